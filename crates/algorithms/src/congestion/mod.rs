@@ -1,0 +1,211 @@
+//! Congestion control: how much a sender may have in flight, and how fast it may send.
+//!
+//! TCP's mechanics (loss detection, recovery, timers) belong to the endpoint; an algorithm sees
+//! events and writes [`Limits`]. The limits are handed in and out rather than kept inside, so that a
+//! wrapper such as FS-AT can correct what the algorithm below it decided, and recovery can move
+//! `cwnd` toward `ssthresh` packet by packet, without either knowing the other's state.
+
+pub mod reno;
+
+use std::fmt::Debug;
+
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::probe::Probe;
+
+/// One connection's congestion control.
+pub trait CongestionControl: Debug + Send {
+    /// The connection is established; `limits` hold the stack's initial window.
+    fn on_established(&mut self, _now: Instant, _limits: &mut Limits) {}
+
+    /// An acknowledgement arrived and the scoreboard was updated; nothing was sent in response yet.
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits);
+
+    /// The network is congested, or seems to be: set `limits.ssthresh`. The endpoint then brings
+    /// `cwnd` there, by its own recovery algorithm (or to one segment after a timeout).
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits);
+
+    /// The last congestion event was a mistake. The endpoint has restored the `cwnd` and `ssthresh`
+    /// of before; restore what else the event changed.
+    fn on_spurious(&mut self, _now: Instant, _limits: &mut Limits) {}
+
+    /// Tells the inner values that are worth plotting.
+    fn probe(&self, _out: &mut dyn Probe) {}
+}
+
+impl CongestionControl for Box<dyn CongestionControl> {
+    fn on_established(&mut self, now: Instant, limits: &mut Limits) {
+        (**self).on_established(now, limits);
+    }
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        (**self).on_ack(ack, limits);
+    }
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        (**self).on_congestion(event, limits);
+    }
+    fn on_spurious(&mut self, now: Instant, limits: &mut Limits) {
+        (**self).on_spurious(now, limits);
+    }
+    fn probe(&self, out: &mut dyn Probe) {
+        (**self).probe(out);
+    }
+}
+
+/// What the sender must obey, all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Slow-start threshold.
+    pub ssthresh: Bytes,
+    /// A further limit on the flight, beside `cwnd` and the peer's window; [`Bytes::MAX`] when unused.
+    pub space: Bytes,
+    /// Sending rate, where the algorithm paces; `None` leaves it to the stack.
+    pub pacing: Option<Rate>,
+}
+
+impl Limits {
+    /// A connection's first limits: slow start without a threshold.
+    #[must_use]
+    pub const fn initial(window: Bytes) -> Self {
+        Self { cwnd: window, ssthresh: Bytes::MAX, space: Bytes::MAX, pacing: None }
+    }
+
+    /// True below the slow-start threshold (RFC 5681 §3.1).
+    #[must_use]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// An acknowledgement, as seen by the sender once its scoreboard is up to date.
+#[derive(Debug, Clone, Copy)]
+pub struct Ack {
+    /// When it arrived.
+    pub now: Instant,
+    /// How far it moved `snd_una`.
+    pub newly_acked: Bytes,
+    /// Bytes that it confirms at the receiver for the first time, cumulatively or selectively.
+    pub delivered: Bytes,
+    /// Round-trip time of the newest segment that `snd_una` passed with this ACK; `None` where it
+    /// moved nothing or only retransmissions, whose time would be ambiguous.
+    pub rtt: Option<Duration>,
+    /// Oldest unacknowledged byte, counted from the start of the connection.
+    pub snd_una: u64,
+    /// Next new byte to be sent.
+    pub snd_nxt: u64,
+    /// Bytes in flight now: sent, and neither acknowledged nor selectively acknowledged nor lost.
+    pub flight_size: Bytes,
+    /// What was in flight before this ACK.
+    pub prior_flight_size: Bytes,
+    /// What the peer's advertised window and the send buffer let be outstanding.
+    pub snd_wnd: Bytes,
+    /// Maximum segment size.
+    pub mss: Bytes,
+    /// The window, rather than the application or the peer, held the sender back.
+    pub cwnd_limited: bool,
+    /// The application, rather than any window, held the sender back.
+    pub app_limited: bool,
+    /// In fast recovery or after a timeout: an algorithm does not grow its window.
+    pub in_recovery: bool,
+    /// How the stack counts ACKs when it grows a window.
+    pub counting: AckCounting,
+}
+
+/// How a stack turns acknowledgements into window growth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AckCounting {
+    /// One segment per ACK, whatever it covers (RFC 2581).
+    PerAck,
+    /// The bytes an ACK covers (RFC 3465), at most this many segments per ACK in slow start.
+    Bytes {
+        /// `L` of RFC 3465 §2.2.
+        limit: u32,
+    },
+}
+
+impl Ack {
+    /// Bytes that this ACK adds to `cwnd` in slow start.
+    #[must_use]
+    pub fn slow_start_credit(&self) -> Bytes {
+        match self.counting {
+            AckCounting::PerAck => self.newly_acked.min(self.mss),
+            AckCounting::Bytes { limit } => self.newly_acked.min(self.mss * u64::from(limit)),
+        }
+    }
+
+    /// Bytes that this ACK counts for in congestion avoidance.
+    #[must_use]
+    pub fn avoidance_credit(&self) -> Bytes {
+        match self.counting {
+            AckCounting::PerAck => self.newly_acked.min(self.mss),
+            AckCounting::Bytes { .. } => self.newly_acked,
+        }
+    }
+}
+
+/// A congestion event, as seen by the sender.
+#[derive(Debug, Clone, Copy)]
+pub struct Congestion {
+    /// When it was noticed.
+    pub now: Instant,
+    /// By what.
+    pub kind: CongestionKind,
+    /// In flight just before.
+    pub flight_size: Bytes,
+    /// Next new byte to be sent.
+    pub snd_nxt: u64,
+    /// Maximum segment size.
+    pub mss: Bytes,
+}
+
+/// What told the sender of congestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionKind {
+    /// Segments were lost and fast recovery begins.
+    Loss,
+    /// The receiver echoed a congestion mark (RFC 3168).
+    Ecn,
+    /// The retransmission timer ran out.
+    Timeout,
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Events for the algorithms' tests; a test overrides the fields that it is about.
+
+    use super::*;
+
+    pub(crate) const MSS: Bytes = Bytes::new(1_448);
+
+    /// A plain ACK for `segments` full segments, 100 ms into the connection.
+    pub(crate) fn ack(segments: u64) -> Ack {
+        Ack {
+            now: Instant::ZERO + Duration::from_millis(100),
+            newly_acked: MSS * segments,
+            delivered: MSS * segments,
+            rtt: Some(Duration::from_millis(100)),
+            snd_una: (MSS * segments).get(),
+            snd_nxt: (MSS * 20).get(),
+            flight_size: MSS * 10,
+            prior_flight_size: MSS * (10 + segments),
+            snd_wnd: Bytes::new(96_000),
+            mss: MSS,
+            cwnd_limited: true,
+            app_limited: false,
+            in_recovery: false,
+            counting: AckCounting::PerAck,
+        }
+    }
+
+    /// A loss noticed while `segments` were in flight.
+    pub(crate) fn loss(segments: u64) -> Congestion {
+        Congestion {
+            now: Instant::ZERO + Duration::from_millis(200),
+            kind: CongestionKind::Loss,
+            flight_size: MSS * segments,
+            snd_nxt: (MSS * 20).get(),
+            mss: MSS,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Reno: additive increase, multiplicative decrease (RFC 5681).
+
+use suimon_units::Bytes;
+
+use super::{Ack, Congestion, CongestionControl, Limits};
+use crate::parameters::Arguments;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "reno",
+    summary: "additive increase by one segment per RTT, halving at a loss",
+    source: "RFC 5681",
+    colour: "#4e79a7",
+    parameters: &[],
+};
+
+/// Builds it; there is nothing to set.
+#[must_use]
+pub fn build(_arguments: &Arguments) -> Box<dyn CongestionControl> {
+    Box::<Reno>::default()
+}
+
+/// Reno's state: what congestion avoidance has saved up toward the next segment.
+#[derive(Debug, Clone, Default)]
+pub struct Reno {
+    increase: AdditiveIncrease,
+}
+
+impl CongestionControl for Reno {
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        if ack.in_recovery || !ack.cwnd_limited {
+            return;
+        }
+        let beyond = slow_start(ack, limits);
+        if beyond {
+            self.increase.apply(ack, limits);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        self.increase = AdditiveIncrease::default();
+        limits.ssthresh = halved(event);
+    }
+}
+
+/// Grows `cwnd` in slow start (RFC 5681 §3.1, eq. 2); true once it is over, when this ACK belongs to
+/// congestion avoidance.
+pub(crate) fn slow_start(ack: &Ack, limits: &mut Limits) -> bool {
+    if !limits.in_slow_start() {
+        return true;
+    }
+    limits.cwnd += ack.slow_start_credit();
+    false
+}
+
+/// `ssthresh` after a congestion event: half of what was in flight, at least two segments (RFC 5681
+/// §3.1, eq. 4).
+pub(crate) fn halved(event: &Congestion) -> Bytes {
+    (event.flight_size / 2).max(event.mss * 2)
+}
+
+/// Growth by one segment for every `cwnd` of acknowledged bytes (RFC 5681 §3.1, eq. 3 in the
+/// byte-counting form of RFC 3465 §2.1).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AdditiveIncrease {
+    bytes_acked: Bytes,
+}
+
+impl AdditiveIncrease {
+    pub(crate) fn apply(&mut self, ack: &Ack, limits: &mut Limits) {
+        self.bytes_acked += ack.avoidance_credit();
+        if self.bytes_acked >= limits.cwnd {
+            self.bytes_acked -= limits.cwnd;
+            limits.cwnd += ack.mss;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{MSS, ack, loss};
+    use crate::congestion::{AckCounting, CongestionKind};
+
+    #[test]
+    fn slow_start_doubles_the_window_in_one_round() {
+        let mut reno = Reno::default();
+        let mut limits = Limits::initial(MSS * 4);
+        for _ in 0..4 {
+            reno.on_ack(&ack(1), &mut limits);
+        }
+        assert_eq!(limits.cwnd, MSS * 8);
+    }
+
+    #[test]
+    fn an_ack_of_two_segments_counts_as_the_stack_counts() {
+        let growth = |counting| {
+            let mut limits = Limits::initial(MSS * 4);
+            Reno::default().on_ack(&Ack { counting, ..ack(2) }, &mut limits);
+            (limits.cwnd - MSS * 4).whole(MSS)
+        };
+        assert_eq!(growth(AckCounting::PerAck), 1);
+        assert_eq!(growth(AckCounting::Bytes { limit: 1 }), 1);
+        assert_eq!(growth(AckCounting::Bytes { limit: 2 }), 2);
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_one_segment_per_window_and_not_earlier() {
+        let mut reno = Reno::default();
+        let mut limits = Limits { ssthresh: MSS * 10, ..Limits::initial(MSS * 10) };
+        for _ in 0..9 {
+            reno.on_ack(&ack(1), &mut limits);
+        }
+        assert_eq!(limits.cwnd, MSS * 10);
+        reno.on_ack(&ack(1), &mut limits);
+        assert_eq!(limits.cwnd, MSS * 11);
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let mut limits = Limits::initial(MSS * 4);
+        Reno::default().on_ack(&Ack { cwnd_limited: false, ..ack(1) }, &mut limits);
+        Reno::default().on_ack(&Ack { in_recovery: true, ..ack(1) }, &mut limits);
+        assert_eq!(limits.cwnd, MSS * 4);
+    }
+
+    #[test]
+    fn a_loss_halves_the_flight_but_keeps_two_segments() {
+        let mut limits = Limits::initial(MSS * 40);
+        Reno::default().on_congestion(&loss(20), &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 10);
+        let timeout = Congestion { kind: CongestionKind::Timeout, ..loss(3) };
+        Reno::default().on_congestion(&timeout, &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 2);
+    }
+}

@@ -1,0 +1,144 @@
+//! Queue disciplines: which packet waits, which goes next, which is marked or dropped.
+//!
+//! A discipline does not know what a packet is: a simulated record or a real buffer.
+
+pub mod drop_tail;
+
+use std::fmt::Debug;
+
+use suimon_units::{Bytes, Instant};
+
+use crate::probe::Probe;
+
+/// One queue in front of one link.
+pub trait QueueDiscipline<P: Packet>: Debug + Send {
+    /// Takes `packet` in. Whatever is dropped, this packet or another, goes to `dropped`.
+    fn enqueue(&mut self, now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>);
+
+    /// Gives the packet to send next. Whatever is dropped on the way goes to `dropped`.
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P>;
+
+    /// What waits now, without the packet that is being sent.
+    fn backlog(&self) -> Backlog;
+
+    /// The time asked for by [`QueueDiscipline::next_wakeup`] has come.
+    fn on_wakeup(&mut self, _now: Instant) {}
+
+    /// When to be woken, if at all.
+    fn next_wakeup(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Tells the inner values that are worth plotting.
+    fn probe(&self, _out: &mut dyn Probe) {}
+}
+
+/// What a discipline may ask of a packet.
+pub trait Packet: Debug {
+    /// Its size on the link, headers included.
+    fn size(&self) -> Bytes;
+    /// The flow that it belongs to.
+    fn flow(&self) -> FlowId;
+    /// Its ECN field.
+    fn ecn(&self) -> Ecn;
+    /// Sets Congestion Experienced.
+    fn mark_congestion_experienced(&mut self);
+}
+
+/// Identifies a flow at a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u32);
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// The transport does not understand marks.
+    #[default]
+    NotCapable,
+    /// ECN-capable transport, ECT(0).
+    Capable,
+    /// Congestion experienced, CE.
+    CongestionExperienced,
+}
+
+/// What waits in a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Backlog {
+    /// Number of packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+}
+
+/// A packet that a discipline gave up, and why.
+#[derive(Debug)]
+pub struct Dropped<P> {
+    /// The packet.
+    pub packet: P,
+    /// Why it was dropped.
+    pub reason: DropReason,
+}
+
+/// Why a packet was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// The buffer was full.
+    Overflow,
+}
+
+/// How much may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffer {
+    /// So many packets.
+    Packets(u64),
+    /// So many bytes.
+    Bytes(Bytes),
+    /// Anything.
+    Unbounded,
+}
+
+impl Buffer {
+    /// True where a packet of `size` may join `backlog`.
+    #[must_use]
+    pub fn admits(&self, backlog: Backlog, size: Bytes) -> bool {
+        match *self {
+            Self::Packets(limit) => backlog.packets < limit,
+            Self::Bytes(limit) => backlog.bytes + size <= limit,
+            Self::Unbounded => true,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// A packet with an identity, for the disciplines' tests.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(crate) struct TestPacket {
+        pub(crate) id: u64,
+        pub(crate) size: Bytes,
+        pub(crate) ecn: Ecn,
+    }
+
+    impl TestPacket {
+        pub(crate) fn new(id: u64, size: u64) -> Self {
+            Self { id, size: Bytes::new(size), ecn: Ecn::NotCapable }
+        }
+    }
+
+    impl Packet for TestPacket {
+        fn size(&self) -> Bytes {
+            self.size
+        }
+        fn flow(&self) -> FlowId {
+            FlowId(0)
+        }
+        fn ecn(&self) -> Ecn {
+            self.ecn
+        }
+        fn mark_congestion_experienced(&mut self) {
+            self.ecn = Ecn::CongestionExperienced;
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Every algorithm there is: one line each.
+
+use std::fmt;
+
+use crate::congestion::{CongestionControl, reno};
+use crate::parameters::{Arguments, Parameter, ParameterError};
+use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail};
+use crate::random::RandomStream;
+use crate::receiver::{ReceiveWindow, fixed};
+
+/// What users see of an algorithm.
+#[derive(Debug, Clone, Copy)]
+pub struct Description {
+    /// As written in scenarios and on the command line.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// The paper or RFC that defines it.
+    pub source: &'static str,
+    /// Its colour in every chart, as `#rrggbb`.
+    pub colour: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+}
+
+/// Builds a congestion control.
+pub type BuildCongestion = fn(&Arguments) -> Box<dyn CongestionControl>;
+/// Builds a congestion control around another.
+pub type BuildWrapper = fn(&Arguments, Box<dyn CongestionControl>) -> Box<dyn CongestionControl>;
+/// Builds a receive window; the first argument is the receive buffer.
+pub type BuildReceiver = fn(suimon_units::Bytes, &Arguments) -> Box<dyn ReceiveWindow>;
+
+/// Congestion controls.
+pub const CONGESTION: &[(Description, BuildCongestion)] = &[(reno::DESCRIPTION, reno::build)];
+
+/// Congestion controls that work over another: `fs-at+cubic`. Alone they work over Reno.
+pub const WRAPPERS: &[(Description, BuildWrapper)] = &[];
+
+/// Receive windows.
+pub const RECEIVERS: &[(Description, BuildReceiver)] = &[(fixed::DESCRIPTION, fixed::build)];
+
+/// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
+pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION];
+
+/// Builds the queue discipline that `spec` names, with room for `buffer`.
+///
+/// # Panics
+/// When `spec` does not name a queue discipline; [`AlgorithmSpec::parse`] makes sure that it does.
+#[must_use]
+pub fn build_queue<P: Packet + Send + 'static>(
+    spec: &AlgorithmSpec,
+    buffer: Buffer,
+    _random: RandomStream,
+) -> Box<dyn QueueDiscipline<P>> {
+    match spec.name() {
+        "droptail" => Box::new(drop_tail::DropTail::new(buffer)),
+        other => unreachable!("{other} was parsed as a queue discipline but has no builder"),
+    }
+}
+
+/// What an algorithm is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Congestion control at the sender.
+    Congestion,
+    /// Window advertisement at the receiver.
+    Receiver,
+    /// Queue discipline at a link.
+    Queue,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Congestion => "congestion control",
+            Self::Receiver => "receive window",
+            Self::Queue => "queue discipline",
+        })
+    }
+}
+
+/// Every algorithm of a role, in the order of the registry.
+pub fn descriptions(role: Role) -> Vec<&'static Description> {
+    match role {
+        Role::Congestion => {
+            CONGESTION.iter().map(|(d, _)| d).chain(WRAPPERS.iter().map(|(d, _)| d)).collect()
+        }
+        Role::Receiver => RECEIVERS.iter().map(|(d, _)| d).collect(),
+        Role::Queue => QUEUES.iter().collect(),
+    }
+}
+
+/// An algorithm with its parameters, chosen by name: `cubic`, `vegas:alpha=2`, `fs-at+cubic:mode=fit`.
+#[derive(Debug, Clone)]
+pub struct AlgorithmSpec {
+    role: Role,
+    /// Outermost first; the last one is no wrapper.
+    layers: Vec<(&'static Description, Arguments)>,
+    label: String,
+}
+
+/// Why a name was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SpecError {
+    /// Nothing of that role has the name.
+    #[error("unknown {role} \"{name}\"; accepted: {accepted}")]
+    UnknownName {
+        /// What was looked for.
+        role: Role,
+        /// As the user wrote it.
+        name: String,
+        /// The names there are.
+        accepted: String,
+    },
+    /// A name that is not a wrapper stands before a `+`.
+    #[error("\"{name}\" does not work over another {role}; before a \"+\" accepted: {accepted}")]
+    NotAWrapper {
+        /// The role.
+        role: Role,
+        /// As the user wrote it.
+        name: String,
+        /// The wrappers there are.
+        accepted: String,
+    },
+    /// A setting is not of the form `name=value`.
+    #[error("\"{text}\" is not a setting; accepted: name=value, as in vegas:alpha=2:beta=4")]
+    NotASetting {
+        /// As the user wrote it.
+        text: String,
+    },
+    /// A parameter was refused.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+}
+
+impl AlgorithmSpec {
+    /// Reads `name[+name][:parameter=value]...`.
+    ///
+    /// # Errors
+    /// When a name, a parameter or a value is not known; the message lists what is.
+    pub fn parse(role: Role, text: &str) -> Result<Self, SpecError> {
+        let mut parts = text.trim().split(':');
+        let names = parts.next().unwrap_or_default();
+        let mut settings = Vec::new();
+        for part in parts {
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| SpecError::NotASetting { text: part.to_owned() })?;
+            settings.push((name.trim(), value.trim()));
+        }
+        Self::with_settings(role, names, &settings)
+    }
+
+    /// The algorithm called `names` (`fs-at+cubic`) with `settings`, pairs of parameter and value.
+    ///
+    /// # Errors
+    /// As [`AlgorithmSpec::parse`].
+    pub fn with_settings(role: Role, names: &str, settings: &[(&str, &str)]) -> Result<Self, SpecError> {
+        let known = descriptions(role);
+        let wrappers: Vec<_> =
+            WRAPPERS.iter().map(|(d, _)| d.name).filter(|_| role == Role::Congestion).collect();
+        let mut layers = Vec::new();
+        let mut names: Vec<_> = names.split('+').map(str::trim).collect();
+        if names.last().is_some_and(|last| wrappers.contains(last)) {
+            names.push(reno::DESCRIPTION.name);
+        }
+        for (position, name) in names.iter().enumerate() {
+            let description =
+                known.iter().find(|d| d.name == *name).ok_or_else(|| SpecError::UnknownName {
+                    role,
+                    name: (*name).to_owned(),
+                    accepted: known.iter().map(|d| d.name).collect::<Vec<_>>().join(", "),
+                })?;
+            let is_last = position + 1 == names.len();
+            if !is_last && !wrappers.contains(name) {
+                return Err(SpecError::NotAWrapper {
+                    role,
+                    name: (*name).to_owned(),
+                    accepted: wrappers.join(", "),
+                });
+            }
+            layers.push((*description, Arguments::defaults(description.parameters)));
+        }
+        let mut label = Self::short_name(&layers);
+        for (name, text) in settings {
+            let (parameter, arguments) = layers
+                .iter_mut()
+                .find_map(|(d, arguments)| {
+                    d.parameters.iter().find(|p| p.name == *name).map(|p| (p, arguments))
+                })
+                .ok_or_else(|| ParameterError::Unknown {
+                    algorithm: label.split(':').next().unwrap_or_default().to_owned(),
+                    parameter: (*name).to_owned(),
+                    accepted: Self::parameter_names(&layers_of(&names, &known)),
+                })?;
+            let value = parameter.parse(text)?;
+            if value != parameter.default {
+                label.push_str(&format!(":{name}={text}"));
+            }
+            arguments.set(parameter.name, value);
+        }
+        Ok(Self { role, layers, label })
+    }
+
+    fn short_name(layers: &[(&'static Description, Arguments)]) -> String {
+        // Reno below a wrapper is the default and goes without saying.
+        let shown = match layers {
+            [first, (inner, _)] if inner.name == reno::DESCRIPTION.name => std::slice::from_ref(first),
+            all => all,
+        };
+        shown.iter().map(|(d, _)| d.name).collect::<Vec<_>>().join("+")
+    }
+
+    fn parameter_names(layers: &[&'static Description]) -> String {
+        let names: Vec<_> = layers.iter().flat_map(|d| d.parameters).map(|p| p.name).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Name of the outermost algorithm.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.layers[0].0.name
+    }
+
+    /// Name and settings that differ from the defaults: the text that parses back to this.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The colour of the outermost algorithm in every chart.
+    #[must_use]
+    pub fn colour(&self) -> &'static str {
+        self.layers[0].0.colour
+    }
+
+    /// Every parameter with its value, outermost algorithm first.
+    pub fn arguments(&self) -> impl Iterator<Item = (&'static str, crate::Value)> {
+        self.layers.iter().flat_map(|(_, arguments)| arguments.iter())
+    }
+
+    /// Builds the congestion control.
+    ///
+    /// # Panics
+    /// When this is not a congestion control.
+    #[must_use]
+    pub fn build_congestion(&self) -> Box<dyn CongestionControl> {
+        let (wrappers, [(inner, arguments)]) = self.layers.split_at(self.layers.len() - 1) else {
+            unreachable!("split_at leaves exactly one layer")
+        };
+        let (_, build) = CONGESTION
+            .iter()
+            .find(|(d, _)| d.name == inner.name)
+            .expect("parse puts a registered congestion control last");
+        wrappers.iter().rev().fold(build(arguments), |inner, (wrapper, arguments)| {
+            let (_, build) = WRAPPERS
+                .iter()
+                .find(|(d, _)| d.name == wrapper.name)
+                .expect("parse puts only registered wrappers before the last");
+            build(arguments, inner)
+        })
+    }
+
+    /// Builds the receive window over a receive buffer of `buffer`.
+    ///
+    /// # Panics
+    /// When this is not a receive window.
+    #[must_use]
+    pub fn build_receiver(&self, buffer: suimon_units::Bytes) -> Box<dyn ReceiveWindow> {
+        let (description, arguments) = &self.layers[0];
+        let (_, build) = RECEIVERS
+            .iter()
+            .find(|(d, _)| d.name == description.name)
+            .expect("parse accepts only registered receive windows for this role");
+        build(buffer, arguments)
+    }
+}
+
+fn layers_of(names: &[&str], known: &[&'static Description]) -> Vec<&'static Description> {
+    names.iter().filter_map(|name| known.iter().find(|d| d.name == *name).copied()).collect()
+}
+
+impl PartialEq for AlgorithmSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.role == other.role && self.label == other.label
+    }
+}
+
+impl fmt::Display for AlgorithmSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn congestion(text: &str) -> Result<AlgorithmSpec, SpecError> {
+        AlgorithmSpec::parse(Role::Congestion, text)
+    }
+
+    #[test]
+    fn a_wrapper_alone_works_over_reno() {
+        assert_eq!(congestion("fs-at").unwrap().label(), "fs-at");
+        assert_eq!(congestion("fs-at+reno"), congestion("fs-at"));
+        assert_eq!(congestion("fs-at+cubic").unwrap().label(), "fs-at+cubic");
+    }
+
+    #[test]
+    fn a_label_parses_back_and_leaves_defaults_out() {
+        let spec = congestion("fs-at+cubic:mode=fit").unwrap();
+        assert_eq!(spec.label(), "fs-at+cubic:mode=fit");
+        assert_eq!(congestion(spec.label()), Ok(spec));
+        assert_eq!(congestion("fs-at:mode=printed").unwrap().label(), "fs-at");
+    }
+
+    #[test]
+    fn refusals_list_what_is_accepted() {
+        let message = congestion("fast").unwrap_err().to_string();
+        assert!(
+            message.starts_with("unknown congestion control \"fast\"; accepted: reno, cubic"),
+            "{message}"
+        );
+        let message = congestion("cubic+reno").unwrap_err().to_string();
+        assert!(message.ends_with("accepted: fs-at"), "{message}");
+        let message = congestion("vegas:gamma").unwrap_err().to_string();
+        assert!(message.contains("name=value"), "{message}");
+        let message = congestion("vegas:delta=1").unwrap_err().to_string();
+        assert!(message.contains("vegas has no parameter \"delta\"; accepted: alpha, beta"), "{message}");
+        let message = congestion("").unwrap_err().to_string();
+        assert!(message.contains("accepted: reno"), "{message}");
+        assert!(AlgorithmSpec::parse(Role::Queue, "fs-at").is_err());
+    }
+}

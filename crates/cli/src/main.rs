@@ -1,0 +1,2 @@
+//! The `suimon` command.
+fn main() {}

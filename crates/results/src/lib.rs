@@ -1,0 +1,208 @@
+//! What a run yields, whatever world it ran in: flows, queues, events and series.
+//!
+//! Terminal tables, files, pages and verdicts are views of a [`RunResult`].
+
+#![forbid(unsafe_code)]
+
+mod percentiles;
+
+pub use percentiles::DelayHistogram;
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+/// The result of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunResult {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// What sets this run apart from others of the same comparison or matrix: pairs of axis and
+    /// value, for example `("cc", "fs-at")`.
+    pub labels: Vec<(String, String)>,
+    /// The seed.
+    pub seed: u64,
+    /// How long the run lasted.
+    pub duration: Duration,
+    /// How long was measured: from the end of the warm-up to the end of the run.
+    pub measured: Duration,
+    /// One row a flow.
+    pub flows: Vec<FlowResult>,
+    /// One row a reported link.
+    pub queues: Vec<QueueResult>,
+    /// What happened when; at most [`RunResult::MAX_EVENTS`] are kept.
+    pub events: Vec<Event>,
+    /// Events beyond the limit, counted only.
+    pub events_not_kept: u64,
+    /// Samples over time, one table a flow.
+    pub flow_series: Vec<Series>,
+    /// Samples over time, one table a reported link.
+    pub queue_series: Vec<Series>,
+}
+
+impl RunResult {
+    /// How many events a run keeps.
+    pub const MAX_EVENTS: usize = 10_000;
+}
+
+/// Totals of one flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowResult {
+    /// The flow's name.
+    pub name: String,
+    /// Its algorithm as users write it: `cubic`, `fs-at:mode=fit`, `drs`, `udp`.
+    pub algorithm: String,
+    /// The algorithm's colour, `#rrggbb`.
+    pub colour: String,
+    /// When it started.
+    pub start: Instant,
+    /// When its last byte was acknowledged (UDP: sent), where it has a size and got there.
+    pub completed: Option<Instant>,
+    /// Payload delivered in order to the application while measured.
+    pub delivered: Bytes,
+    /// `delivered` over the time from its start (or the end of the warm-up) to its completion (or the end).
+    pub goodput: Rate,
+    /// Data packets sent while measured, retransmissions included.
+    pub packets_sent: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Data packets of this flow that were lost, by a full buffer or on a link.
+    pub packets_lost: u64,
+    /// Data packets that got a congestion mark.
+    pub packets_marked: u64,
+    /// Times that congestion control cut the window for a loss or a mark.
+    pub window_cuts: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Timeouts or recoveries found to have been unnecessary.
+    pub spurious: u64,
+    /// Smallest round-trip time measured; `None` for UDP.
+    pub rtt_min: Option<Duration>,
+    /// Mean of the round-trip times measured.
+    pub rtt_mean: Option<Duration>,
+    /// Largest round-trip time measured.
+    pub rtt_max: Option<Duration>,
+}
+
+/// Totals of one link and the queue before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueResult {
+    /// The link's name.
+    pub name: String,
+    /// The queue discipline as users write it.
+    pub discipline: String,
+    /// Packets that left the link.
+    pub packets: u64,
+    /// Their bytes, headers included.
+    pub bytes: Bytes,
+    /// `bytes` over what the link could have carried in the time measured; `None` for a link
+    /// without a finite rate.
+    pub utilisation: Option<f64>,
+    /// Packets waiting, without the one being sent: mean over time.
+    pub backlog_mean_packets: f64,
+    /// The same in bytes.
+    pub backlog_mean_bytes: f64,
+    /// Most packets that waited at once.
+    pub backlog_max_packets: u64,
+    /// Most bytes that waited at once.
+    pub backlog_max_bytes: Bytes,
+    /// Time packets waited before their transmission: mean.
+    pub delay_mean: Duration,
+    /// Median.
+    pub delay_p50: Duration,
+    /// 95th percentile.
+    pub delay_p95: Duration,
+    /// 99th percentile.
+    pub delay_p99: Duration,
+    /// Longest.
+    pub delay_max: Duration,
+    /// Packets dropped for want of buffer.
+    pub dropped_overflow: u64,
+    /// Packets dropped early by the discipline.
+    pub dropped_early: u64,
+    /// Packets lost on the link itself.
+    pub lost_on_link: u64,
+    /// Packets marked instead of dropped.
+    pub marked: u64,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub time: Instant,
+    /// Name of the flow.
+    pub flow: String,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// The flow started.
+    Started,
+    /// The flow's data was all delivered.
+    Completed,
+    /// Fast recovery began.
+    Recovery,
+    /// The retransmission timer ran out.
+    Timeout,
+    /// A timeout or recovery was found to have been unnecessary.
+    Spurious,
+    /// The window was cut for a congestion mark.
+    EcnCut,
+}
+
+impl EventKind {
+    /// As tables and files write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Completed => "completed",
+            Self::Recovery => "recovery",
+            Self::Timeout => "timeout",
+            Self::Spurious => "spurious",
+            Self::EcnCut => "ecn-cut",
+        }
+    }
+}
+
+/// Samples over time of one flow or queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Name of the flow or link.
+    pub subject: String,
+    /// When each sample was taken.
+    pub times: Vec<Instant>,
+    /// What was sampled; every column is as long as `times`.
+    pub columns: Vec<Column>,
+}
+
+/// One sampled quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Name that ends in the unit: `cwnd_bytes`, `srtt_ms`, `goodput_bps`, `backlog_packets`.
+    pub name: String,
+    /// The samples; NaN where there was nothing to sample.
+    pub values: Vec<f64>,
+}
+
+/// Jain's fairness index of `shares`: 1 where all are equal, `1/n` where one has everything (Jain,
+/// Chiu, Hawe 1984, eq. 1). Nothing to share is fair.
+#[must_use]
+pub fn jain_index(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_index_of_equal_shares_is_one_and_of_one_taker_one_nth() {
+        assert!((jain_index(&[2.0, 2.0, 2.0]) - 1.0).abs() < 1e-12);
+        assert!((jain_index(&[5.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+        assert!((jain_index(&[]) - 1.0).abs() < 1e-12);
+    }
+}

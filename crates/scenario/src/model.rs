@@ -1,0 +1,196 @@
+//! The validated experiment.
+
+use std::sync::Arc;
+
+pub use suimon_algorithms::queue::Buffer;
+use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
+
+use crate::profile::StackProfile;
+
+/// One experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Short name, used in tables and file names.
+    pub name: String,
+    /// What it is about, for the report.
+    pub description: String,
+    /// All randomness derives from it.
+    pub seed: u64,
+    /// When the run ends at the latest.
+    pub duration: Duration,
+    /// End early, once every flow that has a size is complete.
+    pub stop_when_complete: bool,
+    /// Unidirectional links. Hosts and routers are the names that they connect.
+    pub links: Vec<Link>,
+    /// The flows, in order.
+    pub flows: Vec<Flow>,
+    /// What to record.
+    pub record: Record,
+}
+
+/// A unidirectional link with the queue in front of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    /// Unique name.
+    pub name: String,
+    /// The node whose packets it takes.
+    pub from: String,
+    /// The node that it leads to.
+    pub to: String,
+    /// How fast it sends.
+    pub capacity: Capacity,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// How much may wait, without the packet that is being sent.
+    pub buffer: Buffer,
+    /// The queue discipline.
+    pub queue: AlgorithmSpec,
+    /// Random loss, after transmission.
+    pub loss: Loss,
+    /// Delay that varies from packet to packet but keeps their order.
+    pub jitter: Jitter,
+    /// Packets that are overtaken.
+    pub reordering: Option<Reordering>,
+    /// Whether results show it; access links of a comparison are not worth a row.
+    pub reported: bool,
+}
+
+/// How fast a link sends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Capacity {
+    /// Always at this rate.
+    Rate(Rate),
+    /// One opportunity to send 1500 bytes at each of these times, in Mahimahi's way: unused
+    /// opportunities are lost, and after `period` the list starts again.
+    Opportunities {
+        /// When, from the start of the run, ascending, at most `period`.
+        times: Arc<[Duration]>,
+        /// Length of the list in time, more than zero.
+        period: Duration,
+    },
+    /// At the rate that holds since the latest of these times; after `period` the list starts again.
+    Steps {
+        /// Since when and which rate, ascending, the first at zero; not all zero.
+        steps: Arc<[(Duration, Rate)]>,
+        /// Length of the list in time, more than the last step's time.
+        period: Duration,
+    },
+}
+
+/// Random loss.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each packet alone.
+    Random(Probability),
+    /// Two states that lose differently and change from packet to packet (Gilbert 1960, Elliott 1963).
+    GilbertElliott {
+        /// From the good state to the bad one, per packet.
+        to_bad: Probability,
+        /// From the bad state to the good one, per packet.
+        to_good: Probability,
+        /// Loss in the good state.
+        loss_good: Probability,
+        /// Loss in the bad state.
+        loss_bad: Probability,
+    },
+}
+
+/// Extra delay, uniform from zero to this, that keeps the order of packets.
+pub type Jitter = Duration;
+
+/// Packets held back so that later ones overtake them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reordering {
+    /// Share of the packets.
+    pub probability: Probability,
+    /// For how long.
+    pub delay: Duration,
+}
+
+/// A flow from one node to another over the shortest path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// Unique name.
+    pub name: String,
+    /// Where the data comes from.
+    pub from: String,
+    /// Where it goes.
+    pub to: String,
+    /// When it starts.
+    pub start: Start,
+    /// When it stops sending, whatever remains.
+    pub stop: Option<Instant>,
+    /// What it sends.
+    pub traffic: Traffic,
+}
+
+/// When a flow starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Start {
+    /// Then.
+    At(Instant),
+    /// At a uniformly random time between the two.
+    Between(Instant, Instant),
+}
+
+/// What a flow sends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Traffic {
+    /// A TCP connection.
+    Tcp(Box<TcpFlow>),
+    /// Datagrams at a constant rate.
+    Udp(UdpFlow),
+}
+
+/// A TCP connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TcpFlow {
+    /// Congestion control at the sender.
+    pub cc: AlgorithmSpec,
+    /// Window advertisement at the receiver.
+    pub receiver: AlgorithmSpec,
+    /// The habits of both stacks.
+    pub profile: StackProfile,
+    /// Receive buffer: what the receiver can advertise at most.
+    pub window: Bytes,
+    /// How much the application sends; `None` for as much as it can. With on/off, per on period.
+    pub size: Option<Bytes>,
+    /// The application produces data at this rate only; `None` for as fast as TCP takes it.
+    pub application_rate: Option<Rate>,
+    /// Random periods of sending and silence.
+    pub on_off: Option<OnOff>,
+}
+
+/// Datagrams at a constant rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UdpFlow {
+    /// Sending rate, headers included.
+    pub rate: Rate,
+    /// Size of a datagram on the wire, headers included.
+    pub packet: Bytes,
+    /// How much is sent; `None` until stopped.
+    pub size: Option<Bytes>,
+    /// Random periods of sending and silence.
+    pub on_off: Option<OnOff>,
+}
+
+/// Alternating periods of sending and silence, each exponentially distributed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OnOff {
+    /// Mean length of a sending period.
+    pub on: Duration,
+    /// Mean length of a silent period.
+    pub off: Duration,
+}
+
+/// What a run records beside totals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Sample every flow and queue this often; `None` records no series.
+    pub interval: Option<Duration>,
+    /// Totals and percentiles count from here on; what happens earlier is warm-up.
+    pub warmup: Duration,
+}

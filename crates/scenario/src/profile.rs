@@ -1,0 +1,197 @@
+//! Habits of TCP stacks, on which the published numbers depend.
+
+use suimon_algorithms::congestion::AckCounting;
+use suimon_units::{Bytes, Duration};
+
+/// The habits of a TCP stack, sender and receiver.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StackProfile {
+    /// Name of the profile that this started from.
+    pub name: &'static str,
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    /// IP and TCP headers with the options of a data segment; also the size of a pure ACK.
+    pub header: Bytes,
+    /// Initial window in segments.
+    pub initial_window: u32,
+    /// How ACKs turn into window growth.
+    pub counting: AckCounting,
+    /// How `cwnd` moves during fast recovery.
+    pub recovery: RecoveryAlgorithm,
+    /// When segments count as lost.
+    pub loss_detection: LossDetection,
+    /// Lost retransmissions are noticed without a timeout.
+    pub detects_lost_retransmissions: bool,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// Forward RTO-Recovery (RFC 5682).
+    pub f_rto: bool,
+    /// Initial retransmission timeout (RFC 6298 §2.1).
+    pub rto_initial: Duration,
+    /// Minimum retransmission timeout.
+    pub rto_min: Duration,
+    /// What the minimum applies to.
+    pub rto_minimum: RtoMinimum,
+    /// Send at most a segment per ACK-clock tick at the pace of `cwnd / srtt`.
+    pub pacing: bool,
+    /// Negotiate ECN (RFC 3168).
+    pub ecn: bool,
+    /// Acknowledge every second segment, or after `delayed_ack_timeout`; `false` acknowledges each.
+    pub delayed_ack: bool,
+    /// How long an ACK may be held back.
+    pub delayed_ack_timeout: Duration,
+    /// Acknowledge each of the first segments at once, so many of them (Linux's quick ACKs).
+    pub quick_acks: u32,
+}
+
+/// How `cwnd` moves during fast recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoveryAlgorithm {
+    /// Straight to `ssthresh`, then send whatever the pipe lets (RFC 6675 §5).
+    Rfc6675,
+    /// One segment less for every two ACKs (Linux before 3.2), no lower than this share of `ssthresh`.
+    RateHalving {
+        /// Half of `ssthresh`, as Linux had it, rather than all of it.
+        floor_is_half: bool,
+    },
+    /// Proportional rate reduction (RFC 6937).
+    Prr,
+}
+
+/// When a segment counts as lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossDetection {
+    /// Three segments above it were selectively acknowledged (RFC 6675 §4 `IsLost`).
+    Rfc6675,
+    /// The highest selectively acknowledged byte lies three segments above it (forward
+    /// acknowledgement; Mathis, Mahdavi 1996).
+    Fack,
+}
+
+/// What the minimum retransmission timeout applies to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RtoMinimum {
+    /// The whole timeout (RFC 6298 §2.4).
+    Timeout,
+    /// The variance term: `srtt + max(rto_min, 4 rttvar)`, as Linux does.
+    Variance,
+}
+
+impl StackProfile {
+    /// The names that [`StackProfile::named`] knows.
+    pub const NAMES: &'static [&'static str] = &["linux-6", "linux-2.6.16", "ns-2", "qualnet-3.9"];
+
+    /// The profile called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "linux-6" => Some(Self::linux_6()),
+            "linux-2.6.16" => Some(Self::linux_2_6_16()),
+            "ns-2" => Some(Self::ns_2()),
+            "qualnet-3.9" => Some(Self::qualnet_3_9()),
+            _ => None,
+        }
+    }
+
+    /// Today's Linux, the default.
+    #[must_use]
+    pub const fn linux_6() -> Self {
+        Self {
+            name: "linux-6",
+            mss: Bytes::new(1_448),
+            header: Bytes::new(52),
+            initial_window: 10,
+            counting: AckCounting::Bytes { limit: 64 },
+            recovery: RecoveryAlgorithm::Prr,
+            loss_detection: LossDetection::Rfc6675,
+            detects_lost_retransmissions: true,
+            limited_transmit: true,
+            f_rto: true,
+            rto_initial: Duration::from_secs(1),
+            rto_min: Duration::from_millis(200),
+            rto_minimum: RtoMinimum::Variance,
+            pacing: false,
+            ecn: false,
+            delayed_ack: true,
+            delayed_ack_timeout: Duration::from_millis(40),
+            quick_acks: 16,
+        }
+    }
+
+    /// Linux of paper 1's time: appropriate byte counting, rate halving, FACK.
+    #[must_use]
+    pub const fn linux_2_6_16() -> Self {
+        Self {
+            name: "linux-2.6.16",
+            initial_window: 2,
+            counting: AckCounting::Bytes { limit: 2 },
+            recovery: RecoveryAlgorithm::RateHalving { floor_is_half: true },
+            loss_detection: LossDetection::Fack,
+            rto_initial: Duration::from_secs(3),
+            ..Self::linux_6()
+        }
+    }
+
+    /// ns-2.35's Linux TCP (Wei, Cao 2006): Linux's congestion control over ns-2's SACK recovery.
+    #[must_use]
+    pub const fn ns_2() -> Self {
+        Self {
+            name: "ns-2",
+            initial_window: 2,
+            counting: AckCounting::Bytes { limit: 2 },
+            recovery: RecoveryAlgorithm::Rfc6675,
+            loss_detection: LossDetection::Fack,
+            f_rto: false,
+            rto_initial: Duration::from_secs(3),
+            rto_minimum: RtoMinimum::Timeout,
+            quick_acks: 0,
+            delayed_ack_timeout: Duration::from_millis(100),
+            ..Self::linux_6()
+        }
+    }
+
+    /// QualNet 3.9's TCP as paper 4 used it: 512-byte segments, no options, an ACK for each.
+    #[must_use]
+    pub const fn qualnet_3_9() -> Self {
+        Self {
+            name: "qualnet-3.9",
+            mss: Bytes::new(512),
+            header: Bytes::new(40),
+            initial_window: 2,
+            counting: AckCounting::PerAck,
+            recovery: RecoveryAlgorithm::Rfc6675,
+            detects_lost_retransmissions: false,
+            f_rto: false,
+            rto_initial: Duration::from_secs(3),
+            rto_min: Duration::from_secs(1),
+            rto_minimum: RtoMinimum::Timeout,
+            delayed_ack: false,
+            quick_acks: 0,
+            ..Self::linux_6()
+        }
+    }
+
+    /// Size on the wire of a full segment.
+    #[must_use]
+    pub fn packet_size(&self) -> Bytes {
+        self.mss + self.header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_gives_the_profile_of_that_name() {
+        for name in StackProfile::NAMES {
+            assert_eq!(StackProfile::named(name).unwrap().name, *name);
+        }
+        assert_eq!(StackProfile::named("linux"), None);
+    }
+
+    #[test]
+    fn a_full_linux_segment_fills_an_ethernet_packet() {
+        assert_eq!(StackProfile::linux_6().packet_size(), Bytes::new(1_500));
+    }
+}

@@ -1,0 +1,1 @@
+//! Deterministic packet-level network simulator.

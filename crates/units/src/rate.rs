@@ -1,0 +1,172 @@
+use std::fmt;
+use std::ops::{Add, Mul};
+use std::str::FromStr;
+
+use crate::parse::{self, ParseUnitError};
+use crate::{Bytes, Duration};
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A data rate in bits per second. Zero is a rate: that of a link in an outage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// Nothing moves.
+    pub const ZERO: Self = Self(0);
+    /// Stands for "as fast as it comes": transmission takes no time.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A rate in bits per second.
+    #[must_use]
+    pub const fn from_bps(bits_per_second: u64) -> Self {
+        Self(bits_per_second)
+    }
+
+    /// Bits per second.
+    #[must_use]
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+
+    /// Bits per second as a float, for ratios and averages.
+    #[must_use]
+    pub const fn as_bps_f64(self) -> f64 {
+        self.0 as f64
+    }
+
+    /// The mean rate at which `amount` passes in `time`; zero over no time.
+    #[must_use]
+    pub fn of(amount: Bytes, time: Duration) -> Self {
+        if time == Duration::ZERO {
+            return Self::ZERO;
+        }
+        Self((amount.as_f64() * 8.0 / time.as_secs_f64()).round() as u64)
+    }
+
+    /// How long `amount` takes to be sent, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
+    #[must_use]
+    pub fn transmission_time(self, amount: Bytes) -> Duration {
+        if self == Self::MAX {
+            return Duration::ZERO;
+        }
+        // Eight bits a byte times a billion fits 64 bits for anything below 2.3 GB.
+        match amount.get().checked_mul(8 * NANOS_PER_SECOND) {
+            Some(scaled) if self.0 > 0 => Duration::from_nanos(scaled.div_ceil(self.0)),
+            _ if self.0 == 0 => Duration::MAX,
+            _ => {
+                let scaled = u128::from(amount.get()) * u128::from(8 * NANOS_PER_SECOND);
+                let nanos = scaled.div_ceil(u128::from(self.0));
+                Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+            }
+        }
+    }
+
+    /// How many whole bytes pass in `time`.
+    #[must_use]
+    pub fn amount_in(self, time: Duration) -> Bytes {
+        let bits = u128::from(self.0) * u128::from(time.as_nanos()) / u128::from(NANOS_PER_SECOND);
+        Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
+    }
+
+    /// This rate times `factor`.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        Self((self.as_bps_f64() * factor).round() as u64)
+    }
+}
+
+impl Add for Rate {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Mul<u64> for Rate {
+    type Output = Self;
+    fn mul(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+}
+
+const ACCEPTED: &str = "bit, kbit, Mbit, Gbit (per second)";
+
+impl FromStr for Rate {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        let trimmed = text.trim();
+        let per_second = trimmed.strip_suffix("/s").or_else(|| trimmed.strip_suffix("ps"));
+        let units = [
+            ("bit", 1.0),
+            ("kbit", 1e3),
+            ("Kbit", 1e3),
+            ("Mbit", 1e6),
+            ("Gbit", 1e9),
+            ("b", 1.0),
+            ("kb", 1e3),
+            ("Mb", 1e6),
+            ("Gb", 1e9),
+        ];
+        // "b" alone is accepted only with "per second" spelled out: "96 kb" might be meant as bytes.
+        let accepted_units = if per_second.is_some() { &units[..] } else { &units[..5] };
+        let value = parse::scaled(per_second.unwrap_or(trimmed), accepted_units, ACCEPTED)?;
+        if value >= u64::MAX as f64 {
+            return Err(ParseUnitError::too_large(text, ACCEPTED));
+        }
+        Ok(Self(value.round() as u64))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::MAX {
+            return f.write_str("unlimited");
+        }
+        let units = [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)];
+        parse::display(f, self.as_bps_f64(), &units)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_read_bits_never_bytes() {
+        assert_eq!("3.6Mbit".parse(), Ok(Rate::from_bps(3_600_000)));
+        assert_eq!("3.6 Mbit/s".parse(), Ok(Rate::from_bps(3_600_000)));
+        assert_eq!("64kbps".parse(), Ok(Rate::from_bps(64_000)));
+        assert!("3MB".parse::<Rate>().is_err());
+        assert!("3Mb".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn transmission_time_rounds_up_and_survives_extremes() {
+        let rate = Rate::from_bps(1_000_000);
+        assert_eq!(rate.transmission_time(Bytes::new(1_500)), Duration::from_millis(12));
+        assert_eq!(Rate::from_bps(3).transmission_time(Bytes::new(1)).as_nanos(), 2_666_666_667);
+        assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Duration::MAX);
+        assert_eq!(Rate::MAX.transmission_time(Bytes::MAX), Duration::ZERO);
+        assert_eq!(Rate::from_bps(8_000_000_000).transmission_time(Bytes::new(1 << 33)).as_nanos(), 1 << 33);
+    }
+
+    #[test]
+    fn amount_and_time_are_inverse() {
+        let rate = Rate::from_bps(384_000);
+        let time = rate.transmission_time(Bytes::new(96_000));
+        assert_eq!(time, Duration::from_secs(2));
+        assert_eq!(rate.amount_in(time), Bytes::new(96_000));
+        assert_eq!(Rate::of(Bytes::new(96_000), time), rate);
+        assert_eq!(Rate::of(Bytes::new(96_000), Duration::ZERO), Rate::ZERO);
+    }
+
+    #[test]
+    fn what_is_printed_parses_back() {
+        for bps in [0, 1, 64_000, 384_000, 1_000_000, 3_600_000, 10_000_000_000] {
+            let rate = Rate::from_bps(bps);
+            assert_eq!(rate.to_string().parse(), Ok(rate), "{rate}");
+        }
+    }
+}
