@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::congestion::{CongestionControl, reno};
+use crate::congestion::{CongestionControl, bic, cubic, cubic_2_1, reno, vegas};
 use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail};
 use crate::random::RandomStream;
@@ -31,7 +31,13 @@ pub type BuildWrapper = fn(&Arguments, Box<dyn CongestionControl>) -> Box<dyn Co
 pub type BuildReceiver = fn(suimon_units::Bytes, &Arguments) -> Box<dyn ReceiveWindow>;
 
 /// Congestion controls.
-pub const CONGESTION: &[(Description, BuildCongestion)] = &[(reno::DESCRIPTION, reno::build)];
+pub const CONGESTION: &[(Description, BuildCongestion)] = &[
+    (reno::DESCRIPTION, reno::build),
+    (cubic::DESCRIPTION, cubic::build),
+    (cubic_2_1::DESCRIPTION, cubic_2_1::build),
+    (bic::DESCRIPTION, bic::build),
+    (vegas::DESCRIPTION, vegas::build),
+];
 
 /// Congestion controls that work over another: `fs-at+cubic`. Alone they work over Reno.
 pub const WRAPPERS: &[(Description, BuildWrapper)] = &[];

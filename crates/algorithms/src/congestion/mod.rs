@@ -5,7 +5,12 @@
 //! wrapper such as FS-AT can correct what the algorithm below it decided, and recovery can move
 //! `cwnd` toward `ssthresh` packet by packet, without either knowing the other's state.
 
+pub mod bic;
+pub mod cubic;
+pub mod cubic_2_1;
 pub mod reno;
+pub mod vegas;
+mod window;
 
 use std::fmt::Debug;
 

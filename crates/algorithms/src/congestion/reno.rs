@@ -69,7 +69,17 @@ pub(crate) struct AdditiveIncrease {
 
 impl AdditiveIncrease {
     pub(crate) fn apply(&mut self, ack: &Ack, limits: &mut Limits) {
+        self.count(ack);
+        self.grow(ack, limits);
+    }
+
+    /// Saves up what `ack` covers.
+    pub(crate) fn count(&mut self, ack: &Ack) {
         self.bytes_acked += ack.avoidance_credit();
+    }
+
+    /// Grows `cwnd` by a segment where enough is saved up.
+    pub(crate) fn grow(&mut self, ack: &Ack, limits: &mut Limits) {
         if self.bytes_acked >= limits.cwnd {
             self.bytes_acked -= limits.cwnd;
             limits.cwnd += ack.mss;

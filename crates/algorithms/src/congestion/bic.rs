@@ -1,0 +1,184 @@
+//! BIC: binary search for the window at which the last loss came (Xu, Harfoush and Rhee, 2004), as Linux
+//! 2.6 does it.
+
+use suimon_units::{Bytes, Duration, Instant};
+
+use super::window::{CountedIncrease, DelayedAckRatio, scaled_down, slow_start_through_ssthresh};
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "bic",
+    summary: "binary search toward the window of the last loss, then slowly faster beyond it",
+    source: "Xu, Harfoush and Rhee 2004; Linux 2.6.16",
+    colour: "#76b7b2",
+    parameters: &[
+        Parameter {
+            name: "beta",
+            help: "window after a loss, relative to the window before",
+            default: Value::Number(819.0 / 1024.0),
+            range: Range::Between(0.1, 0.99),
+        },
+        Parameter {
+            name: "low_window",
+            help: "segments up to which it behaves like Reno",
+            default: Value::Count(14),
+            range: Range::Between(0.0, 1e6),
+        },
+        Parameter {
+            name: "max_increment",
+            help: "segments that the window may grow by in one RTT (S_max)",
+            default: Value::Count(16),
+            range: Range::Between(1.0, 1e6),
+        },
+        Parameter {
+            name: "smooth_part",
+            help: "RTTs spent on the last segments before the window of the last loss",
+            default: Value::Count(20),
+            range: Range::Between(1.0, 1e6),
+        },
+        Parameter {
+            name: "fast_convergence",
+            help: "aim lower where the window did not get back to that of the loss before",
+            default: Value::Flag(true),
+            range: Range::Any,
+        },
+    ],
+};
+
+/// Builds it with the parameters of [`DESCRIPTION`].
+#[must_use]
+pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
+    Box::new(Bic {
+        beta: arguments.number("beta"),
+        low_window: arguments.count("low_window"),
+        max_increment: arguments.count("max_increment"),
+        smooth_part: arguments.count("smooth_part"),
+        fast_convergence: arguments.flag("fast_convergence"),
+        search: Search::default(),
+        increase: CountedIncrease::default(),
+        recovering: false,
+    })
+}
+
+/// The search goes a quarter of the way at each step (B of the paper's implementation).
+const B: u64 = 4;
+
+/// Until the first loss a segment is due at least every so many: the window is far from anything known.
+const MOST_SEGMENTS_BEFORE_A_LOSS: u64 = 20;
+
+/// A count is kept this long where the window stays as it is (HZ / 32 of Linux).
+const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
+
+#[derive(Debug)]
+struct Bic {
+    beta: f64,
+    low_window: u64,
+    max_increment: u64,
+    smooth_part: u64,
+    fast_convergence: bool,
+    search: Search,
+    increase: CountedIncrease,
+    recovering: bool,
+}
+
+/// What a timeout forgets. Windows are in segments.
+#[derive(Debug, Default)]
+struct Search {
+    /// ACKs for one segment of growth.
+    cnt: u64,
+    last_max_cwnd: u64,
+    had_loss: bool,
+    /// Window and time of the last computation of `cnt`.
+    last_update: Option<(u64, Instant)>,
+    delayed_ack: DelayedAckRatio,
+}
+
+impl Bic {
+    /// Acknowledged segments after which a window of `cwnd` segments grows by one.
+    fn segments_per_increase(&self, cwnd: u64) -> u64 {
+        if cwnd <= self.low_window {
+            return cwnd;
+        }
+        let last_max_cwnd = self.search.last_max_cwnd;
+        let smoothly = cwnd * self.smooth_part / B;
+        let linearly = cwnd / self.max_increment;
+        if cwnd < last_max_cwnd {
+            match (last_max_cwnd - cwnd) / B {
+                dist if dist > self.max_increment => linearly,
+                0 | 1 => smoothly,
+                dist => cwnd / dist,
+            }
+        } else if cwnd < last_max_cwnd + B {
+            smoothly
+        } else if cwnd < last_max_cwnd + self.max_increment * (B - 1) {
+            cwnd * (B - 1) / (cwnd - last_max_cwnd)
+        } else {
+            linearly
+        }
+    }
+
+    fn update(&mut self, now: Instant, cwnd: u64) {
+        if let Some((last_cwnd, last_time)) = self.search.last_update
+            && last_cwnd == cwnd
+            && now.saturating_since(last_time) <= UPDATE_INTERVAL
+        {
+            return;
+        }
+        self.search.last_update = Some((cwnd, now));
+        let mut segments = self.segments_per_increase(cwnd);
+        // Linux leaves the Reno part before this bound and the scaling below; both count ACKs there.
+        if cwnd <= self.low_window {
+            self.search.cnt = segments;
+            return;
+        }
+        if !self.search.had_loss {
+            segments = segments.min(MOST_SEGMENTS_BEFORE_A_LOSS);
+        }
+        self.search.cnt = self.search.delayed_ack.acks_for(segments);
+    }
+}
+
+impl CongestionControl for Bic {
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        if ack.in_recovery || self.recovering {
+            // The ACK that ends recovery covers a whole window and grows nothing.
+            self.recovering = ack.in_recovery;
+            return;
+        }
+        if ack.newly_acked == Bytes::ZERO {
+            return;
+        }
+        self.search.delayed_ack.update(ack);
+        if ack.cwnd_limited && slow_start_through_ssthresh(ack, limits) {
+            self.update(ack.now, limits.cwnd.whole(ack.mss));
+            self.increase.apply(self.search.cnt, ack, limits);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        let cwnd = limits.cwnd.whole(event.mss);
+        let factor = if cwnd <= self.low_window { 0.5 } else { self.beta };
+        limits.ssthresh = scaled_down(limits, factor, event.mss);
+        self.recovering = true;
+        self.increase = CountedIncrease::default();
+        if event.kind == CongestionKind::Timeout {
+            self.search = Search::default();
+            return;
+        }
+        self.search.last_max_cwnd = if self.fast_convergence && cwnd < self.search.last_max_cwnd {
+            (cwnd as f64 * (1.0 + self.beta) / 2.0) as u64
+        } else {
+            cwnd
+        };
+        self.search.had_loss = true;
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("last_max_cwnd_segments", self.search.last_max_cwnd as f64);
+        out.value("acks_per_segment", self.search.cnt as f64);
+    }
+}

@@ -1,0 +1,240 @@
+//! CUBIC 2.1, of Linux 2.6.22 to 2.6.24: what CUBIC was when papers of 2007 to 2009 compared with it.
+
+use suimon_units::{Bytes, Duration, Instant};
+
+use super::window::{CountedIncrease, DelayedAckRatio, scaled_down, slow_start_through_ssthresh};
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "cubic-2.1",
+    summary: "CUBIC as Linux 2.6.22 had it: beta 0.8, growth capped beyond the last maximum",
+    source: "Ha, Rhee and Xu 2008; Linux 2.6.22",
+    colour: "#ff9da7",
+    parameters: &[
+        Parameter {
+            name: "beta",
+            help: "window after a loss, relative to the window before",
+            default: Value::Number(819.0 / 1024.0),
+            range: Range::Between(0.1, 0.99),
+        },
+        Parameter {
+            name: "c",
+            help: "steepness of the cubic curve, in segments per second cubed",
+            // bic_scale 41, in 1024ths per 100 ms.
+            default: Value::Number(410.0 / 1024.0),
+            range: Range::Between(0.001, 1000.0),
+        },
+        Parameter {
+            name: "max_increment",
+            help: "segments that the window may grow by in 100 ms beyond the last maximum",
+            default: Value::Count(16),
+            range: Range::Between(1.0, 1e6),
+        },
+        Parameter {
+            name: "fast_convergence",
+            help: "aim lower where the window did not get back to that of the loss before",
+            default: Value::Flag(true),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "tcp_friendly",
+            help: "grow at least as Reno would",
+            default: Value::Flag(true),
+            range: Range::Any,
+        },
+    ],
+};
+
+/// Builds it with the parameters of [`DESCRIPTION`].
+#[must_use]
+pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
+    let beta = arguments.number("beta");
+    Box::new(Cubic21 {
+        beta,
+        c: arguments.number("c"),
+        max_increment: arguments.count("max_increment") as f64,
+        fast_convergence: arguments.flag("fast_convergence"),
+        tcp_friendly: arguments.flag("tcp_friendly"),
+        // Linux rounds this ratio down to eighths.
+        acks_per_reno_segment: libm::floor(8.0 * (1.0 + beta) / (3.0 * (1.0 - beta))) / 8.0,
+        history: History::default(),
+        increase: CountedIncrease::default(),
+        recovering: false,
+    })
+}
+
+/// Segments per segment of growth until the first loss, and at or above the curve.
+const CNT_BEFORE_A_LOSS: u64 = 50;
+const CNT_AT_THE_CURVE: u64 = 100;
+
+/// A count is kept this long where the window stays as it is (HZ / 32 of Linux).
+const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
+
+/// RTTs this early in an epoch still show the queue that the loss came from.
+const DELAY_SETTLES: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+struct Cubic21 {
+    beta: f64,
+    c: f64,
+    max_increment: f64,
+    fast_convergence: bool,
+    tcp_friendly: bool,
+    /// ACKs per segment of Reno's growth, per segment of window.
+    acks_per_reno_segment: f64,
+    history: History,
+    increase: CountedIncrease,
+    recovering: bool,
+}
+
+/// What a timeout forgets. Windows are in segments.
+#[derive(Debug, Default)]
+struct History {
+    /// ACKs for one segment of growth.
+    cnt: u64,
+    last_max_cwnd: u64,
+    had_loss: bool,
+    /// Window and time of the last computation of `cnt`.
+    last_update: Option<(u64, Instant)>,
+    epoch: Option<Epoch>,
+    delay_min: Option<Duration>,
+    delayed_ack: DelayedAckRatio,
+}
+
+/// Congestion avoidance since the last loss.
+#[derive(Debug)]
+struct Epoch {
+    start: Instant,
+    /// Seconds from the start to the curve's origin.
+    k: f64,
+    origin_point: u64,
+    /// ACKs not yet turned into growth of `tcp_cwnd`.
+    ack_cnt: u64,
+    /// The window Reno would have.
+    tcp_cwnd: u64,
+}
+
+impl Cubic21 {
+    fn begin_epoch(&self, now: Instant, cwnd: u64) -> Epoch {
+        let last_max_cwnd = self.history.last_max_cwnd;
+        let below = last_max_cwnd.saturating_sub(cwnd);
+        Epoch {
+            start: now,
+            k: libm::cbrt(below as f64 / self.c),
+            origin_point: last_max_cwnd.max(cwnd),
+            ack_cnt: 1,
+            tcp_cwnd: cwnd,
+        }
+    }
+
+    /// Acknowledged segments after which a window of `cwnd` segments grows by one, by the curve alone.
+    fn segments_on_curve(&self, now: Instant, epoch: &Epoch, cwnd: u64) -> u64 {
+        // Where the curve will be when what is sent now comes back.
+        let delay = self.history.delay_min.unwrap_or(Duration::ZERO).as_secs_f64();
+        let t = now.saturating_since(epoch.start).as_secs_f64() + delay;
+        let offs = t - epoch.k;
+        // Rounded toward the origin, as Linux's shift of the magnitude does.
+        let delta = (self.c * offs * offs * offs) as i64;
+        let bic_target = (epoch.origin_point as i64).saturating_add(delta);
+        let above = bic_target.saturating_sub(cwnd as i64);
+        let mut segments = if above > 0 { cwnd / above as u64 } else { CNT_AT_THE_CURVE * cwnd };
+        if offs >= 0.0 && delay > 0.0 {
+            segments = segments.max((cwnd as f64 / (self.max_increment * delay / 0.1)) as u64);
+        }
+        if self.history.had_loss { segments } else { CNT_BEFORE_A_LOSS }
+    }
+
+    fn update(&mut self, now: Instant, cwnd: u64) {
+        if let Some(epoch) = &mut self.history.epoch {
+            epoch.ack_cnt += 1;
+        }
+        if let Some((last_cwnd, last_time)) = self.history.last_update
+            && last_cwnd == cwnd
+            && now.saturating_since(last_time) <= UPDATE_INTERVAL
+        {
+            return;
+        }
+        self.history.last_update = Some((cwnd, now));
+        let mut epoch = self.history.epoch.take().unwrap_or_else(|| self.begin_epoch(now, cwnd));
+        let mut segments = self.segments_on_curve(now, &epoch, cwnd);
+        if self.tcp_friendly {
+            let acks_per_segment = ((cwnd as f64 * self.acks_per_reno_segment) as u64).max(1);
+            // One segment for every full span of ACKs, and none for the span just reached.
+            let grown = epoch.ack_cnt.saturating_sub(1) / acks_per_segment;
+            epoch.tcp_cwnd += grown;
+            epoch.ack_cnt -= grown * acks_per_segment;
+            if epoch.tcp_cwnd > cwnd {
+                segments = segments.min(cwnd / (epoch.tcp_cwnd - cwnd));
+            }
+        }
+        self.history.epoch = Some(epoch);
+        self.history.cnt = self.history.delayed_ack.acks_for(segments);
+    }
+
+    fn measure_delay(&mut self, now: Instant, rtt: Duration) {
+        let settled = self
+            .history
+            .epoch
+            .as_ref()
+            .is_none_or(|epoch| now.saturating_since(epoch.start) >= DELAY_SETTLES);
+        if settled {
+            let smallest = self.history.delay_min.map_or(rtt, |delay_min| delay_min.min(rtt));
+            self.history.delay_min = Some(smallest);
+        }
+    }
+}
+
+impl CongestionControl for Cubic21 {
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        if ack.in_recovery || self.recovering {
+            // The ACK that ends recovery covers a whole window and grows nothing.
+            self.recovering = ack.in_recovery;
+            return;
+        }
+        if ack.newly_acked == Bytes::ZERO {
+            return;
+        }
+        if let Some(rtt) = ack.rtt {
+            self.measure_delay(ack.now, rtt);
+        }
+        self.history.delayed_ack.update(ack);
+        if ack.cwnd_limited && slow_start_through_ssthresh(ack, limits) {
+            self.update(ack.now, limits.cwnd.whole(ack.mss));
+            self.increase.apply(self.history.cnt, ack, limits);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        let cwnd = limits.cwnd.whole(event.mss);
+        limits.ssthresh = scaled_down(limits, self.beta, event.mss);
+        self.recovering = true;
+        self.increase = CountedIncrease::default();
+        if event.kind == CongestionKind::Timeout {
+            self.history = History::default();
+            return;
+        }
+        self.history.last_max_cwnd = if self.fast_convergence && cwnd < self.history.last_max_cwnd {
+            (cwnd as f64 * (1.0 + self.beta) / 2.0) as u64
+        } else {
+            cwnd
+        };
+        self.history.had_loss = true;
+        self.history.epoch = None;
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("last_max_cwnd_segments", self.history.last_max_cwnd as f64);
+        out.value("acks_per_segment", self.history.cnt as f64);
+        if let Some(epoch) = &self.history.epoch {
+            out.value("k_s", epoch.k);
+            out.value("tcp_cwnd_segments", epoch.tcp_cwnd as f64);
+        }
+        if let Some(delay_min) = self.history.delay_min {
+            out.value("delay_min_ms", delay_min.as_millis_f64());
+        }
+    }
+}
