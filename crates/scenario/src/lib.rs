@@ -1,15 +1,32 @@
 //! Experiments as data: a topology of hosts, routers and links, the flows over it, and what to record.
 //!
 //! [`Scenario`] is what the simulator runs. It is validated where it is made, by the readers in this
-//! crate, so whoever runs one need not doubt it.
+//! crate, so whoever runs one need not doubt it: [`Document`] reads scenario files, [`Comparison`] makes
+//! one from a link and a list of algorithms, and [`trace`] reads links whose rate varies.
 
 #![forbid(unsafe_code)]
 
+mod check;
+mod comparison;
+mod error;
 mod model;
 mod profile;
+mod reader;
+mod run;
+mod scheme;
+mod shorthand;
+mod text;
+mod topology;
+pub mod trace;
 
+pub use comparison::Comparison;
+pub use error::{Problem, ScenarioError};
 pub use model::{
     Buffer, Capacity, Flow, Jitter, Link, Loss, OnOff, Record, Reordering, Scenario, Start, TcpFlow, Traffic,
     UdpFlow,
 };
-pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, StackProfile};
+pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
+pub use reader::{Document, print_defaults};
+pub use run::Run;
+pub use scheme::Scheme;
+pub use shorthand::LinkSpec;

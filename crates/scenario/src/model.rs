@@ -156,12 +156,34 @@ pub struct TcpFlow {
     pub profile: StackProfile,
     /// Receive buffer: what the receiver can advertise at most.
     pub window: Bytes,
-    /// How much the application sends; `None` for as much as it can. With on/off, per on period.
+    /// How much the application sends in all; `None` for as much as it can.
     pub size: Option<Bytes>,
     /// The application produces data at this rate only; `None` for as fast as TCP takes it.
     pub application_rate: Option<Rate>,
     /// Random periods of sending and silence.
     pub on_off: Option<OnOff>,
+}
+
+impl TcpFlow {
+    /// Its algorithms as users write them: `cubic`, `drs` for Reno under that receiver, else `cubic/drs`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match (self.cc.label(), self.receiver.label()) {
+            (cc, "fixed") => cc.to_owned(),
+            ("reno", receiver) => receiver.to_owned(),
+            (cc, receiver) => format!("{cc}/{receiver}"),
+        }
+    }
+
+    /// The colour in every chart: the receiver's where it is what stands out, else the sender's.
+    #[must_use]
+    pub fn colour(&self) -> &'static str {
+        match (self.cc.label(), self.receiver.name()) {
+            (_, "fixed") => self.cc.colour(),
+            ("reno", _) => self.receiver.colour(),
+            _ => self.cc.colour(),
+        }
+    }
 }
 
 /// Datagrams at a constant rate.

@@ -22,8 +22,10 @@ pub struct StackProfile {
     pub loss_detection: LossDetection,
     /// Lost retransmissions are noticed without a timeout.
     pub detects_lost_retransmissions: bool,
-    /// Limited transmit (RFC 3042).
-    pub limited_transmit: bool,
+    /// Timestamps (RFC 7323), which also tell unnecessary retransmissions (RFC 3522).
+    pub timestamps: bool,
+    /// Which segment's round-trip time congestion control gets of an ACK that covers several.
+    pub rtt_sample: RttSample,
     /// Forward RTO-Recovery (RFC 5682).
     pub f_rto: bool,
     /// Initial retransmission timeout (RFC 6298 §2.1).
@@ -32,7 +34,7 @@ pub struct StackProfile {
     pub rto_min: Duration,
     /// What the minimum applies to.
     pub rto_minimum: RtoMinimum,
-    /// Send at most a segment per ACK-clock tick at the pace of `cwnd / srtt`.
+    /// Spread a window over the round-trip time, at 2 `cwnd / srtt` in slow start and 1.2 later, as Linux does.
     pub pacing: bool,
     /// Negotiate ECN (RFC 3168).
     pub ecn: bool,
@@ -66,6 +68,15 @@ pub enum LossDetection {
     /// The highest selectively acknowledged byte lies three segments above it (forward
     /// acknowledgement; Mathis, Mahdavi 1996).
     Fack,
+}
+
+/// Which of the segments that an ACK covers gives its round-trip time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RttSample {
+    /// The first: the time that a delayed ACK was held back counts in (Linux before 3.18).
+    Oldest,
+    /// The last: the path's time alone.
+    Newest,
 }
 
 /// What the minimum retransmission timeout applies to.
@@ -105,7 +116,8 @@ impl StackProfile {
             recovery: RecoveryAlgorithm::Prr,
             loss_detection: LossDetection::Rfc6675,
             detects_lost_retransmissions: true,
-            limited_transmit: true,
+            timestamps: true,
+            rtt_sample: RttSample::Newest,
             f_rto: true,
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_millis(200),
@@ -127,6 +139,7 @@ impl StackProfile {
             counting: AckCounting::Bytes { limit: 2 },
             recovery: RecoveryAlgorithm::RateHalving { floor_is_half: true },
             loss_detection: LossDetection::Fack,
+            rtt_sample: RttSample::Oldest,
             rto_initial: Duration::from_secs(3),
             ..Self::linux_6()
         }
@@ -138,9 +151,10 @@ impl StackProfile {
         Self {
             name: "ns-2",
             initial_window: 2,
-            counting: AckCounting::Bytes { limit: 2 },
+            counting: AckCounting::Bytes { limit: 1 },
             recovery: RecoveryAlgorithm::Rfc6675,
             loss_detection: LossDetection::Fack,
+            rtt_sample: RttSample::Oldest,
             f_rto: false,
             rto_initial: Duration::from_secs(3),
             rto_minimum: RtoMinimum::Timeout,
@@ -161,6 +175,7 @@ impl StackProfile {
             counting: AckCounting::PerAck,
             recovery: RecoveryAlgorithm::Rfc6675,
             detects_lost_retransmissions: false,
+            timestamps: false,
             f_rto: false,
             rto_initial: Duration::from_secs(3),
             rto_min: Duration::from_secs(1),

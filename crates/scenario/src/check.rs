@@ -1,0 +1,343 @@
+//! What must hold in every scenario, however it was made.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::error::{Problem, ScenarioError};
+use crate::model::{Buffer, Capacity, Flow, Link, Scenario, Start, Traffic};
+use crate::profile::StackProfile;
+use crate::topology::Topology;
+
+/// Longest time that anything may take: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// Largest receive buffer that a scaled window can advertise (RFC 7323 §2.3).
+const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
+/// Largest IP packet.
+const LARGEST_PACKET: Bytes = Bytes::new(65_535);
+/// Largest transfer and buffer: a petabyte, far from where sums of byte counts overflow.
+const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
+/// Most samples of one series.
+const MOST_SAMPLES: u64 = 1_000_000;
+
+/// Checks at a key path; `Err` carries the path below it and what is wrong there.
+pub(crate) type Checked = Result<(), (String, Problem)>;
+
+impl Scenario {
+    /// Checks what the types do not: names are unique, routes exist, times are in order, sizes are
+    /// sensible. The readers of this crate have done it; whoever builds a scenario by hand should.
+    ///
+    /// # Errors
+    /// The first thing that does not hold, with its key path as in a scenario file.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        self.checked().map_err(|(key, problem)| ScenarioError::new(&self.name, problem).at_key(key))
+    }
+
+    pub(crate) fn checked(&self) -> Checked {
+        time("duration", self.duration)?;
+        above_zero("duration", self.duration == Duration::ZERO)?;
+        if self.record.warmup >= self.duration {
+            return refuse("warmup", &self.record.warmup, "is not before the end", "less than the duration");
+        }
+        if let Some(interval) = self.record.interval {
+            above_zero("record_interval", interval == Duration::ZERO)?;
+            if self.duration.as_nanos() / interval.as_nanos() > MOST_SAMPLES {
+                let accepted = format!("at most {MOST_SAMPLES} samples in a run");
+                return refuse("record_interval", &interval, "is too short for the duration", accepted);
+            }
+        }
+        if self.links.is_empty() {
+            return Err(("link".to_owned(), Problem::Missing { accepted: "at least one link".to_owned() }));
+        }
+        if self.flows.is_empty() {
+            return Err(("flow".to_owned(), Problem::Missing { accepted: "at least one flow".to_owned() }));
+        }
+        unique("link", self.links.iter().map(|link| &link.name))?;
+        unique("flow", self.flows.iter().map(|flow| &flow.name))?;
+        for link in &self.links {
+            check_link(link).map_err(|(key, problem)| (format!("link.{}.{key}", link.name), problem))?;
+        }
+        let mut topology = Topology::new(&self.links);
+        for flow in &self.flows {
+            check_flow(flow, self.duration).and_then(|()| topology.check(flow)).map_err(
+                |(key, problem)| match key.strip_prefix('/') {
+                    // The fault of a link that the flow uses.
+                    Some(absolute) => (absolute.to_owned(), problem),
+                    None => (format!("flow.{}.{key}", flow.name), problem),
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn refuse<T>(
+    key: &str,
+    value: &dyn Display,
+    reason: &'static str,
+    accepted: impl Into<String>,
+) -> Result<T, (String, Problem)> {
+    Err((key.to_owned(), Problem::Value { text: value.to_string(), reason, accepted: accepted.into() }))
+}
+
+fn above_zero(key: &str, is_zero: bool) -> Checked {
+    if is_zero { refuse(key, &0, "is nothing", "more than zero") } else { Ok(()) }
+}
+
+fn time(key: &str, value: Duration) -> Checked {
+    if value > LONGEST { refuse(key, &value, "is too long", "at most a year (8760h)") } else { Ok(()) }
+}
+
+fn bytes(key: &str, value: Bytes, least: Bytes, most: Bytes) -> Checked {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    refuse(key, &value, "is out of range", format!("{least} to {most}"))
+}
+
+fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Checked {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err((format!("{what}.{name}"), Problem::Duplicate { what, name: name.clone() }));
+        }
+    }
+    Ok(())
+}
+
+fn check_link(link: &Link) -> Checked {
+    if link.from == link.to {
+        return refuse("between", &&link.from, "is both ends", "two nodes that differ");
+    }
+    time("delay", link.delay)?;
+    time("jitter", link.jitter)?;
+    if let Some(reordering) = link.reordering {
+        time("reordering.delay", reordering.delay)?;
+    }
+    match link.buffer {
+        Buffer::Packets(count) => above_zero("buffer", count == 0)?,
+        Buffer::Bytes(size) => bytes("buffer", size, Bytes::new(1), LARGEST)?,
+        Buffer::Unbounded => {}
+    }
+    match &link.capacity {
+        Capacity::Rate(rate) => above_zero("rate", *rate == Rate::ZERO),
+        Capacity::Opportunities { times, period } => {
+            above_zero("trace", times.is_empty() || *period == Duration::ZERO)?;
+            let ordered = times.is_sorted() && times.last().is_some_and(|last| last <= period);
+            if ordered {
+                Ok(())
+            } else {
+                refuse("trace", &"its times", "are not ascending", "ascending times")
+            }
+        }
+        Capacity::Steps { steps, period } => {
+            above_zero("schedule", steps.iter().all(|(_, rate)| *rate == Rate::ZERO))?;
+            let ordered = steps.is_sorted_by(|(before, _), (after, _)| before < after)
+                && steps.first().is_some_and(|(first, _)| *first == Duration::ZERO)
+                && steps.last().is_some_and(|(last, _)| last < period);
+            if ordered {
+                Ok(())
+            } else {
+                refuse("schedule", &"its times", "are not ascending", "ascending times")
+            }
+        }
+    }
+}
+
+fn check_flow(flow: &Flow, duration: Duration) -> Checked {
+    let (first, last) = match flow.start {
+        Start::At(at) => (at, at),
+        Start::Between(low, high) => (low, high),
+    };
+    let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
+    if last < first {
+        return refuse("start", &since_zero(last), "is before the first time", "two times in order");
+    }
+    if since_zero(last) >= duration {
+        return refuse("start", &since_zero(last), "is not before the end", "less than the duration");
+    }
+    if let Some(stop) = flow.stop
+        && stop <= last
+    {
+        return refuse("stop", &since_zero(stop), "is not after the start", "a time after the start");
+    }
+    let (size, on_off) = match &flow.traffic {
+        Traffic::Tcp(tcp) => {
+            check_stack(&tcp.profile)?;
+            bytes("window", tcp.window, tcp.profile.mss, LARGEST_WINDOW)?;
+            above_zero("application_rate", tcp.application_rate == Some(Rate::ZERO))?;
+            (tcp.size, tcp.on_off)
+        }
+        Traffic::Udp(udp) => {
+            above_zero("udp.rate", udp.rate == Rate::ZERO)?;
+            bytes("udp.packet", udp.packet, Bytes::new(1), LARGEST_PACKET)?;
+            (udp.size, udp.on_off)
+        }
+    };
+    if let Some(size) = size {
+        bytes("size", size, Bytes::new(1), LARGEST)?;
+    }
+    if let Some(on_off) = on_off {
+        for (key, value) in [("on_off.on", on_off.on), ("on_off.off", on_off.off)] {
+            above_zero(key, value == Duration::ZERO)?;
+            time(key, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_stack(stack: &StackProfile) -> Checked {
+    bytes("stack.mss", stack.mss, Bytes::new(1), LARGEST_PACKET)?;
+    bytes("stack.header", stack.header, Bytes::new(1), LARGEST_PACKET)?;
+    if stack.packet_size() > LARGEST_PACKET {
+        return refuse(
+            "stack.mss",
+            &stack.mss,
+            "is too large with its header",
+            format!("at most {LARGEST_PACKET} together"),
+        );
+    }
+    above_zero("stack.initial_window", stack.initial_window == 0)?;
+    for (key, value) in [("stack.rto_initial", stack.rto_initial), ("stack.rto_min", stack.rto_min)] {
+        above_zero(key, value == Duration::ZERO)?;
+        time(key, value)?;
+    }
+    time("stack.delayed_ack_timeout", stack.delayed_ack_timeout)?;
+    above_zero("stack.delayed_ack_timeout", stack.delayed_ack && stack.delayed_ack_timeout == Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_units::Probability;
+
+    use super::*;
+    use crate::{Comparison, LinkSpec, OnOff, Scheme};
+
+    fn scenario() -> Scenario {
+        let link = LinkSpec::parse("2Mbit 180ms 96kB").unwrap();
+        Comparison::new(link, vec![Scheme::parse("reno").unwrap()]).runs().unwrap().remove(0).scenario
+    }
+
+    /// What is said of the scenario after `change`.
+    fn message(change: impl FnOnce(&mut Scenario)) -> String {
+        let mut scenario = scenario();
+        assert_eq!(scenario.check(), Ok(()));
+        change(&mut scenario);
+        scenario.check().unwrap_err().to_string()
+    }
+
+    fn tcp(scenario: &mut Scenario) -> &mut crate::TcpFlow {
+        match &mut scenario.flows[0].traffic {
+            Traffic::Tcp(tcp) => tcp,
+            Traffic::Udp(_) => unreachable!("comparisons are of TCP flows"),
+        }
+    }
+
+    #[test]
+    fn times_are_in_order_and_no_longer_than_a_year() {
+        let second = Duration::from_secs(1);
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        assert!(message(|s| s.duration = Duration::ZERO).contains("duration: \"0\" is nothing"));
+        assert!(message(|s| s.duration = Duration::MAX).contains("at most a year"));
+        assert!(message(|s| s.record.warmup = s.duration).contains("warmup"));
+        assert!(message(|s| s.record.interval = Some(Duration::from_nanos(1))).contains("samples"));
+        assert!(message(|s| s.record.interval = Some(Duration::ZERO)).contains("record_interval"));
+        assert!(
+            message(|s| s.flows[0].start = Start::At(at(60)))
+                .contains("start: \"60 s\" is not before the end")
+        );
+        assert!(message(|s| s.flows[0].start = Start::Between(at(2), at(1))).contains("two times in order"));
+        assert!(
+            message(|s| s.flows[0].stop = Some(Instant::ZERO))
+                .contains("stop: \"0 ns\" is not after the start")
+        );
+        assert!(
+            message(|s| tcp(s).on_off = Some(OnOff { on: second, off: Duration::ZERO }))
+                .contains("on_off.off")
+        );
+        assert!(message(|s| s.links[0].delay = Duration::MAX).contains("link.bottleneck.delay"));
+    }
+
+    #[test]
+    fn sizes_are_sensible() {
+        assert!(
+            message(|s| tcp(s).window = Bytes::new(1_447)).contains("window: \"1.447 kB\" is out of range")
+        );
+        assert!(message(|s| tcp(s).window = Bytes::new((1 << 30) + 1)).contains("out of range"));
+        assert!(message(|s| tcp(s).size = Some(Bytes::ZERO)).contains("flow.reno.size"));
+        assert!(message(|s| tcp(s).profile.mss = Bytes::new(65_535)).contains("stack.mss"));
+        assert!(message(|s| tcp(s).profile.initial_window = 0).contains("stack.initial_window"));
+        assert!(message(|s| tcp(s).profile.rto_min = Duration::ZERO).contains("stack.rto_min"));
+        assert!(message(|s| s.links[0].buffer = Buffer::Packets(0)).contains("more than zero"));
+        let text = message(|s| s.links[0].buffer = Buffer::Bytes(Bytes::new(1_499)));
+        assert!(
+            text.contains("link.bottleneck.buffer: \"1.499 kB\" holds no packet; accepted: at least 1.5 kB"),
+            "{text}"
+        );
+        assert!(
+            message(|s| s.links[1].buffer = Buffer::Bytes(Bytes::new(51)))
+                .contains("bottleneck-reverse.buffer")
+        );
+    }
+
+    #[test]
+    fn names_are_unique_and_ends_are_connected() {
+        assert!(message(|s| s.links.clear()).contains("at least one link"));
+        assert!(message(|s| s.flows.clear()).contains("at least one flow"));
+        assert!(message(|s| s.flows.push(s.flows[0].clone())).contains("a second flow is called \"reno\""));
+        assert!(message(|s| s.links.push(s.links[0].clone())).contains("a second link"));
+        assert!(message(|s| s.links[0].to = "sender".to_owned()).contains("both ends"));
+        let text = message(|s| s.flows[0].to = "reciever".to_owned());
+        assert!(text.contains("no node is called \"reciever\" (did you mean \"receiver\"?)"), "{text}");
+        assert!(message(|s| s.flows[0].to = "sender".to_owned()).contains("another node"));
+        assert!(message(|s| s.links.truncate(1)).contains("no links lead from \"receiver\" to \"sender\""));
+    }
+
+    #[test]
+    fn a_route_may_have_many_hops_and_cycles() {
+        let mut scenario = scenario();
+        let node = |nth: usize| if nth == 0 { "receiver".to_owned() } else { format!("n{nth}") };
+        for hop in 0..1_000 {
+            for (from, to) in [(hop, hop + 1), (hop + 1, hop)] {
+                let name = format!("{from}-{to}");
+                scenario.links.push(Link {
+                    name,
+                    from: node(from),
+                    to: node(to),
+                    ..scenario.links[0].clone()
+                });
+            }
+        }
+        scenario.flows[0].to = node(1_000);
+        assert_eq!(scenario.check(), Ok(()));
+        scenario.links[1_500].buffer = Buffer::Bytes(Bytes::new(9));
+        assert!(scenario.check().is_err());
+    }
+
+    #[test]
+    fn lists_of_capacity_made_by_hand_are_checked_too() {
+        let ms = Duration::from_millis;
+        let steps = |steps: &[(Duration, Rate)]| Capacity::Steps { steps: steps.into(), period: ms(10) };
+        let times = |times: &[Duration]| Capacity::Opportunities { times: times.into(), period: ms(10) };
+        let rate = Rate::from_bps(1);
+        for capacity in [
+            times(&[]),
+            times(&[ms(2), ms(1)]),
+            times(&[ms(11)]),
+            steps(&[]),
+            steps(&[(ms(0), Rate::ZERO)]),
+            steps(&[(ms(1), rate)]),
+            steps(&[(ms(0), rate), (ms(0), rate)]),
+            steps(&[(ms(0), rate), (ms(10), rate)]),
+            Capacity::Rate(Rate::ZERO),
+        ] {
+            let text = format!("{capacity:?}");
+            assert!(message(|s| s.links[0].capacity = capacity).contains("link.bottleneck."), "{text}");
+        }
+        let mut good = scenario();
+        good.links[0].capacity = times(&[ms(1), ms(1), ms(10)]);
+        good.links[0].loss = crate::Loss::Random(Probability::ONE);
+        assert_eq!(good.check(), Ok(()));
+    }
+}

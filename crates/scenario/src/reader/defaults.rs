@@ -1,0 +1,139 @@
+//! The schema as a scenario file that explains every key.
+
+use std::fmt::Write as _;
+
+use super::keys::{FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK};
+use super::schema::{Key, Kind, Preset, Section};
+
+/// A scenario file with every key, its default, what it takes and what it means. It parses as it is;
+/// keys without a default stand in comments, with an example.
+#[must_use]
+pub fn print_defaults() -> String {
+    let mut text = String::from(
+        "# Every key of a scenario. Keys in comments have no default: what they show is an example.\n",
+    );
+    print(&mut text, "", &SCENARIO);
+    for (header, section) in [
+        ("[[link]]", &LINK),
+        ("# [link.reverse]", &REVERSE),
+        ("[[flow]]", &FLOW),
+        ("# [flow.stack]", &STACK),
+        ("# [[matrix]]", &MATRIX),
+    ] {
+        let _ = write!(text, "\n{header}\n");
+        // Below a table in a comment, every key is in one too.
+        print(&mut text, if header.starts_with('#') { "# " } else { "" }, section);
+    }
+    text
+}
+
+fn print(text: &mut String, comment: &str, section: &Section) {
+    for key in section.keys {
+        // Tables that have a header of their own follow below.
+        let has_header = matches!(key.kind, Kind::Sections(_)) || matches!(key.name, "reverse" | "stack");
+        if !has_header {
+            describe(text, comment, key);
+            inner(text, key);
+        }
+    }
+}
+
+fn describe(text: &mut String, comment: &str, key: &Key) {
+    let (state, line) = match key.preset {
+        Preset::Required(example) => ("Required.".to_owned(), format!("{comment}{} = {example}", key.name)),
+        Preset::Unset { means, example } => {
+            (format!("Left out: {means}."), format!("# {} = {example}", key.name))
+        }
+        Preset::Text(value) => (String::new(), format!("{comment}{} = \"{value}\"", key.name)),
+        Preset::Flag(value) => (String::new(), format!("{comment}{} = {value}", key.name)),
+        Preset::Count(value) => (String::new(), format!("{comment}{} = {value}", key.name)),
+    };
+    let _ = write!(text, "\n## {} Takes {}. {state}", key.help, key.kind.accepted());
+    text.truncate(text.trim_end().len());
+    let _ = writeln!(text, "\n{line}");
+}
+
+/// Keys of the small tables that are written in one line.
+fn inner(text: &mut String, key: &Key) {
+    for part in key.inner().map_or(&[][..], |section| section.keys) {
+        let default = match part.preset {
+            Preset::Text(value) => format!(" Default {value}."),
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "##   {}: {} Takes {}.{default}", part.name, part.help, part.kind.accepted());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Document;
+    use super::super::keys::{LOSS, ON_OFF, REORDERING, UDP};
+    use super::super::testing::{FLOW as A_FLOW, LINK as A_LINK, one};
+    use super::*;
+
+    #[test]
+    fn the_printed_defaults_are_a_scenario() {
+        let runs = Document::parse(&print_defaults(), "defaults").unwrap().runs().unwrap();
+        assert_eq!(runs.len(), 1);
+    }
+
+    #[test]
+    fn what_is_printed_as_default_is_what_holds_where_nothing_is_written() {
+        let mut printed =
+            Document::parse(&print_defaults(), "test.toml").unwrap().runs().unwrap().remove(0).scenario;
+        let bare = "[[link]]\nname = \"bottleneck\"\nbetween = [\"sender\", \"receiver\"]\n\
+                    [[flow]]\nname = \"main\"\nfrom = \"sender\"\nto = \"receiver\"";
+        let bare = one(&[bare]);
+        printed.name.clone_from(&bare.name);
+        assert_eq!(printed, bare);
+    }
+
+    #[test]
+    fn no_key_is_missing() {
+        let text = print_defaults();
+        for section in [&SCENARIO, &LINK, &REVERSE, &FLOW, &STACK, &MATRIX, &LOSS, &REORDERING, &ON_OFF, &UDP]
+        {
+            for key in section.keys {
+                let name = key.name;
+                let found = [format!("{name} = "), format!("  {name}: "), format!("{name}]")];
+                assert!(found.iter().any(|form| text.contains(form)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_example_is_accepted() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("cellular.down"), "1\n").unwrap();
+        std::fs::write(directory.path().join("rates.csv"), "time_s,rate_bps\n0,1\n").unwrap();
+        let path = directory.path().join("example.toml");
+        let accepts = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Document::read(&path).unwrap().runs().unwrap_or_else(|error| panic!("{error} in\n{text}"));
+        };
+        // Only what is required, so that keys excluding each other can be tried one by one.
+        let link = A_LINK.replace("rate = \"1Mbit\"\n", "");
+        let flow = A_FLOW.replace("cc = \"reno\"", "");
+        for (section, before, after) in [
+            (&SCENARIO, String::new(), format!("{link}\n{flow}")),
+            (&LINK, link.clone(), flow.clone()),
+            (&REVERSE, format!("{link}\n[link.reverse]"), flow.clone()),
+            (&FLOW, format!("{link}\n{flow}"), String::new()),
+            (&STACK, format!("{link}\n{flow}\n[flow.stack]"), String::new()),
+            (
+                &MATRIX,
+                format!("{link}\n{flow}\n[[matrix]]\nset = \"duration\"\nvalues = [\"1s\", \"2s\"]"),
+                String::new(),
+            ),
+        ] {
+            for key in section.keys.iter().filter(|key| !matches!(key.kind, Kind::Sections(_))) {
+                if let Preset::Unset { example, .. } = key.preset {
+                    accepts(&format!("{before}\n{} = {example}\n{after}", key.name));
+                }
+            }
+        }
+        accepts(&format!(
+            "{link}\n{flow}\n[[matrix]]\nset = \"link.bottleneck.rate\"\nvalues = [\"64kbit\"]"
+        ));
+    }
+}

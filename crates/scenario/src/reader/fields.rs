@@ -1,0 +1,317 @@
+//! Typed reading of one table by its section of the schema.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
+
+use super::node::{Node, Table, Value};
+use super::schema::{Key, Kind, Preset, Section};
+use crate::error::{Problem, ScenarioError, closest};
+use crate::model::{Buffer, Start};
+use crate::scheme;
+use crate::text;
+
+/// A table whose keys are all known.
+#[derive(Debug)]
+pub(super) struct Fields<'a> {
+    source_name: &'a str,
+    table: &'a Table,
+    section: &'static Section,
+    /// Key path of the table, empty for the document.
+    path: String,
+    line: Option<usize>,
+}
+
+/// A value, the key that it belongs to, and where both are.
+#[derive(Debug)]
+pub(super) struct Field<'a> {
+    fields: &'a Fields<'a>,
+    key: &'static Key,
+    node: Cow<'a, Node>,
+}
+
+impl<'a> Fields<'a> {
+    /// The table `table` at `path`, which stands at `line`.
+    ///
+    /// # Errors
+    /// When a key is unknown or excludes another that is there too.
+    pub(super) fn new(
+        source_name: &'a str,
+        table: &'a Table,
+        section: &'static Section,
+        path: String,
+        line: Option<usize>,
+    ) -> Result<Self, ScenarioError> {
+        let fields = Self { source_name, table, section, path, line };
+        for entry in &table.entries {
+            let refuse = |problem| {
+                let key = fields.path_of(text::bounded(&entry.key).unwrap_or("..."));
+                Err(ScenarioError::new(source_name, problem).at_line(entry.line).at_key(key))
+            };
+            let Some(key) = section.key(&entry.key) else {
+                return refuse(unknown_key(section, &entry.key));
+            };
+            if let Some(other) = key.excludes.iter().find(|other| table.get(other).is_some()) {
+                return refuse(Problem::Exclusive { other: (*other).to_owned() });
+            }
+        }
+        Ok(fields)
+    }
+
+    /// What messages call the document.
+    pub(super) fn source_name(&self) -> &str {
+        self.source_name
+    }
+
+    pub(super) fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// The value of `key`: as written, or else its default.
+    ///
+    /// # Errors
+    /// When it was left out but must not be.
+    pub(super) fn field(&'a self, key: &str) -> Result<Field<'a>, ScenarioError> {
+        if let Some(field) = self.optional(key) {
+            return Ok(field);
+        }
+        let key = self.key(key);
+        let value = match key.preset {
+            Preset::Text(text) => Value::Text(text.to_owned()),
+            Preset::Flag(flag) => Value::Flag(flag),
+            Preset::Count(count) => Value::Integer(i64::try_from(count).unwrap_or(i64::MAX)),
+            Preset::Required(_) | Preset::Unset { .. } => {
+                let problem = Problem::Missing { accepted: key.kind.accepted() };
+                return Err(ScenarioError::new(self.source_name, problem)
+                    .at_line(self.line)
+                    .at_key(self.path_of(key.name)));
+            }
+        };
+        Ok(Field { fields: self, key, node: Cow::Owned(Node { line: self.line, value }) })
+    }
+
+    /// The value of `key` as written.
+    pub(super) fn optional(&'a self, key: &str) -> Option<Field<'a>> {
+        let node = self.table.get(key)?;
+        Some(Field { fields: self, key: self.key(key), node: Cow::Borrowed(node) })
+    }
+
+    /// The table at `key`, if it was written.
+    ///
+    /// # Errors
+    /// When something else was written there, or its keys are not right.
+    pub(super) fn inner(&'a self, key: &str) -> Result<Option<Self>, ScenarioError> {
+        let (Some(node), Some(section)) = (self.table.get(key), self.key(key).inner()) else {
+            return Ok(None);
+        };
+        match node.table() {
+            Some(table) => {
+                Fields::new(self.source_name, table, section, self.path_of(key), node.line).map(Some)
+            }
+            None => Err(self.field(key)?.wrong_kind()),
+        }
+    }
+
+    /// The table at `key`, or one without keys.
+    ///
+    /// # Errors
+    /// As [`Fields::inner`].
+    pub(super) fn inner_or_empty(&'a self, key: &str) -> Result<Self, ScenarioError> {
+        static EMPTY: Table = Table { entries: Vec::new() };
+        let section = self.key(key).inner().expect("only keys that take a table are read as one");
+        match self.inner(key)? {
+            Some(fields) => Ok(fields),
+            None => Fields::new(self.source_name, &EMPTY, section, self.path_of(key), self.line),
+        }
+    }
+
+    /// The tables at `key`, each called by its name where it has one that can stand in a key path.
+    ///
+    /// # Errors
+    /// When something else was written there, or the keys of one are not right.
+    pub(super) fn list(&'a self, key: &str) -> Result<Vec<Self>, ScenarioError> {
+        let Some(field) = self.optional(key) else { return Ok(Vec::new()) };
+        let (Value::List(items), Some(section)) =
+            (&self.table.get(key).expect("it is there").value, field.key.inner())
+        else {
+            return Err(field.wrong_kind());
+        };
+        let read = |(position, node): (usize, &'a Node)| {
+            let table = node.table().ok_or_else(|| field.wrong_kind())?;
+            let name = match table.get("name").map(|name| &name.value) {
+                Some(Value::Text(name)) if text::is_name(name) && name.len() <= text::LONGEST => name.clone(),
+                _ => (position + 1).to_string(),
+            };
+            Fields::new(self.source_name, table, section, format!("{key}.{name}"), node.line)
+        };
+        items.iter().enumerate().map(read).collect()
+    }
+
+    fn key(&self, name: &str) -> &'static Key {
+        self.section
+            .key(name)
+            .expect("the reader asks only for keys of the schema, as the defaults test shows")
+    }
+}
+
+/// The refusal of `key` in `section`.
+pub(super) fn unknown_key(section: &Section, key: &str) -> Problem {
+    Problem::UnknownKey {
+        suggestion: closest(key, section.names()),
+        accepted: section.names().collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn error(&self, problem: Problem) -> ScenarioError {
+        ScenarioError::new(self.fields.source_name, problem)
+            .at_line(self.node.line)
+            .at_key(self.fields.path_of(self.key.name))
+    }
+
+    pub(super) fn wrong_kind(&self) -> ScenarioError {
+        self.error(Problem::Kind { found: self.node.kind(), accepted: self.key.kind.accepted() })
+    }
+
+    fn refuse(&self, text: impl Into<String>, reason: &'static str) -> ScenarioError {
+        self.error(Problem::Value { text: text.into(), reason, accepted: self.key.kind.accepted() })
+    }
+
+    pub(super) fn line(&self) -> Option<usize> {
+        self.node.line
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Text of any length.
+    pub(super) fn text(&self) -> Result<&str, ScenarioError> {
+        if let Value::Text(text) = &self.node.value { Ok(text) } else { Err(self.wrong_kind()) }
+    }
+
+    /// Text that stands for a value. A bare number is passed on as text, for the unit's own message.
+    fn word(&self) -> Result<Cow<'_, str>, ScenarioError> {
+        match &self.node.value {
+            Value::Text(text) => {
+                text::bounded(text).map(Cow::Borrowed).map_err(|problem| self.error(problem))
+            }
+            Value::Integer(_) | Value::Float(_) => Ok(Cow::Owned(self.node.plain())),
+            _ => Err(self.wrong_kind()),
+        }
+    }
+
+    fn quantity<T: FromStr<Err = suimon_units::ParseUnitError>>(&self) -> Result<T, ScenarioError> {
+        self.word()?.parse().map_err(|error| self.error(Problem::Unit(error)))
+    }
+
+    pub(super) fn time(&self) -> Result<Duration, ScenarioError> {
+        self.quantity()
+    }
+
+    pub(super) fn instant(&self) -> Result<Instant, ScenarioError> {
+        Ok(Instant::ZERO + self.time()?)
+    }
+
+    pub(super) fn bytes(&self) -> Result<Bytes, ScenarioError> {
+        self.quantity()
+    }
+
+    pub(super) fn probability(&self) -> Result<Probability, ScenarioError> {
+        self.quantity()
+    }
+
+    pub(super) fn rate(&self) -> Result<Rate, ScenarioError> {
+        text::rate(&self.word()?).map_err(|problem| self.error(problem))
+    }
+
+    pub(super) fn link_rate(&self) -> Result<Rate, ScenarioError> {
+        text::link_rate(&self.word()?).map_err(|problem| self.error(problem))
+    }
+
+    pub(super) fn buffer(&self) -> Result<Buffer, ScenarioError> {
+        text::buffer(&self.word()?).map_err(|problem| self.error(problem))
+    }
+
+    pub(super) fn time_or_off(&self) -> Result<Option<Duration>, ScenarioError> {
+        if self.word()? == "off" { Ok(None) } else { self.time().map(Some) }
+    }
+
+    pub(super) fn start(&self) -> Result<Start, ScenarioError> {
+        let Value::List(items) = &self.node.value else { return Ok(Start::At(self.instant()?)) };
+        let [low, high] = items.as_slice() else {
+            return Err(self.refuse(self.cut(), "is not one time or two"));
+        };
+        let read = |node: &Node| {
+            Field { fields: self.fields, key: self.key, node: Cow::Owned(node.clone()) }.instant()
+        };
+        Ok(Start::Between(read(low)?, read(high)?))
+    }
+
+    pub(super) fn flag(&self) -> Result<bool, ScenarioError> {
+        if let Value::Flag(flag) = self.node.value { Ok(flag) } else { Err(self.wrong_kind()) }
+    }
+
+    /// A whole number within the limits of the key.
+    pub(super) fn count(&self) -> Result<u64, ScenarioError> {
+        let Value::Integer(number) = self.node.value else { return Err(self.wrong_kind()) };
+        let Kind::Count { least, most } = self.key.kind else { return Err(self.wrong_kind()) };
+        u64::try_from(number)
+            .ok()
+            .filter(|count| (least..=most).contains(count))
+            .ok_or_else(|| self.refuse(number.to_string(), "is out of range"))
+    }
+
+    pub(super) fn name(&self) -> Result<String, ScenarioError> {
+        let Value::Text(name) = &self.node.value else { return Err(self.wrong_kind()) };
+        let name = text::bounded(name).map_err(|problem| self.error(problem))?;
+        if text::is_name(name) { Ok(name.to_owned()) } else { Err(self.refuse(name, "is not a name")) }
+    }
+
+    pub(super) fn two_names(&self) -> Result<(String, String), ScenarioError> {
+        let Value::List(items) = &self.node.value else { return Err(self.wrong_kind()) };
+        let [from, to] = items.as_slice() else {
+            return Err(self.refuse(self.cut(), "does not name two nodes"));
+        };
+        let read =
+            |node: &Node| Field { fields: self.fields, key: self.key, node: Cow::Owned(node.clone()) }.name();
+        Ok((read(from)?, read(to)?))
+    }
+
+    /// What the word stands for among `meanings`.
+    pub(super) fn choice<T: Copy>(&self, meanings: &[(&str, T)]) -> Result<T, ScenarioError> {
+        let word = self.word()?;
+        meanings
+            .iter()
+            .find(|(known, _)| *known == word)
+            .map(|(_, meaning)| *meaning)
+            .ok_or_else(|| self.refuse(word.clone(), "is not accepted"))
+    }
+
+    /// The one-line form of an algorithm: as written, or from a table with its name and settings.
+    pub(super) fn algorithm_text(&self) -> Result<String, ScenarioError> {
+        match &self.node.value {
+            Value::Text(text) => Ok(text.clone()),
+            Value::Table(table) => {
+                if table.get("name").is_none() {
+                    let accepted = self.key.kind.accepted();
+                    return Err(self.error(Problem::Missing { accepted: format!("name, with {accepted}") }));
+                }
+                let mut ordered = table.entries.clone();
+                ordered.sort_by_key(|entry| entry.key != "name");
+                Ok(Node { line: None, value: Value::Table(Table { entries: ordered }) }.plain())
+            }
+            _ => Err(self.wrong_kind()),
+        }
+    }
+
+    pub(super) fn algorithm(&self, role: Role) -> Result<AlgorithmSpec, ScenarioError> {
+        scheme::algorithm(role, &self.algorithm_text()?).map_err(|problem| self.error(problem))
+    }
+
+    fn cut(&self) -> String {
+        self.node.plain().chars().take(40).collect()
+    }
+}

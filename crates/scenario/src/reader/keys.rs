@@ -1,0 +1,413 @@
+//! Every key there is, once.
+//!
+//! The reader refuses keys that are not here, takes defaults from here, and the printed defaults are
+//! this file in TOML.
+
+use suimon_algorithms::registry::Role;
+
+use super::schema::{Key, Kind, Preset, Section};
+
+const MANY: u64 = 1_000_000;
+
+/// What stands outside all tables.
+pub(crate) const SCENARIO: Section = Section {
+    keys: &[
+        Key::new(
+            "name",
+            Kind::Name,
+            Preset::Unset { means: "the name of the file", example: "\"wired\"" },
+            "Short name, used in tables and file names.",
+        ),
+        Key::new(
+            "description",
+            Kind::Text,
+            Preset::Text(""),
+            "What the experiment is about, for the report.",
+        ),
+        Key::new(
+            "seed",
+            Kind::Count { least: 0, most: i64::MAX as u64 },
+            Preset::Count(1),
+            "All randomness derives from it; the same seed gives the same run.",
+        ),
+        Key::new(
+            "seeds",
+            Kind::Count { least: 1, most: 100_000 },
+            Preset::Count(1),
+            "How many runs with seed, seed + 1, and so on.",
+        ),
+        Key::new("duration", Kind::Time, Preset::Text("60s"), "When a run ends at the latest."),
+        Key::new(
+            "stop_when_complete",
+            Kind::Flag,
+            Preset::Flag(true),
+            "End early, once every flow that has a size is complete.",
+        ),
+        Key::new("warmup", Kind::Time, Preset::Text("0s"), "Totals and percentiles count from here on."),
+        Key::new(
+            "record_interval",
+            Kind::TimeOrOff,
+            Preset::Text("100ms"),
+            "How often flows and queues are sampled for charts.",
+        ),
+        Key::new("link", Kind::Sections(&LINK), Preset::Required(""), "A link between two nodes."),
+        Key::new("flow", Kind::Sections(&FLOW), Preset::Required(""), "A flow, or several alike."),
+        Key::new(
+            "matrix",
+            Kind::Sections(&MATRIX),
+            Preset::Unset { means: "one run for each seed", example: "" },
+            "Runs for every value of a key; several of them give every combination, the last varying fastest.",
+        ),
+    ],
+};
+
+const SCHEDULE: Key = Key::new(
+    "schedule",
+    Kind::File,
+    Preset::Unset { means: "no schedule", example: "\"rates.csv\"" },
+    "Instead of a rate: a CSV file of time and rate, repeated when it ends.",
+)
+.excluding(&["rate", "trace"]);
+
+const TRACE: Key = Key::new(
+    "trace",
+    Kind::File,
+    Preset::Unset { means: "no trace", example: "\"cellular.down\"" },
+    "Instead of a rate: a Mahimahi trace of opportunities to send 1500 bytes, repeated when it ends.",
+)
+.excluding(&["rate", "schedule"]);
+
+const fn rate(preset: Preset) -> Key {
+    Key::new("rate", Kind::LinkRate, preset, "How fast the link sends, per second.")
+        .excluding(&["trace", "schedule"])
+}
+
+const fn delay(preset: Preset) -> Key {
+    Key::new("delay", Kind::Time, preset, "Propagation delay, one way.")
+}
+
+const fn buffer(preset: Preset) -> Key {
+    Key::new("buffer", Kind::Buffer, preset, "What may wait, without the packet that is being sent.")
+}
+
+const QUEUE: Key = Key::new(
+    "queue",
+    Kind::Algorithm(Role::Queue),
+    Preset::Text("droptail"),
+    "The queue discipline in front of the link.",
+);
+
+const LINK_LOSS: Key = Key::new(
+    "loss",
+    Kind::Loss(&LOSS),
+    Preset::Text("0%"),
+    "Random loss after transmission: of each packet alone, or in bursts by a table (Gilbert-Elliott).",
+);
+
+const JITTER: Key = Key::new(
+    "jitter",
+    Kind::Time,
+    Preset::Text("0s"),
+    "Extra delay, uniform from zero to this; packets keep their order.",
+);
+
+const LINK_REORDERING: Key = Key::new(
+    "reordering",
+    Kind::Section(&REORDERING),
+    Preset::Unset { means: "no reordering", example: "{ probability = \"1%\", delay = \"10ms\" }" },
+    "Packets held back so that later ones overtake them.",
+);
+
+const fn reported(preset: bool) -> Key {
+    Key::new("reported", Kind::Flag, Preset::Flag(preset), "Whether results show this direction of the link.")
+}
+
+/// A `[[link]]`.
+pub(crate) const LINK: Section = Section {
+    keys: &[
+        Key::new(
+            "name",
+            Kind::Name,
+            Preset::Required("\"bottleneck\""),
+            "Unique; the way back is called NAME-reverse.",
+        ),
+        Key::new(
+            "between",
+            Kind::TwoNames,
+            Preset::Required("[\"sender\", \"receiver\"]"),
+            "The nodes that it connects; the keys of the link itself hold from the first to the second.",
+        ),
+        Key::new(
+            "duplex",
+            Kind::Flag,
+            Preset::Flag(true),
+            "Whether there is a way back; the keys of [link.reverse] hold for it.",
+        ),
+        rate(Preset::Text("unlimited")),
+        TRACE,
+        SCHEDULE,
+        delay(Preset::Text("0s")),
+        buffer(Preset::Text(crate::text::DEFAULT_BUFFER)),
+        QUEUE,
+        LINK_LOSS,
+        JITTER,
+        LINK_REORDERING,
+        reported(true),
+        Key::new(
+            "reverse",
+            Kind::Section(&REVERSE),
+            Preset::Unset { means: "the defaults of its keys", example: "{ rate = \"64kbit\" }" },
+            "The way back.",
+        ),
+    ],
+};
+
+/// A `[link.reverse]`.
+pub(crate) const REVERSE: Section = Section {
+    keys: &[
+        rate(Preset::Unset { means: "rate, trace or schedule of the link", example: "\"64kbit\"" }),
+        TRACE,
+        SCHEDULE,
+        delay(Preset::Unset { means: "delay of the link", example: "\"90ms\"" }),
+        buffer(Preset::Text("unbounded")),
+        QUEUE,
+        LINK_LOSS,
+        JITTER,
+        LINK_REORDERING,
+        reported(false),
+    ],
+};
+
+/// The table form of `loss`.
+pub(crate) const LOSS: Section = Section {
+    keys: &[
+        Key::new(
+            "to_bad",
+            Kind::Probability,
+            Preset::Required("\"1%\""),
+            "From the good state to the bad one, per packet.",
+        ),
+        Key::new(
+            "to_good",
+            Kind::Probability,
+            Preset::Required("\"30%\""),
+            "From the bad state to the good one, per packet.",
+        ),
+        Key::new("loss_good", Kind::Probability, Preset::Text("0%"), "Loss in the good state."),
+        Key::new("loss_bad", Kind::Probability, Preset::Text("100%"), "Loss in the bad state."),
+    ],
+};
+
+/// The table `reordering`.
+pub(crate) const REORDERING: Section = Section {
+    keys: &[
+        Key::new(
+            "probability",
+            Kind::Probability,
+            Preset::Required("\"1%\""),
+            "Share of the packets held back.",
+        ),
+        Key::new("delay", Kind::Time, Preset::Required("\"10ms\""), "For how long."),
+    ],
+};
+
+/// A `[[flow]]`.
+pub(crate) const FLOW: Section = Section {
+    keys: &[
+        Key::new("name", Kind::Name, Preset::Required("\"main\""), "Unique."),
+        Key::new("from", Kind::Name, Preset::Required("\"sender\""), "The node that sends the data."),
+        Key::new("to", Kind::Name, Preset::Required("\"receiver\""), "The node that receives it."),
+        Key::new(
+            "count",
+            Kind::Count { least: 1, most: MANY },
+            Preset::Count(1),
+            "So many flows alike, called NAME-1, NAME-2, and so on.",
+        ),
+        Key::new(
+            "start",
+            Kind::Start,
+            Preset::Text("0s"),
+            "When it starts; two times draw it uniformly between them, for each flow alone.",
+        ),
+        Key::new(
+            "stop",
+            Kind::Time,
+            Preset::Unset { means: "at the end of the run", example: "\"50s\"" },
+            "When it stops sending, whatever remains.",
+        ),
+        Key::new(
+            "size",
+            Kind::Bytes,
+            Preset::Unset { means: "endless", example: "\"10MB\"" },
+            "How much is sent in all.",
+        ),
+        Key::new(
+            "on_off",
+            Kind::Section(&ON_OFF),
+            Preset::Unset { means: "always on", example: "{ on = \"20s\", off = \"20s\" }" },
+            "Periods of sending and silence, exponentially distributed.",
+        ),
+        Key::new(
+            "cc",
+            Kind::Algorithm(Role::Congestion),
+            Preset::Text(crate::scheme::DEFAULT_CC),
+            "Congestion control; a receive window other than fixed may follow after \"/\", or stand alone for reno with it.",
+        ),
+        Key::new(
+            "receiver",
+            Kind::Algorithm(Role::Receiver),
+            Preset::Text("fixed"),
+            "Window advertisement at the receiver.",
+        ),
+        Key::new(
+            "profile",
+            Kind::Profile,
+            Preset::Text("linux-6"),
+            "Which TCP stack's habits both ends have.",
+        ),
+        Key::new(
+            "window",
+            Kind::Bytes,
+            Preset::Text(crate::text::DEFAULT_WINDOW),
+            "Receive buffer: what the receiver can advertise at most.",
+        ),
+        Key::new(
+            "application_rate",
+            Kind::Rate,
+            Preset::Unset { means: "as fast as TCP takes it", example: "\"500kbit\"" },
+            "The application produces data at this rate only.",
+        ),
+        Key::new(
+            "stack",
+            Kind::Section(&STACK),
+            Preset::Unset { means: "as the profile has it", example: "{ delayed_ack = false }" },
+            "Habits that differ from the profile.",
+        ),
+        Key::new(
+            "udp",
+            Kind::Section(&UDP),
+            Preset::Unset { means: "TCP", example: "{ rate = \"500kbit\", packet = \"512B\" }" },
+            "Datagrams at a constant rate instead of TCP.",
+        )
+        .excluding(&["cc", "receiver", "profile", "window", "application_rate", "stack"]),
+    ],
+};
+
+/// The table `on_off`.
+pub(crate) const ON_OFF: Section = Section {
+    keys: &[
+        Key::new("on", Kind::Time, Preset::Required("\"20s\""), "Mean length of a sending period."),
+        Key::new("off", Kind::Time, Preset::Required("\"20s\""), "Mean length of a silent period."),
+    ],
+};
+
+/// The table `udp`.
+pub(crate) const UDP: Section = Section {
+    keys: &[
+        Key::new("rate", Kind::Rate, Preset::Required("\"500kbit\""), "Sending rate, headers included."),
+        Key::new("packet", Kind::Bytes, Preset::Text("1500B"), "Size of a datagram, headers included."),
+    ],
+};
+
+const fn habit(name: &'static str, kind: Kind, example: &'static str, help: &'static str) -> Key {
+    Key::new(name, kind, Preset::Unset { means: "as the profile has it", example }, help)
+}
+
+/// A `[flow.stack]`: the fields of [`crate::StackProfile`].
+pub(crate) const STACK: Section = Section {
+    keys: &[
+        habit("mss", Kind::Bytes, "\"1448B\"", "Payload of a full segment."),
+        habit(
+            "header",
+            Kind::Bytes,
+            "\"52B\"",
+            "IP and TCP headers with options; also the size of a pure ACK.",
+        ),
+        habit("initial_window", Kind::Count { least: 1, most: 1_000 }, "10", "Initial window in segments."),
+        habit(
+            "counting",
+            Kind::Text,
+            "\"bytes:2\"",
+            "How ACKs grow the window: \"per-ack\", or \"bytes:L\" for the acknowledged bytes, at most L segments an ACK in slow start.",
+        ),
+        habit(
+            "recovery",
+            Kind::Word(&["rfc6675", "rate-halving", "rate-halving-to-half", "prr"]),
+            "\"prr\"",
+            "How cwnd moves during fast recovery.",
+        ),
+        habit(
+            "loss_detection",
+            Kind::Word(&["rfc6675", "fack"]),
+            "\"rfc6675\"",
+            "When a segment counts as lost.",
+        ),
+        habit(
+            "detects_lost_retransmissions",
+            Kind::Flag,
+            "true",
+            "Whether lost retransmissions are noticed without a timeout.",
+        ),
+        habit(
+            "timestamps",
+            Kind::Flag,
+            "true",
+            "Timestamps (RFC 7323), which also tell unnecessary retransmissions.",
+        ),
+        habit(
+            "rtt_sample",
+            Kind::Word(&["oldest", "newest"]),
+            "\"newest\"",
+            "Which segment's round-trip time counts of an ACK that covers several.",
+        ),
+        habit("f_rto", Kind::Flag, "true", "Forward RTO-Recovery (RFC 5682)."),
+        habit("rto_initial", Kind::Time, "\"1s\"", "Initial retransmission timeout."),
+        habit("rto_min", Kind::Time, "\"200ms\"", "Minimum retransmission timeout."),
+        habit(
+            "rto_minimum",
+            Kind::Word(&["timeout", "variance"]),
+            "\"variance\"",
+            "Whether rto_min bounds the whole timeout or its variance term.",
+        ),
+        habit("pacing", Kind::Flag, "false", "Spread segments over the round trip."),
+        habit("ecn", Kind::Flag, "false", "Negotiate ECN (RFC 3168)."),
+        habit("delayed_ack", Kind::Flag, "true", "Acknowledge every second segment rather than each."),
+        habit("delayed_ack_timeout", Kind::Time, "\"40ms\"", "How long an ACK may be held back."),
+        habit(
+            "quick_acks",
+            Kind::Count { least: 0, most: MANY },
+            "16",
+            "So many first segments are acknowledged at once.",
+        ),
+    ],
+};
+
+/// A `[[matrix]]`.
+pub(crate) const MATRIX: Section = Section {
+    keys: &[
+        Key::new(
+            "name",
+            Kind::Name,
+            Preset::Unset { means: "the last part of the path", example: "\"rate\"" },
+            "Column of the results.",
+        ),
+        Key::new(
+            "set",
+            Kind::Paths,
+            Preset::Required("\"link.bottleneck.rate\""),
+            "The key that takes the values; a list of keys gives all of them the same value.",
+        ),
+        Key::new(
+            "values",
+            Kind::List,
+            Preset::Required("[\"64kbit\", \"384kbit\"]"),
+            "The values; a table sets several keys of a link or flow at once.",
+        ),
+        Key::new(
+            "labels",
+            Kind::List,
+            Preset::Unset { means: "the values as written", example: "[\"slow\", \"fast\"]" },
+            "What the results call the values.",
+        ),
+    ],
+};

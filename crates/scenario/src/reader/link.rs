@@ -1,0 +1,189 @@
+//! A `[[link]]` to links.
+
+use suimon_algorithms::registry::Role;
+
+use super::fields::{Field, Fields};
+use super::files::{Files, Format};
+use crate::error::{Problem, ScenarioError};
+use crate::model::{Capacity, Link, Loss, Reordering};
+
+/// The link and, unless it has none, the way back.
+pub(super) fn read(fields: &Fields<'_>, files: &Files) -> Result<Vec<Link>, ScenarioError> {
+    let name = fields.field("name")?.name()?;
+    let (from, to) = fields.field("between")?.two_names()?;
+    let reverse_name = format!("{name}-reverse");
+    let there = direction(fields, files, None, name, from, to)?;
+    if fields.field("duplex")?.flag()? {
+        let reverse = fields.inner_or_empty("reverse")?;
+        let (from, to) = (there.to.clone(), there.from.clone());
+        let back = direction(&reverse, files, Some(&there), reverse_name, from, to)?;
+        return Ok(vec![there, back]);
+    }
+    match fields.optional("reverse") {
+        Some(reverse) => Err(reverse.error(Problem::Exclusive { other: "duplex = false".to_owned() })),
+        None => Ok(vec![there]),
+    }
+}
+
+/// One direction; what is left out of a way back is as on the way `there`.
+fn direction(
+    fields: &Fields<'_>,
+    files: &Files,
+    there: Option<&Link>,
+    name: String,
+    from: String,
+    to: String,
+) -> Result<Link, ScenarioError> {
+    let delay = match (fields.optional("delay"), there) {
+        (None, Some(there)) => there.delay,
+        _ => fields.field("delay")?.time()?,
+    };
+    Ok(Link {
+        name,
+        from,
+        to,
+        capacity: capacity(fields, files, there)?,
+        delay,
+        buffer: fields.field("buffer")?.buffer()?,
+        queue: fields.field("queue")?.algorithm(Role::Queue)?,
+        loss: loss(fields)?,
+        jitter: fields.field("jitter")?.time()?,
+        reordering: match fields.inner("reordering")? {
+            Some(table) => Some(Reordering {
+                probability: table.field("probability")?.probability()?,
+                delay: table.field("delay")?.time()?,
+            }),
+            None => None,
+        },
+        reported: fields.field("reported")?.flag()?,
+    })
+}
+
+fn capacity(fields: &Fields<'_>, files: &Files, there: Option<&Link>) -> Result<Capacity, ScenarioError> {
+    let load = |field: &Field<'_>, format| files.capacity(field, format);
+    if let Some(trace) = fields.optional("trace") {
+        return load(&trace, Format::Mahimahi);
+    }
+    if let Some(schedule) = fields.optional("schedule") {
+        return load(&schedule, Format::Schedule);
+    }
+    match (fields.optional("rate"), there) {
+        (None, Some(there)) => Ok(there.capacity.clone()),
+        _ => fields.field("rate")?.link_rate().map(Capacity::Rate),
+    }
+}
+
+fn loss(fields: &Fields<'_>) -> Result<Loss, ScenarioError> {
+    let field = fields.field("loss")?;
+    if field.node().table().is_none() {
+        let probability = field.probability()?;
+        return Ok(if probability.get() == 0.0 { Loss::None } else { Loss::Random(probability) });
+    }
+    let table = fields.inner_or_empty("loss")?;
+    let probability = |key| table.field(key)?.probability();
+    Ok(Loss::GilbertElliott {
+        to_bad: probability("to_bad")?,
+        to_good: probability("to_good")?,
+        loss_good: probability("loss_good")?,
+        loss_bad: probability("loss_bad")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_units::{Duration, Probability, Rate};
+
+    use super::super::testing::{FLOW, LINK, message, one};
+    use super::*;
+    use crate::model::Buffer;
+
+    #[test]
+    fn the_way_back_is_as_fast_and_as_long_but_not_shown() {
+        let scenario = one(&[LINK, "loss = \"1%\"\nbuffer = \"50 packets\"", FLOW]);
+        let [there, back] = scenario.links.as_slice() else { panic!("two links") };
+        assert_eq!(there.buffer, Buffer::Packets(50));
+        assert_eq!(there.loss, Loss::Random(Probability::clamped(0.01)));
+        assert_eq!((&back.from, &back.to), (&there.to, &there.from));
+        assert_eq!((&back.capacity, back.delay), (&there.capacity, there.delay));
+        assert_eq!((back.buffer, back.loss, back.reported), (Buffer::Unbounded, Loss::None, false));
+    }
+
+    #[test]
+    fn keys_of_the_way_back_hold_for_it_alone() {
+        let reverse = "[link.reverse]\nrate = \"64kbit\"\ndelay = \"1ms\"\nbuffer = \"9kB\"\nreported = true";
+        let scenario = one(&[LINK, reverse, FLOW]);
+        assert_eq!(scenario.links[0].capacity, Capacity::Rate(Rate::from_bps(1_000_000)));
+        assert_eq!(scenario.links[1].capacity, Capacity::Rate(Rate::from_bps(64_000)));
+        assert_eq!(scenario.links[1].delay, Duration::from_millis(1));
+        assert!(scenario.links[1].reported);
+    }
+
+    #[test]
+    fn an_access_link_may_be_unlimited_and_is_so_by_default() {
+        let access = "[[link]]\nname = \"access\"\nbetween = [\"receiver\", \"far\"]";
+        let scenario = one(&[LINK, access, &FLOW.replace("\"receiver\"", "\"far\"")]);
+        assert_eq!(scenario.links[2].capacity, Capacity::Rate(Rate::MAX));
+        assert_eq!(
+            one(&[&LINK.replace("1Mbit", "unlimited"), FLOW]).links[0].capacity,
+            Capacity::Rate(Rate::MAX)
+        );
+    }
+
+    #[test]
+    fn losses_come_alone_or_in_bursts() {
+        let scenario = one(&[LINK, "loss = { to_bad = \"1%\", to_good = 0.3, loss_bad = \"50%\" }", FLOW]);
+        let Loss::GilbertElliott { to_good, loss_good, loss_bad, .. } = scenario.links[0].loss else {
+            panic!("bursts")
+        };
+        assert_eq!((to_good.get(), loss_good.get(), loss_bad.get()), (0.3, 0.0, 0.5));
+        assert!(
+            message(&[LINK, "loss = { to_bad = 0.1 }", FLOW])
+                .contains("link.bottleneck.loss.to_good: missing")
+        );
+        assert!(message(&[LINK, "loss = \"101%\"", FLOW]).contains("out of range"));
+        assert!(message(&[LINK, "loss = nan", FLOW]).contains("out of range"));
+        assert!(message(&[LINK, "loss = [1]", FLOW]).contains("loss: is a list; accepted: a probability"));
+    }
+
+    #[test]
+    fn reordering_takes_both_of_its_keys() {
+        let scenario = one(&[LINK, "reordering = { probability = \"1%\", delay = \"10ms\" }", FLOW]);
+        assert_eq!(scenario.links[0].reordering.unwrap().delay, Duration::from_millis(10));
+        assert!(
+            message(&[LINK, "reordering = { delay = \"10ms\" }", FLOW])
+                .contains("reordering.probability: missing")
+        );
+        assert!(
+            message(&[LINK, "reordering = \"1%\"", FLOW]).contains("accepted: a table of probability, delay")
+        );
+    }
+
+    #[test]
+    fn a_link_has_one_kind_of_capacity() {
+        let text = message(&[LINK, "trace = \"x\"", FLOW]);
+        assert!(text.contains("rate: excludes \"trace\""), "{text}");
+        assert!(message(&[&LINK.replace("1Mbit", "0Mbit"), FLOW]).contains("rates above zero"));
+        assert!(message(&[&LINK.replace("1Mbit", "-1Mbit"), FLOW]).contains("is negative"));
+        assert!(message(&[&LINK.replace("1Mbit", "1MB"), FLOW]).contains("accepted: bit, kbit"));
+    }
+
+    #[test]
+    fn a_simplex_link_has_no_way_back() {
+        assert!(
+            message(&[LINK, "duplex = false", FLOW])
+                .contains("no links lead from \"receiver\" to \"sender\"")
+        );
+        let udp = FLOW.replace("cc = \"reno\"", "udp = { rate = \"1Mbit\" }");
+        assert_eq!(one(&[LINK, "duplex = false", &udp]).links.len(), 1);
+        assert!(message(&[LINK, "duplex = false\nreverse = {}", &udp]).contains("excludes"));
+    }
+
+    #[test]
+    fn algorithms_are_refused_with_what_is_known() {
+        assert!(message(&[LINK, "queue = \"dropptail\"", FLOW]).contains("did you mean \"droptail\"?"));
+        assert!(message(&[LINK, "queue = { alpha = 2 }", FLOW]).contains("queue: missing; accepted: name"));
+        assert!(
+            message(&[LINK, "queue = { name = \"droptail\", x = 2 }", FLOW]).contains("no parameter \"x\"")
+        );
+    }
+}

@@ -1,0 +1,320 @@
+//! Scenario files: TOML to runs.
+
+mod defaults;
+mod fields;
+mod files;
+mod flow;
+mod keys;
+mod link;
+mod matrix;
+mod node;
+mod schema;
+#[cfg(test)]
+mod testing;
+
+use std::path::{Path, PathBuf};
+
+pub use defaults::print_defaults;
+
+use self::fields::Fields;
+use self::files::Files;
+use self::matrix::Axis;
+use self::node::{Node, Table};
+use crate::error::{Problem, ScenarioError};
+use crate::model::{Record, Scenario};
+use crate::run::{Run, Runs};
+use crate::text;
+use crate::trace::read_text;
+
+/// Largest scenario file.
+const LARGEST: u64 = 16 << 20;
+
+/// Most flows of one run.
+const MOST_FLOWS: u64 = 1_000_000;
+
+/// A scenario file that is TOML; [`Document::runs`] makes runs of it.
+#[derive(Debug, Clone)]
+pub struct Document {
+    source_name: String,
+    /// The scenario's name where the file gives none.
+    name: String,
+    directory: PathBuf,
+    text: String,
+    root: Table,
+}
+
+impl Document {
+    /// Reads the scenario file at `path`. Traces that it names are relative to its directory.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not TOML.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
+        let path = path.as_ref();
+        let source_name = path.display().to_string();
+        let text = read_text(path, LARGEST).map_err(|problem| ScenarioError::new(&source_name, problem))?;
+        let mut document = Self::parse(&text, &source_name)?;
+        if let Some(directory) = path.parent() {
+            document.directory = directory.to_owned();
+        }
+        Ok(document)
+    }
+
+    /// Reads a scenario from `text`; `source_name` is for messages. Traces that it names are relative
+    /// to the working directory.
+    ///
+    /// # Errors
+    /// When the text is not TOML.
+    pub fn parse(text: &str, source_name: &str) -> Result<Self, ScenarioError> {
+        let stem = Path::new(source_name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let name: String = stem
+            .chars()
+            .take(text::LONGEST / 4)
+            .map(|c| if text::is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' })
+            .collect();
+        Ok(Self {
+            source_name: source_name.to_owned(),
+            name: if name.is_empty() { "scenario".to_owned() } else { name },
+            directory: PathBuf::new(),
+            text: text.to_owned(),
+            root: Node::document(text, source_name)?,
+        })
+    }
+
+    /// The text as read, without what [`Document::set`] changed.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The file, or whatever else the text came from.
+    #[must_use]
+    pub fn source_name(&self) -> &str {
+        &self.source_name
+    }
+
+    /// Sets `key`, a path as in a matrix (`duration`, `link.bottleneck.rate`, `flow.*.cc`), to
+    /// `value`: TOML where it is that, and else text that needs no quotes.
+    ///
+    /// # Errors
+    /// When there is no such key; whether it takes the value, [`Document::runs`] tells.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
+        let refuse = |(key, problem): (String, Problem)| ScenarioError::new("--set", problem).at_key(key);
+        matrix::resolve(&self.root, key)
+            .and_then(|paths| matrix::set(&mut self.root, &paths, &Node::argument(value)))
+            .map_err(refuse)
+    }
+
+    /// Every run that the document asks for: the matrix in order, the last axis varying fastest, and
+    /// within it the seeds.
+    ///
+    /// # Errors
+    /// The first thing that is not right, with its line and key.
+    pub fn runs(&self) -> Result<Vec<Run>, ScenarioError> {
+        let files = Files::new(&self.directory);
+        let axes = self.axes()?;
+        let mut runs = Runs::default();
+        let count = axes.iter().try_fold(1_u64, |count, axis| count.checked_mul(axis.len() as u64));
+        let Some(count) = count.filter(|count| *count <= Runs::MOST) else {
+            let problem = Problem::TooMany { what: "more runs".to_owned(), limit: Runs::MOST };
+            return Err(ScenarioError::new(&self.source_name, problem).at_key("matrix"));
+        };
+        let mut base = self.root.clone();
+        base.remove("matrix");
+        for nth in 0..count {
+            let mut root = base.clone();
+            let mut labels = Vec::with_capacity(axes.len());
+            let mut below = count;
+            for axis in &axes {
+                below /= axis.len() as u64;
+                // The remainder is below the number of values, so it fits.
+                let position = (nth / below % axis.len() as u64) as usize;
+                labels.push((axis.name().to_owned(), axis.label(position).to_owned()));
+                axis.apply(&mut root, position)
+                    .map_err(|(key, problem)| self.error_at(&root, &key, problem, axis.line()))?;
+            }
+            let (scenario, seeds) = self.scenario(&root, &files)?;
+            if seeds > 1 && labels.iter().any(|(name, _)| name == "seed") {
+                let problem = Problem::Exclusive { other: "a matrix called seed".to_owned() };
+                return Err(self.error_at(&root, "seeds", problem, None));
+            }
+            runs.add(&labels, &scenario, seeds)
+                .map_err(|problem| ScenarioError::new(&self.source_name, problem))?;
+        }
+        Ok(runs.finish())
+    }
+
+    fn axes(&self) -> Result<Vec<Axis>, ScenarioError> {
+        let root = self.fields(&self.root)?;
+        let mut axes: Vec<Axis> = Vec::new();
+        for fields in root.list("matrix")? {
+            let axis = Axis::read(&fields, &self.root)?;
+            if axes.iter().any(|other| other.name() == axis.name()) {
+                let problem = Problem::Duplicate { what: "matrix", name: axis.name().to_owned() };
+                return Err(ScenarioError::new(&self.source_name, problem)
+                    .at_line(axis.line())
+                    .at_key("matrix"));
+            }
+            axes.push(axis);
+        }
+        Ok(axes)
+    }
+
+    fn fields<'a>(&'a self, root: &'a Table) -> Result<Fields<'a>, ScenarioError> {
+        Fields::new(&self.source_name, root, &keys::SCENARIO, String::new(), None)
+    }
+
+    /// The scenario that `root` describes, and how many seeds it is for.
+    fn scenario(&self, root: &Table, files: &Files) -> Result<(Scenario, u64), ScenarioError> {
+        let fields = self.fields(root)?;
+        let mut links = Vec::new();
+        for link in fields.list("link")? {
+            links.extend(link::read(&link, files)?);
+        }
+        let mut flows = Vec::new();
+        for table in fields.list("flow")? {
+            let (flow, count) = flow::read(&table)?;
+            if flows.len() as u64 + count > MOST_FLOWS {
+                let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MOST_FLOWS };
+                return Err(table.field("count")?.error(problem));
+            }
+            if count == 1 {
+                flows.push(flow);
+                continue;
+            }
+            flows.extend(
+                (1..=count).map(|nth| crate::Flow { name: format!("{}-{nth}", flow.name), ..flow.clone() }),
+            );
+        }
+        let name = match fields.optional("name") {
+            Some(field) => field.name()?,
+            None => self.name.clone(),
+        };
+        let scenario = Scenario {
+            name,
+            description: fields.field("description")?.text()?.to_owned(),
+            seed: fields.field("seed")?.count()?,
+            duration: fields.field("duration")?.time()?,
+            stop_when_complete: fields.field("stop_when_complete")?.flag()?,
+            links,
+            flows,
+            record: Record {
+                interval: fields.field("record_interval")?.time_or_off()?,
+                warmup: fields.field("warmup")?.time()?,
+            },
+        };
+        scenario.checked().map_err(|(key, problem)| self.error_at(root, &key, problem, None))?;
+        Ok((scenario, fields.field("seeds")?.count()?))
+    }
+
+    /// An error at `key`, with the line of the deepest part of the path that was written.
+    fn error_at(&self, root: &Table, key: &str, problem: Problem, otherwise: Option<usize>) -> ScenarioError {
+        let line = matrix::line_of(root, key).or(otherwise);
+        ScenarioError::new(&self.source_name, problem).at_line(line).at_key(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_units::Duration;
+
+    use super::testing::{FLOW, LINK, message, one, runs};
+    use super::*;
+
+    #[test]
+    fn a_link_and_a_flow_are_enough() {
+        let scenario = one(&[LINK, FLOW]);
+        assert_eq!((scenario.name.as_str(), scenario.seed), ("test", 1));
+        assert_eq!(scenario.duration, Duration::from_secs(60));
+        assert_eq!(scenario.record.interval, Some(Duration::from_millis(100)));
+        let names: Vec<_> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+        assert_eq!(names, ["bottleneck", "bottleneck-reverse"]);
+        assert_eq!(scenario.flows.len(), 1);
+    }
+
+    #[test]
+    fn seeds_make_runs_that_say_so() {
+        let runs = runs(&["seed = 5\nseeds = 2", LINK, FLOW]).unwrap();
+        let seeds: Vec<_> = runs.iter().map(|run| run.scenario.seed).collect();
+        assert_eq!(seeds, [5, 6]);
+        assert_eq!(runs[1].labels, [("seed".to_owned(), "6".to_owned())]);
+        assert!(testing::runs(&[LINK, FLOW]).unwrap()[0].labels.is_empty());
+    }
+
+    #[test]
+    fn what_is_recorded_can_be_switched_off() {
+        assert_eq!(one(&["record_interval = \"off\"", LINK, FLOW]).record.interval, None);
+        assert!(message(&["record_interval = \"of\"", LINK, FLOW]).contains("record_interval"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line_and_a_hint() {
+        let text = message(&["duratoin = \"5s\"", LINK, FLOW]);
+        assert!(
+            text.starts_with("test.toml:1: duratoin: unknown key (did you mean \"duration\"?)"),
+            "{text}"
+        );
+        let text = message(&[LINK, "bufer = \"5 packets\"", FLOW]);
+        assert!(text.starts_with("test.toml:6: link.bottleneck.bufer: unknown key (did you mean"), "{text}");
+        assert!(text.contains("accepted: name, between"), "{text}");
+    }
+
+    #[test]
+    fn a_bare_number_is_refused_for_its_missing_unit() {
+        let text = message(&["duration = 60", LINK, FLOW]);
+        assert_eq!(text, "test.toml:1: duration: \"60\" has no unit; accepted: ns, us, ms, s, min, h");
+        assert!(message(&["duration = nan", LINK, FLOW]).contains("duration"));
+        assert!(
+            message(&["seed = 1.5", LINK, FLOW]).contains("seed: is a bare number; accepted: a whole number")
+        );
+        assert!(message(&["seed = -1", LINK, FLOW]).contains("out of range"));
+        assert!(message(&["description = 3", LINK, FLOW]).contains("accepted: text in quotes"));
+        assert!(message(&["link = 3", FLOW]).contains("link: is a bare number; accepted: tables of"));
+        assert!(message(&["link = [3]", FLOW]).contains("accepted: tables of"));
+    }
+
+    #[test]
+    fn too_many_of_anything_is_refused_before_it_is_made() {
+        assert!(message(&["seeds = 100001", LINK, FLOW]).contains("from 1 to 100000"));
+        assert!(message(&[LINK, FLOW, "count = 1000001"]).contains("from 1 to 1000000"));
+        let three = "[[flow]]\nname = \"b\"\nfrom = \"sender\"\nto = \"receiver\"\ncount = 1000000";
+        assert!(message(&[LINK, FLOW, "count = 2", three]).contains("more flows; accepted: at most 1000000"));
+        assert!(message(&["seeds = 100000", LINK, FLOW, "count = 1000"]).contains("at most 2000000"));
+    }
+
+    #[test]
+    fn a_file_is_read_and_names_traces_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("cell.down"), "1\n2\n10\n").unwrap();
+        let path = directory.path().join("my scenario.toml");
+        let trace = LINK.replace("rate = \"1Mbit\"", "trace = \"cell.down\"");
+        std::fs::write(&path, format!("{trace}\n{FLOW}\n")).unwrap();
+        let document = Document::read(&path).unwrap();
+        let runs = document.runs().unwrap();
+        assert_eq!(runs[0].scenario.name, "my-scenario");
+        assert!(matches!(runs[0].scenario.links[0].capacity, crate::Capacity::Opportunities { .. }));
+        std::fs::write(directory.path().join("cell.down"), "1\nx\n").unwrap();
+        let text = document.runs().unwrap_err().to_string();
+        assert!(text.contains("cell.down:2: \"x\" is not a whole number"), "{text}");
+        std::fs::remove_file(directory.path().join("cell.down")).unwrap();
+        let text = document.runs().unwrap_err().to_string();
+        assert!(text.contains("my scenario.toml:4: link.bottleneck.trace: cannot read"), "{text}");
+        assert!(Document::read(directory.path()).unwrap_err().to_string().contains("cannot read"));
+        std::fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert!(Document::read(&path).unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn keys_can_be_set_from_outside() {
+        let mut document = Document::parse(&format!("{LINK}\n{FLOW}"), "test.toml").unwrap();
+        document.set("duration", "5s").unwrap();
+        document.set("link.bottleneck.trace", "/nonexistent").unwrap();
+        document.set("link.bottleneck.rate", "3Mbit").unwrap();
+        document.set("flow.*.stack.delayed_ack", "false").unwrap();
+        document.set("seeds", "2").unwrap_err();
+        document.set("flow.main.kc", "reno").unwrap_err();
+        let scenario = &document.runs().unwrap()[0].scenario;
+        assert_eq!(scenario.duration, Duration::from_secs(5));
+        document.set("duration", "5").unwrap();
+        assert!(document.runs().unwrap_err().to_string().contains("duration: \"5\" has no unit"));
+    }
+}

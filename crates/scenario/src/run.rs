@@ -1,0 +1,60 @@
+//! One of the runs that a scenario file or a comparison asks for.
+
+use crate::error::Problem;
+use crate::model::Scenario;
+
+/// One run: a scenario, and what sets it apart from the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Pairs of axis and value, for example `("cc", "fs-at")`, in the order of the axes.
+    pub labels: Vec<(String, String)>,
+    /// What to run.
+    pub scenario: Scenario,
+}
+
+/// Collects runs and stops when they become too many.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    runs: Vec<Run>,
+    parts: usize,
+}
+
+impl Runs {
+    /// Most runs of one document.
+    pub(crate) const MOST: u64 = 100_000;
+    /// Most flows and links in all runs of one document together: about 2 GB.
+    const MOST_PARTS: usize = 2_000_000;
+
+    /// Adds `scenario` once for each of `seeds` seeds from its own on.
+    pub(crate) fn add(
+        &mut self,
+        labels: &[(String, String)],
+        scenario: &Scenario,
+        seeds: u64,
+    ) -> Result<(), Problem> {
+        for nth in 0..seeds {
+            self.parts = self.parts.saturating_add(scenario.flows.len() + scenario.links.len());
+            if self.parts > Self::MOST_PARTS {
+                let limit = Self::MOST_PARTS as u64;
+                return Err(Problem::TooMany {
+                    what: "more flows and links in all runs together".to_owned(),
+                    limit,
+                });
+            }
+            if self.runs.len() as u64 >= Self::MOST {
+                return Err(Problem::TooMany { what: "more runs".to_owned(), limit: Self::MOST });
+            }
+            let seed = scenario.seed.wrapping_add(nth);
+            let mut labels = labels.to_vec();
+            if seeds > 1 {
+                labels.push(("seed".to_owned(), seed.to_string()));
+            }
+            self.runs.push(Run { labels, scenario: Scenario { seed, ..scenario.clone() } });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Vec<Run> {
+        self.runs
+    }
+}

@@ -1,0 +1,132 @@
+//! What a flow runs at both ends, chosen by one text.
+
+use std::fmt;
+
+use suimon_algorithms::registry::{AlgorithmSpec, Role, SpecError, descriptions};
+
+use crate::error::{Problem, ScenarioError, closest};
+use crate::text;
+
+/// The congestion control where none is given.
+pub(crate) const DEFAULT_CC: &str = "cubic";
+
+const DEFAULT_RECEIVER: &str = "fixed";
+
+/// The congestion control under a receive window that is named alone.
+const RECEIVERS_SENDER: &str = "reno";
+
+/// Congestion control at the sender and window advertisement at the receiver.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scheme {
+    /// Congestion control at the sender.
+    pub cc: AlgorithmSpec,
+    /// Window advertisement at the receiver.
+    pub receiver: AlgorithmSpec,
+}
+
+impl Scheme {
+    /// Reads what the key `cc` of a flow takes: a congestion control with its settings
+    /// (`fs-at+cubic:mode=fit`); a receive window after it (`cubic/drs`); or a receive window other than
+    /// `fixed` alone, which then works under Reno (`drs`).
+    ///
+    /// # Errors
+    /// When an algorithm, a parameter or a value is not known; the message lists what is.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        Self::read(text).map_err(|problem| ScenarioError::new("scheme", problem))
+    }
+
+    pub(crate) fn read(text: &str) -> Result<Self, Problem> {
+        let text = text::bounded(text)?.trim();
+        let name = text.split(':').next().unwrap_or_default().trim();
+        let receives =
+            name != DEFAULT_RECEIVER && descriptions(Role::Receiver).iter().any(|d| d.name == name);
+        let (cc, receiver) = match text.split_once('/') {
+            Some(both) => both,
+            None if receives => (RECEIVERS_SENDER, text),
+            None => (text, DEFAULT_RECEIVER),
+        };
+        Ok(Self { cc: algorithm(Role::Congestion, cc)?, receiver: algorithm(Role::Receiver, receiver)? })
+    }
+
+    /// The text that parses back to this, without what is default.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match (self.cc.label(), self.receiver.label()) {
+            (cc, DEFAULT_RECEIVER) => cc.to_owned(),
+            (RECEIVERS_SENDER, receiver) => receiver.to_owned(),
+            (cc, receiver) => format!("{cc}/{receiver}"),
+        }
+    }
+
+    /// Whether the receive window was chosen too, and not left to its default.
+    pub(crate) fn chooses_receiver(&self) -> bool {
+        self.receiver.name() != DEFAULT_RECEIVER
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label())
+    }
+}
+
+/// Reads an algorithm; an unknown name gets the closest known one as a hint.
+pub(crate) fn algorithm(role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
+    AlgorithmSpec::parse(role, text::bounded(text)?).map_err(|error| {
+        let suggestion = match &error {
+            SpecError::UnknownName { name, .. } => closest(name, descriptions(role).iter().map(|d| d.name)),
+            _ => None,
+        };
+        Problem::Algorithm { error, suggestion }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_congestion_control_advertises_a_fixed_window() {
+        let scheme = Scheme::parse("reno").unwrap();
+        assert_eq!(
+            (scheme.cc.label(), scheme.receiver.label(), scheme.label().as_str()),
+            ("reno", "fixed", "reno")
+        );
+    }
+
+    #[test]
+    fn a_receive_window_works_under_reno() {
+        for description in descriptions(Role::Receiver).iter().filter(|d| d.name != "fixed") {
+            let scheme = Scheme::parse(description.name).unwrap();
+            assert_eq!((scheme.cc.label(), scheme.label().as_str()), ("reno", description.name));
+            assert_eq!(scheme.receiver.name(), description.name);
+        }
+        assert!(Scheme::parse("fixed").is_err());
+    }
+
+    #[test]
+    fn a_receive_window_may_follow_the_congestion_control() {
+        assert_eq!(Scheme::parse("cubic/fixed"), Scheme::parse("cubic"));
+        assert!(Scheme::parse("cubic/cubic").unwrap_err().to_string().contains("unknown receive window"));
+        for description in descriptions(Role::Receiver).iter().filter(|d| d.name != "fixed") {
+            let text = format!("cubic/{}", description.name);
+            assert_eq!(Scheme::parse(&text).unwrap().label(), text);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_a_hint() {
+        let message = Scheme::parse("renno").unwrap_err().to_string();
+        assert!(
+            message.contains("accepted: reno") && message.contains("did you mean \"reno\"?"),
+            "{message}"
+        );
+        assert!(Scheme::parse(&"reno+".repeat(100_000)).is_err());
+        assert!(Scheme::parse("").is_err());
+    }
+
+    #[test]
+    fn the_default_is_registered() {
+        assert!(Scheme::parse(DEFAULT_CC).is_ok());
+    }
+}

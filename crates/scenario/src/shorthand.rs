@@ -1,0 +1,172 @@
+//! A link in one line, for the command line.
+
+use std::fmt::Display;
+
+use suimon_units::{Duration, Probability};
+
+use crate::error::{Problem, ScenarioError};
+use crate::model::{Buffer, Capacity, Loss, Reordering};
+use crate::text;
+use crate::trace::{Opportunities, RateSchedule};
+
+const CAPACITY: &str = "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE";
+const RTT: &str = "the round-trip time without queueing, such as 180ms";
+const OPTIONS: &str = "a buffer (96kB, 50packets, unbounded), loss=1%, jitter=1ms, reorder=1%/10ms";
+
+/// A link by rate and round-trip time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkSpec {
+    /// How fast it sends.
+    pub capacity: Capacity,
+    /// Round-trip time without queueing, half of it in each direction.
+    pub rtt: Duration,
+    /// What may wait, without the packet that is being sent.
+    pub buffer: Buffer,
+    /// Random loss, after transmission.
+    pub loss: Loss,
+    /// Delay that varies from packet to packet but keeps their order.
+    pub jitter: Duration,
+    /// Packets that are overtaken.
+    pub reordering: Option<Reordering>,
+}
+
+impl LinkSpec {
+    /// A link with a buffer of 1000 packets, as a Linux interface has, and no loss.
+    #[must_use]
+    pub fn new(capacity: Capacity, rtt: Duration) -> Self {
+        let buffer = text::buffer(text::DEFAULT_BUFFER).expect("the default buffer reads, as a test shows");
+        Self { capacity, rtt, buffer, loss: Loss::None, jitter: Duration::ZERO, reordering: None }
+    }
+
+    /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME]`, as in `2Mbit 180ms 96kB`. In
+    /// place of the rate, `trace=FILE` reads a Mahimahi trace and `schedule=FILE` a CSV schedule.
+    ///
+    /// # Errors
+    /// When a word is not understood, which the message names, or a file does not read.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let words = words(text);
+        let mut words = words.iter().map(String::as_str);
+        let capacity = capacity(words.next())?;
+        let Some(word) = words.next() else { return Err(missing(RTT)) };
+        let rtt = word.parse().map_err(|error| refuse(word, &error, RTT))?;
+        let mut link = Self::new(capacity, rtt);
+        let mut seen = Vec::new();
+        for word in words {
+            let name = word.split_once('=').map_or("buffer", |(name, _)| name);
+            if seen.contains(&name) {
+                return Err(refuse(word, &format!("a second {name}"), "one of each"));
+            }
+            seen.push(name);
+            link.option(word)?;
+        }
+        Ok(link)
+    }
+
+    fn option(&mut self, word: &str) -> Result<(), ScenarioError> {
+        let Some((name, value)) = word.split_once('=') else {
+            self.buffer = text::buffer(word).map_err(|_| refuse(word, &"not understood", OPTIONS))?;
+            return Ok(());
+        };
+        let probability = |text: &str| -> Result<Probability, _> {
+            text.parse().map_err(|error| refuse(word, &error, "a probability, such as 1%"))
+        };
+        let time = |text: &str| -> Result<Duration, _> {
+            text.parse().map_err(|error| refuse(word, &error, "a time, such as 10ms"))
+        };
+        match name {
+            "loss" => self.loss = Loss::Random(probability(value)?),
+            "jitter" => self.jitter = time(value)?,
+            "reorder" => {
+                let Some((share, delay)) = value.split_once('/') else {
+                    return Err(refuse(word, &"no \"/\"", "reorder=SHARE/DELAY, such as reorder=1%/10ms"));
+                };
+                self.reordering = Some(Reordering { probability: probability(share)?, delay: time(delay)? });
+            }
+            _ => return Err(refuse(word, &"not understood", OPTIONS)),
+        }
+        Ok(())
+    }
+}
+
+fn capacity(word: Option<&str>) -> Result<Capacity, ScenarioError> {
+    let Some(word) = word else { return Err(missing(CAPACITY)) };
+    match word.split_once('=') {
+        Some(("trace", file)) => Opportunities::read(file).map(Into::into),
+        Some(("schedule", file)) => RateSchedule::read(file).map(Into::into),
+        _ => text::link_rate(word).map(Capacity::Rate).map_err(|error| refuse(word, &error, CAPACITY)),
+    }
+}
+
+/// The words of `text`, a number and a unit after it as one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_unit = !word.contains('=') && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == 'µ');
+        match words.last_mut() {
+            Some(last) if is_unit && last.ends_with(|c: char| c.is_ascii_digit()) => last.push_str(word),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+fn missing(accepted: &str) -> ScenarioError {
+    ScenarioError::new("link", Problem::Missing { accepted: format!("{accepted}, as in 2Mbit 180ms 96kB") })
+}
+
+fn refuse(word: &str, reason: &dyn Display, accepted: &str) -> ScenarioError {
+    let word = word.chars().take(text::LONGEST).collect();
+    // What a unit says of the word repeats the word and what it accepts.
+    let reason = reason.to_string();
+    let reason =
+        reason.split("; accepted").next().unwrap_or_default().rsplit("\" ").next().unwrap_or_default();
+    ScenarioError::new(
+        "link",
+        Problem::Word { word, reason: reason.to_owned(), accepted: accepted.to_owned() },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_units::{Bytes, Rate};
+
+    use super::*;
+
+    #[test]
+    fn a_rate_a_round_trip_time_and_a_buffer_make_a_link() {
+        let link = LinkSpec::parse("2Mbit 180ms 96kB").unwrap();
+        assert_eq!(link.capacity, Capacity::Rate(Rate::from_bps(2_000_000)));
+        assert_eq!(link.rtt, Duration::from_millis(180));
+        assert_eq!(link.buffer, Buffer::Bytes(Bytes::new(96_000)));
+        assert_eq!(LinkSpec::parse("2 Mbit 180 ms 96 kB"), Ok(link));
+    }
+
+    #[test]
+    fn further_words_come_in_any_order() {
+        let link = LinkSpec::parse("unlimited 10ms reorder=1%/10ms loss=0.5% 50 packets jitter=1ms").unwrap();
+        assert_eq!(link.capacity, Capacity::Rate(Rate::MAX));
+        assert_eq!(link.buffer, Buffer::Packets(50));
+        assert_eq!(link.loss, Loss::Random(Probability::clamped(0.005)));
+        assert_eq!(link.jitter, Duration::from_millis(1));
+        assert_eq!(link.reordering.unwrap().delay, Duration::from_millis(10));
+    }
+
+    #[test]
+    fn a_refusal_names_the_word_and_what_is_accepted() {
+        let message = |text| LinkSpec::parse(text).unwrap_err().to_string();
+        assert_eq!(
+            message("2MB 180ms"),
+            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE"
+        );
+        assert!(message("").contains("accepted: a rate"), "{}", message(""));
+        assert!(message("2Mbit").contains("accepted: the round-trip time"));
+        assert!(message("2Mbit 180").contains("\"180\": has no unit"));
+        assert!(message("2Mbit 180ms 96").contains("\"96\": not understood; accepted: a buffer"));
+        assert!(message("2Mbit 180ms los=1%").contains("\"los=1%\": not understood"));
+        assert!(message("2Mbit 180ms loss=101%").contains("out of range"));
+        assert!(message("2Mbit 180ms 1kB 2kB").contains("a second buffer"));
+        assert!(message("2Mbit 180ms reorder=1%").contains("SHARE/DELAY"));
+        assert!(message("0Mbit 180ms").contains("0Mbit"));
+        assert!(message("trace=/nonexistent 180ms").contains("cannot read /nonexistent"));
+    }
+}
