@@ -182,3 +182,114 @@ impl CongestionControl for Bic {
         out.value("acks_per_segment", self.search.cnt as f64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{MSS, ack, loss};
+
+    fn bic(last_max_cwnd: u64) -> Bic {
+        let search = Search { last_max_cwnd, had_loss: true, ..Search::default() };
+        Bic {
+            beta: 819.0 / 1024.0,
+            low_window: 14,
+            max_increment: 16,
+            smooth_part: 20,
+            fast_convergence: true,
+            search,
+            increase: CountedIncrease::default(),
+            recovering: false,
+        }
+    }
+
+    /// Segments of growth per RTT that the count stands for.
+    fn per_rtt(last_max_cwnd: u64, cwnd: u64) -> f64 {
+        cwnd as f64 / bic(last_max_cwnd).segments_per_increase(cwnd) as f64
+    }
+
+    #[test]
+    fn it_is_reno_up_to_the_low_window() {
+        assert_eq!(per_rtt(100, 13), 1.0);
+        assert_eq!(per_rtt(100, 14), 1.0);
+        assert!(per_rtt(100, 15) > 14.0, "16 a step is all of so small a window");
+    }
+
+    #[test]
+    fn the_step_is_a_quarter_of_the_distance_between_its_bounds() {
+        // Far away: linear, at most max_increment per RTT. 17 * 4 is the first distance beyond it.
+        assert_eq!(bic(1_068).segments_per_increase(1_000), 1_000 / 16);
+        assert_eq!(bic(1_064).segments_per_increase(1_000), 1_000 / 16);
+        assert_eq!(bic(1_060).segments_per_increase(1_000), 1_000 / 15);
+        assert_eq!(bic(1_008).segments_per_increase(1_000), 1_000 / 2);
+        // Near: B / smooth_part of a segment per RTT.
+        assert_eq!(bic(1_007).segments_per_increase(1_000), 1_000 * 20 / 4);
+        assert_eq!(bic(1_001).segments_per_increase(1_000), 1_000 * 20 / 4);
+    }
+
+    #[test]
+    fn beyond_the_last_maximum_it_starts_slowly_and_ends_linearly() {
+        assert_eq!(bic(1_000).segments_per_increase(1_000), 1_000 * 20 / 4);
+        assert_eq!(bic(1_000).segments_per_increase(1_003), 1_003 * 20 / 4);
+        assert_eq!(bic(1_000).segments_per_increase(1_004), 1_004 * 3 / 4);
+        assert_eq!(bic(1_000).segments_per_increase(1_047), 1_047 * 3 / 47);
+        assert_eq!(bic(1_000).segments_per_increase(1_048), 1_048 / 16);
+    }
+
+    #[test]
+    fn a_loss_takes_a_fifth_and_below_the_low_window_a_half() {
+        let after = |segments| {
+            let mut limits = Limits::initial(MSS * segments);
+            bic(0).on_congestion(&loss(segments), &mut limits);
+            limits.ssthresh.whole(MSS)
+        };
+        assert_eq!(after(100), 79);
+        assert_eq!(after(15), 11);
+        assert_eq!(after(14), 7);
+        assert_eq!(after(3), 2);
+    }
+
+    #[test]
+    fn fast_convergence_aims_lower_only_below_the_last_maximum() {
+        let aim = |cwnd| {
+            let mut bic = bic(100);
+            bic.on_congestion(&loss(cwnd), &mut Limits::initial(MSS * cwnd));
+            bic.search.last_max_cwnd
+        };
+        assert_eq!(aim(99), 89);
+        assert_eq!(aim(100), 100);
+        assert_eq!(aim(101), 101);
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_search() {
+        let mut bic = bic(100);
+        let timeout = Congestion { kind: CongestionKind::Timeout, ..loss(50) };
+        let mut limits = Limits::initial(MSS * 50);
+        bic.on_congestion(&timeout, &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 39);
+        assert_eq!(bic.search.last_max_cwnd, 0);
+        assert!(!bic.search.had_loss);
+    }
+
+    #[test]
+    fn before_any_loss_growth_is_at_least_a_twentieth_per_rtt() {
+        let mut bic = bic(0);
+        bic.search.had_loss = false;
+        bic.search.delayed_ack.update(&ack(1));
+        bic.update(Instant::ZERO, 1_000);
+        assert_eq!(bic.search.cnt, 20 * 16 / 31);
+    }
+
+    #[test]
+    fn a_count_is_kept_for_a_while_where_the_window_stays() {
+        let mut bic = bic(1_000);
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        bic.update(at(0), 900);
+        let first = bic.search.cnt;
+        bic.search.last_max_cwnd = 901;
+        bic.update(at(31_250), 900);
+        assert_eq!(bic.search.cnt, first);
+        bic.update(at(31_251), 900);
+        assert_ne!(bic.search.cnt, first);
+    }
+}

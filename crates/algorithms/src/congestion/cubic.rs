@@ -204,3 +204,177 @@ impl CongestionControl for Cubic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{MSS, ack, loss};
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn cubic(settings: &[(&'static str, Value)]) -> Box<dyn CongestionControl> {
+        let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
+        for (name, value) in settings {
+            arguments.set(name, *value);
+        }
+        build(&arguments)
+    }
+
+    fn segments(limits: &Limits) -> f64 {
+        limits.cwnd.as_f64() / MSS.as_f64()
+    }
+
+    /// Loses at `cwnd` segments, goes where the endpoint would go, and gives the limits in avoidance.
+    fn after_loss(cubic: &mut dyn CongestionControl, cwnd: u64) -> Limits {
+        let mut limits = Limits::initial(MSS * cwnd);
+        cubic.on_congestion(&loss(cwnd), &mut limits);
+        limits.cwnd = limits.ssthresh;
+        limits
+    }
+
+    /// Acknowledges a window per RTT from `from`, segment by segment, for `rounds`; gives the time after.
+    fn rounds(cubic: &mut dyn CongestionControl, limits: &mut Limits, from: Instant, rounds: u64) -> Instant {
+        let mut now = from;
+        for _ in 0..rounds {
+            let window = limits.cwnd.whole(MSS);
+            for _ in 0..window {
+                now += RTT / window;
+                cubic.on_ack(&Ack { now, rtt: Some(RTT), ..ack(1) }, limits);
+            }
+        }
+        now
+    }
+
+    #[test]
+    fn the_window_follows_the_closed_form() {
+        let mut cubic = cubic(&[("tcp_friendly", Value::Flag(false))]);
+        let mut limits = after_loss(&mut *cubic, 100);
+        assert!((segments(&limits) - 70.0).abs() < 0.01);
+        let k = libm::pow(100.0 * 0.3 / 0.4, 1.0 / 3.0);
+        let mut now = Instant::ZERO + RTT;
+        let start = now;
+        for round in 0..80 {
+            now = rounds(&mut *cubic, &mut limits, now, 1);
+            let t = now.saturating_since(start).as_secs_f64();
+            let w_cubic = 0.4 * (t - k) * (t - k) * (t - k) + 100.0;
+            let slope = 1.2 * (t - k) * (t - k);
+            // One segment for whole-segment growth, half an RTT of slope for growth spread over the RTT.
+            let tolerance = 1.0 + slope * RTT.as_secs_f64();
+            assert!((segments(&limits) - w_cubic).abs() <= tolerance, "{round}: {} {w_cubic}", limits.cwnd);
+        }
+        assert!(segments(&limits) > 115.0, "past the plateau");
+    }
+
+    #[test]
+    fn the_plateau_is_reached_after_k() {
+        let mut cubic = cubic(&[]);
+        let mut limits = after_loss(&mut *cubic, 100);
+        rounds(&mut *cubic, &mut limits, Instant::ZERO, 1);
+        let mut values = Vec::new();
+        cubic.probe(&mut values);
+        let k = values.iter().find(|(name, _)| *name == "k_s").unwrap().1;
+        assert!((0.4 * k * k * k - 30.0).abs() < 0.01, "C K^3 = W_max (1 - beta): {k}");
+    }
+
+    #[test]
+    fn a_flat_curve_leaves_growth_to_the_reno_friendly_estimate() {
+        let mut cubic = cubic(&[("c", Value::Number(0.001))]);
+        let mut limits = after_loss(&mut *cubic, 100);
+        let now = rounds(&mut *cubic, &mut limits, Instant::ZERO, 50);
+        // alpha = 3 * 0.3 / 1.7 = 0.529 per RTT up to the window of the loss, 1 from there.
+        assert!((segments(&limits) - (70.0 + 50.0 * 0.529)).abs() < 1.5, "{}", limits.cwnd);
+        rounds(&mut *cubic, &mut limits, now, 50);
+        let rounds_at_one = 100.0 - 30.0 / 0.529;
+        assert!((segments(&limits) - (100.0 + rounds_at_one)).abs() < 2.0, "{}", limits.cwnd);
+    }
+
+    #[test]
+    fn fast_convergence_aims_lower_only_below_w_max() {
+        let aim = |second| {
+            let mut cubic = cubic(&[]);
+            after_loss(&mut *cubic, 100);
+            after_loss(&mut *cubic, second);
+            let mut values = Vec::new();
+            cubic.probe(&mut values);
+            values[0].1
+        };
+        assert_eq!(aim(99), 99.0 * 0.85);
+        assert_eq!(aim(100), 100.0);
+        assert_eq!(aim(101), 101.0);
+    }
+
+    #[test]
+    fn after_a_timeout_the_stage_starts_convex_where_it_starts() {
+        let mut cubic = cubic(&[("tcp_friendly", Value::Flag(false))]);
+        let mut limits = Limits::initial(MSS * 100);
+        let timeout = Congestion { kind: CongestionKind::Timeout, ..loss(100) };
+        cubic.on_congestion(&timeout, &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 70);
+        limits.cwnd = limits.ssthresh;
+        rounds(&mut *cubic, &mut limits, Instant::ZERO, 20);
+        // 0.4 t^3 in two seconds.
+        assert!((segments(&limits) - 73.2).abs() <= 1.5, "{}", limits.cwnd);
+    }
+
+    #[test]
+    fn growth_stays_below_half_a_window_per_rtt() {
+        let mut cubic = cubic(&[("c", Value::Number(1000.0))]);
+        let mut limits = after_loss(&mut *cubic, 100);
+        for round in 1..20 {
+            let before = segments(&limits);
+            rounds(&mut *cubic, &mut limits, Instant::ZERO + RTT * (20 * round), 1);
+            // Half a segment per segment of the window, as the window grows under way.
+            assert!(segments(&limits) <= before * 1.5 + 1.0, "{before} {}", limits.cwnd);
+        }
+    }
+
+    #[test]
+    fn time_without_use_is_left_out_of_the_curve() {
+        let grown = |pause: Duration, used: bool| {
+            let mut cubic = cubic(&[]);
+            let mut limits = after_loss(&mut *cubic, 100);
+            let now = rounds(&mut *cubic, &mut limits, Instant::ZERO, 30);
+            let last = Ack { now, rtt: Some(RTT), flight_size: Bytes::ZERO, ..ack(1) };
+            cubic.on_ack(&last, &mut limits);
+            if !used {
+                let trickle = Ack { now: now + pause, cwnd_limited: false, ..last };
+                cubic.on_ack(&trickle, &mut limits);
+            }
+            rounds(&mut *cubic, &mut limits, now + pause, 1);
+            limits.cwnd
+        };
+        let steady = grown(Duration::ZERO, true);
+        let idle = grown(Duration::from_secs(3_600), true);
+        let trickling = grown(Duration::from_secs(3_600), false);
+        assert!(idle <= steady + MSS && trickling <= steady + MSS, "{steady} {idle} {trickling}");
+    }
+
+    #[test]
+    fn a_spurious_event_gives_the_curve_back() {
+        let mut with = cubic(&[]);
+        let mut without = cubic(&[]);
+        let mut limits = after_loss(&mut *with, 100);
+        after_loss(&mut *without, 100);
+        let now = rounds(&mut *with, &mut limits, Instant::ZERO, 20);
+        let mut same = limits;
+        same.cwnd = same.ssthresh;
+        rounds(&mut *without, &mut same, Instant::ZERO, 20);
+        assert_eq!(limits, same);
+        let kept = limits;
+        with.on_congestion(&loss(80), &mut limits);
+        limits = kept;
+        with.on_spurious(now, &mut limits);
+        rounds(&mut *with, &mut limits, now, 20);
+        rounds(&mut *without, &mut same, now, 20);
+        assert_eq!(limits, same);
+    }
+
+    #[test]
+    fn a_loss_keeps_beta_of_the_flight_and_two_segments() {
+        let mut limits = Limits::initial(MSS * 100);
+        cubic(&[]).on_congestion(&loss(10), &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 7);
+        cubic(&[]).on_congestion(&loss(2), &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 2);
+    }
+}

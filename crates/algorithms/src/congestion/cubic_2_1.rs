@@ -238,3 +238,144 @@ impl CongestionControl for Cubic21 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{MSS, ack, loss};
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn cubic(settings: &[(&'static str, Value)]) -> Box<dyn CongestionControl> {
+        let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
+        for (name, value) in settings {
+            arguments.set(name, *value);
+        }
+        build(&arguments)
+    }
+
+    fn after_loss(cubic: &mut dyn CongestionControl, cwnd: u64) -> Limits {
+        let mut limits = Limits::initial(MSS * cwnd);
+        cubic.on_congestion(&loss(cwnd), &mut limits);
+        limits.cwnd = limits.ssthresh;
+        // The ACK that ends recovery.
+        cubic.on_ack(&ack(1), &mut limits);
+        limits.cwnd += MSS;
+        limits
+    }
+
+    fn rounds(cubic: &mut dyn CongestionControl, limits: &mut Limits, from: Instant, rounds: u64) -> Instant {
+        let mut now = from;
+        for _ in 0..rounds {
+            let window = limits.cwnd.whole(MSS);
+            for _ in 0..window {
+                now += RTT / window;
+                cubic.on_ack(&Ack { now, rtt: Some(RTT), ..ack(1) }, limits);
+            }
+        }
+        now
+    }
+
+    fn probed(cubic: &dyn CongestionControl, wanted: &str) -> f64 {
+        let mut values = Vec::new();
+        cubic.probe(&mut values);
+        values.into_iter().find_map(|(name, value)| (name == wanted).then_some(value)).unwrap()
+    }
+
+    #[test]
+    fn a_loss_takes_a_fifth() {
+        let mut limits = Limits::initial(MSS * 100);
+        cubic(&[]).on_congestion(&loss(60), &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 79, "of the window, not of the flight");
+    }
+
+    #[test]
+    fn the_plateau_is_reached_after_k() {
+        let mut cubic = cubic(&[]);
+        let mut limits = after_loss(&mut *cubic, 200);
+        let cwnd = limits.cwnd.whole(MSS);
+        cubic.on_ack(&ack(1), &mut limits);
+        let k = probed(&*cubic, "k_s");
+        assert!((410.0 / 1024.0 * k * k * k - (200 - cwnd) as f64).abs() < 1e-6, "{k}");
+    }
+
+    #[test]
+    fn the_window_follows_the_closed_form_up_to_the_plateau() {
+        let mut cubic = cubic(&[("tcp_friendly", Value::Flag(false))]);
+        let mut limits = after_loss(&mut *cubic, 200);
+        let from = Instant::ZERO + Duration::from_secs(1);
+        let c = 410.0 / 1024.0;
+        let k = libm::pow((200 - limits.cwnd.whole(MSS)) as f64 / c, 1.0 / 3.0);
+        let mut now = from;
+        while now.saturating_since(from).as_secs_f64() < k {
+            now = rounds(&mut *cubic, &mut limits, now, 1);
+            let t = now.saturating_since(from).as_secs_f64() - k;
+            let lead = t + RTT.as_secs_f64();
+            let cwnd = limits.cwnd.whole(MSS) as f64;
+            // It aims one RTT ahead and, with the delayed-ACK average stuck above one, gets there.
+            assert!(cwnd >= c * t * t * t + 200.0 - 2.0, "{now}: {cwnd}");
+            assert!(cwnd <= c * lead * lead * lead + 200.0 + 2.0, "{now}: {cwnd}");
+        }
+    }
+
+    #[test]
+    fn growth_beyond_the_plateau_is_capped_by_the_clock() {
+        let mut cubic = cubic(&[("tcp_friendly", Value::Flag(false))]);
+        let mut limits = after_loss(&mut *cubic, 1_000);
+        let late = Instant::ZERO + Duration::from_secs(1);
+        // Far beyond K the curve alone would add a hundred per RTT; the delay is measured only after its first second.
+        let now = rounds(&mut *cubic, &mut limits, late, 400);
+        let before = limits.cwnd.whole(MSS);
+        rounds(&mut *cubic, &mut limits, now, 1);
+        let grown = limits.cwnd.whole(MSS) - before;
+        // 16 per 100 ms, times 31/16 for the delayed-ACK average, and integer counts.
+        assert!((25..=34).contains(&grown), "{grown}");
+    }
+
+    #[test]
+    fn a_flat_curve_leaves_growth_to_the_reno_estimate() {
+        let mut cubic = cubic(&[("c", Value::Number(0.001))]);
+        let mut limits = after_loss(&mut *cubic, 100);
+        let before = limits.cwnd.whole(MSS) as f64;
+        rounds(&mut *cubic, &mut limits, Instant::ZERO + Duration::from_secs(1), 60);
+        // 3 (1 - beta) / (1 + beta) = 1 / 2.875 segments per RTT in eighths.
+        let expected = before + 60.0 / 2.875;
+        assert!((limits.cwnd.whole(MSS) as f64 - expected).abs() <= 2.0, "{} {expected}", limits.cwnd);
+    }
+
+    #[test]
+    fn rtts_of_an_epochs_first_second_are_not_taken_for_the_smallest() {
+        let mut cubic = cubic(&[]);
+        let mut limits = after_loss(&mut *cubic, 100);
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(1_000 + millis);
+        let sample = |millis, rtt| Ack { now: at(millis), rtt: Some(Duration::from_millis(rtt)), ..ack(1) };
+        cubic.on_ack(&sample(0, 90), &mut limits);
+        assert_eq!(probed(&*cubic, "delay_min_ms"), 90.0, "the epoch begins behind the first sample");
+        cubic.on_ack(&sample(999, 50), &mut limits);
+        assert_eq!(probed(&*cubic, "delay_min_ms"), 90.0);
+        cubic.on_ack(&sample(1_000, 50), &mut limits);
+        assert_eq!(probed(&*cubic, "delay_min_ms"), 50.0);
+    }
+
+    #[test]
+    fn fast_convergence_aims_lower_only_below_the_last_maximum() {
+        let aim = |second| {
+            let mut cubic = cubic(&[]);
+            after_loss(&mut *cubic, 100);
+            after_loss(&mut *cubic, second);
+            probed(&*cubic, "last_max_cwnd_segments")
+        };
+        assert_eq!(aim(99), 89.0);
+        assert_eq!(aim(100), 100.0);
+        assert_eq!(aim(101), 101.0);
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_curve() {
+        let mut cubic = cubic(&[]);
+        after_loss(&mut *cubic, 100);
+        let timeout = Congestion { kind: CongestionKind::Timeout, ..loss(80) };
+        cubic.on_congestion(&timeout, &mut Limits::initial(MSS * 80));
+        assert_eq!(probed(&*cubic, "last_max_cwnd_segments"), 0.0);
+    }
+}

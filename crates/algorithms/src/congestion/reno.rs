@@ -29,7 +29,7 @@ pub struct Reno {
 
 impl CongestionControl for Reno {
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
-        if ack.in_recovery || !ack.cwnd_limited {
+        if ack.in_recovery || !ack.cwnd_limited || ack.newly_acked == Bytes::ZERO {
             return;
         }
         let beyond = slow_start(ack, limits);
@@ -133,6 +133,19 @@ mod tests {
         Reno::default().on_ack(&Ack { cwnd_limited: false, ..ack(1) }, &mut limits);
         Reno::default().on_ack(&Ack { in_recovery: true, ..ack(1) }, &mut limits);
         assert_eq!(limits.cwnd, MSS * 4);
+    }
+
+    #[test]
+    fn what_a_large_ack_left_over_waits_for_the_next_that_covers_something() {
+        let mut reno = Reno::default();
+        let mut limits = Limits { ssthresh: MSS * 2, ..Limits::initial(MSS * 4) };
+        let counting = AckCounting::Bytes { limit: 2 };
+        reno.on_ack(&Ack { counting, ..ack(20) }, &mut limits);
+        assert_eq!(limits.cwnd, MSS * 5);
+        reno.on_ack(&Ack { counting, ..ack(0) }, &mut limits);
+        assert_eq!(limits.cwnd, MSS * 5);
+        reno.on_ack(&Ack { counting, ..ack(1) }, &mut limits);
+        assert_eq!(limits.cwnd, MSS * 6);
     }
 
     #[test]

@@ -60,8 +60,8 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// RTT samples in a round needed for a judgement: with fewer, all of them may be of delayed ACKs.
 const ENOUGH_SAMPLES: u64 = 3;
 
-/// Linux's threshold once Vegas has left slow start, in segments: low enough never to come back to it.
-const SSTHRESH_AFTER_SLOW_START: u64 = 2;
+/// What Vegas shrinks the window to at most, in segments.
+const SMALLEST_WINDOW: u64 = 2;
 
 #[derive(Debug)]
 struct Vegas {
@@ -129,11 +129,12 @@ impl Vegas {
     }
 
     fn judge(&mut self, old_snd_cwnd: u64, target_cwnd: u64, ack: &Ack, limits: &mut Limits) {
-        let after_slow_start = ack.mss * SSTHRESH_AFTER_SLOW_START;
-        if self.diff > self.gamma && limits.ssthresh > after_slow_start {
-            limits.ssthresh = after_slow_start;
+        let smallest = ack.mss * SMALLEST_WINDOW;
+        if self.diff > self.gamma && limits.ssthresh > smallest {
+            // So low that slow start never comes back by itself.
+            limits.ssthresh = smallest;
             // One segment more than the rate calls for, since rounding down took up to one.
-            limits.cwnd = limits.cwnd.min(ack.mss * (target_cwnd + 1));
+            limits.cwnd = limits.cwnd.min((ack.mss * (target_cwnd + 1)).max(smallest));
         } else if limits.cwnd <= limits.ssthresh {
             self.slow_start(ack, limits);
         } else {
@@ -147,13 +148,12 @@ impl Vegas {
                 old_snd_cwnd
             };
             let snd_cwnd = limits.cwnd.whole(ack.mss);
-            if next_snd_cwnd < snd_cwnd {
+            if next_snd_cwnd < snd_cwnd && snd_cwnd > SMALLEST_WINDOW {
                 limits.cwnd -= ack.mss;
             } else if next_snd_cwnd > snd_cwnd && ack.cwnd_limited {
                 limits.cwnd += ack.mss;
             }
         }
-        limits.cwnd = limits.cwnd.max(ack.mss * 2);
     }
 
     fn slow_start(&mut self, ack: &Ack, limits: &mut Limits) {
@@ -213,5 +213,191 @@ impl CongestionControl for Vegas {
             out.value("base_rtt_ms", base_rtt.as_millis_f64());
         }
         out.value("diff_segments", self.diff);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use suimon_units::Instant;
+
+    use super::*;
+    use crate::congestion::testing::{MSS, ack, loss};
+
+    const BASE_RTT: Duration = Duration::from_millis(100);
+
+    fn vegas() -> Box<dyn CongestionControl> {
+        build(&Arguments::defaults(DESCRIPTION.parameters))
+    }
+
+    /// A path that holds `bdp` segments; what is in flight beyond them waits, and shows in the RTT.
+    struct Path {
+        bdp: u64,
+        in_flight: VecDeque<Duration>,
+        now: Instant,
+        snd_una: u64,
+        limits: Limits,
+        vegas: Box<dyn CongestionControl>,
+    }
+
+    impl Path {
+        fn new(bdp: u64, limits: Limits) -> Self {
+            let in_flight = VecDeque::new();
+            let mut path = Self { bdp, in_flight, now: Instant::ZERO, snd_una: 0, limits, vegas: vegas() };
+            path.send();
+            path
+        }
+
+        fn send(&mut self) {
+            while (self.in_flight.len() as u64) < self.limits.cwnd.whole(MSS) {
+                let waiting = (self.in_flight.len() as u64 + 1).saturating_sub(self.bdp);
+                self.in_flight.push_back(BASE_RTT + (BASE_RTT / self.bdp) * waiting);
+            }
+        }
+
+        fn acknowledge(&mut self) {
+            let rtt = self.in_flight.pop_front().expect("the window is never empty");
+            self.now += BASE_RTT / self.bdp;
+            self.snd_una += MSS.get();
+            let flight_size = MSS * self.in_flight.len() as u64;
+            let event = Ack {
+                now: self.now,
+                rtt: Some(rtt),
+                snd_una: self.snd_una,
+                snd_nxt: self.snd_una + flight_size.get(),
+                flight_size,
+                ..ack(1)
+            };
+            self.vegas.on_ack(&event, &mut self.limits);
+            self.send();
+        }
+
+        /// One round trip: all that is in flight now comes back. Gives the window after it.
+        fn round(&mut self) -> u64 {
+            for _ in 0..self.in_flight.len() {
+                self.acknowledge();
+            }
+            self.limits.cwnd.whole(MSS)
+        }
+    }
+
+    fn in_avoidance(segments: u64) -> Limits {
+        Limits { ssthresh: MSS * 2, ..Limits::initial(MSS * segments) }
+    }
+
+    #[test]
+    fn the_backlog_comes_to_rest_between_alpha_and_beta() {
+        for (bdp, start) in [(20, 10), (20, 60), (64, 10), (64, 80)] {
+            let mut path = Path::new(bdp, in_avoidance(start));
+            // The smallest RTT has to be seen once, which a start above the BDP hides.
+            let uncongested = Ack { rtt: Some(BASE_RTT), newly_acked: Bytes::ZERO, ..ack(1) };
+            path.vegas.on_ack(&uncongested, &mut path.limits);
+            for _ in 0..300 {
+                path.round();
+            }
+            let backlogs: Vec<_> = (0..20).map(|_| path.round() - bdp).collect();
+            assert!(backlogs.iter().all(|backlog| (1..=4).contains(backlog)), "{bdp} {start}: {backlogs:?}");
+            assert_eq!(backlogs.iter().min(), backlogs.iter().max(), "{bdp} {start}: it still moves");
+        }
+    }
+
+    #[test]
+    fn a_window_too_large_sheds_one_segment_every_second_round() {
+        let mut path = Path::new(20, in_avoidance(40));
+        let uncongested = Ack { rtt: Some(BASE_RTT), newly_acked: Bytes::ZERO, ..ack(1) };
+        path.vegas.on_ack(&uncongested, &mut path.limits);
+        for _ in 0..4 {
+            path.round();
+        }
+        let before = path.limits.cwnd.whole(MSS);
+        let windows: Vec<_> = (0..6).map(|_| before - path.round()).collect();
+        assert!(windows == [1, 1, 2, 2, 3, 3] || windows == [0, 1, 1, 2, 2, 3], "{windows:?}");
+    }
+
+    #[test]
+    fn slow_start_overshoots_to_between_4_and_8_bdp_and_ends_within_2() {
+        let mut path = Path::new(20, Limits::initial(MSS * 2));
+        let mut largest = 0;
+        while path.limits.ssthresh == Bytes::MAX {
+            largest = largest.max(path.limits.cwnd.whole(MSS));
+            path.acknowledge();
+        }
+        assert_eq!(path.limits.ssthresh, MSS * 2);
+        // Between 4 and 8 BDP: the queue begins at 1, shows in the whole of the next round's RTTs at 2, and
+        // is judged when that round is acknowledged.
+        assert!((80..=160).contains(&largest), "{largest}");
+        // The smallest RTT of a round in which the queue doubled shows half of it.
+        assert!((20..=41).contains(&path.limits.cwnd.whole(MSS)), "{}", path.limits.cwnd);
+    }
+
+    /// A Vegas one round into congestion avoidance at ten segments, with `samples` RTTs in that round, the
+    /// smallest of them `rtt`.
+    fn judged(samples: u64, rtt: Duration) -> u64 {
+        let mut vegas = vegas();
+        let mut limits = in_avoidance(10);
+        let sample = |snd_una, snd_nxt, rtt| Ack { snd_una, snd_nxt, rtt: Some(rtt), ..ack(1) };
+        vegas.on_ack(&sample(MSS.get(), (MSS * 10).get(), BASE_RTT), &mut limits);
+        vegas.on_ack(&sample((MSS * 10).get() + 1, (MSS * 20).get(), BASE_RTT), &mut limits);
+        for _ in 1..samples {
+            vegas.on_ack(&sample((MSS * 12).get(), (MSS * 25).get(), rtt), &mut limits);
+        }
+        vegas.on_ack(&sample((MSS * 20).get() + 1, (MSS * 30).get(), rtt), &mut limits);
+        limits.cwnd.whole(MSS)
+    }
+
+    #[test]
+    fn two_samples_are_too_few_for_a_judgement() {
+        let congested = Duration::from_millis(200);
+        assert_eq!(judged(2, congested), 10);
+        assert_eq!(judged(3, congested), 9);
+    }
+
+    #[test]
+    fn the_window_moves_only_outside_alpha_and_beta() {
+        // Ten segments at an RTT of base / (1 - diff / 10) have diff in the queue, in half segments
+        // rounded up.
+        let rtt = |diff: f64| BASE_RTT.mul_f64(1.0 / (1.0 - diff / 10.0));
+        assert_eq!(judged(3, BASE_RTT), 11);
+        assert_eq!(judged(3, rtt(0.4)), 11, "0.4 rounds up to 0.5, below alpha");
+        assert_eq!(judged(3, rtt(0.9)), 10, "0.9 rounds up to alpha");
+        assert_eq!(judged(3, rtt(2.9)), 10, "2.9 rounds up to beta");
+        assert_eq!(judged(3, rtt(3.1)), 9, "3.1 rounds up to 3.5, above beta");
+    }
+
+    #[test]
+    fn the_target_is_rounded_down_to_half_segments() {
+        let base = Duration::from_millis(100);
+        assert_eq!(in_half_segments(10, base, base), 20);
+        assert_eq!(in_half_segments(10, base, Duration::from_millis(101)), 19);
+        assert_eq!(in_half_segments(10, base, Duration::from_millis(200)), 10);
+        assert_eq!(in_half_segments(10, Duration::ZERO, Duration::ZERO), 20);
+    }
+
+    #[test]
+    fn a_loss_halves_the_window_and_the_ack_that_ends_recovery_grows_nothing() {
+        let mut vegas = vegas();
+        let mut limits = Limits::initial(MSS * 21);
+        vegas.on_congestion(&loss(21), &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 10);
+        limits.cwnd = limits.ssthresh;
+        vegas.on_ack(&Ack { in_recovery: true, ..ack(1) }, &mut limits);
+        vegas.on_ack(&ack(10), &mut limits);
+        assert_eq!(limits.cwnd, MSS * 10);
+    }
+
+    #[test]
+    fn starting_from_nothing_in_flight_forgets_the_base_rtt() {
+        let mut vegas = vegas();
+        let mut limits = in_avoidance(10);
+        let base_rtt = |vegas: &dyn CongestionControl| {
+            let mut values = Vec::new();
+            vegas.probe(&mut values);
+            values.into_iter().find_map(|(name, value)| (name == "base_rtt_ms").then_some(value))
+        };
+        vegas.on_ack(&ack(1), &mut limits);
+        assert_eq!(base_rtt(&*vegas), Some(100.0));
+        vegas.on_ack(&Ack { flight_size: Bytes::ZERO, ..ack(1) }, &mut limits);
+        assert_eq!(base_rtt(&*vegas), None);
     }
 }
