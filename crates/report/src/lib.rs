@@ -1,1 +1,44 @@
-//! Views of results.
+//! Views of results: terminal tables, CSV, Parquet, JSON and one self-contained HTML page.
+//!
+//! Every view takes the [`RunResult`](suimon_results::RunResult)s of one command and a
+//! [`ReportHeader`] that says what made them, and gives the same bytes for the same input: no view
+//! asks for the time, the host or the environment.
+
+#![forbid(unsafe_code)]
+
+mod csv;
+mod error;
+mod grade;
+mod header;
+mod json;
+mod numbers;
+mod observations;
+mod page;
+mod parquet;
+mod results_table;
+#[cfg(test)]
+mod samples;
+mod sentence;
+mod summary;
+mod sweep;
+mod table;
+mod tables;
+mod terminal;
+mod verdict;
+
+pub use crate::csv::write_csv;
+pub use crate::error::ReportError;
+pub use crate::grade::{GRADE_THRESHOLDS, Grade};
+pub use crate::header::ReportHeader;
+pub use crate::json::{JSON_SCHEMA_VERSION, JsonSeries, json, write_json};
+pub use crate::observations::observations;
+pub use crate::page::{
+    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, throughput_against_backlog,
+};
+pub use crate::parquet::write_parquet;
+pub use crate::sentence::sentence;
+pub use crate::summary::{FlowTotals, RunSummary, summarise};
+pub use crate::table::{Table, TableColumn, Values};
+pub use crate::tables::Tables;
+pub use crate::terminal::{TerminalOptions, terminal, terminal_verdicts};
+pub use crate::verdict::{Verdict, VerdictRow, VerdictTable};

@@ -1,0 +1,74 @@
+//! What a reader should know before trusting a row: odd runs are reported, never silently shown.
+
+use suimon_results::RunResult;
+use suimon_units::Bytes;
+
+use crate::summary::RunSummary;
+
+/// How many runs an observation names before it only counts.
+const NAMED_RUNS: usize = 3;
+
+/// Oddities of `summaries`, each a sentence.
+#[must_use]
+pub fn observations(summaries: &[RunSummary<'_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |what: &str, applies: &dyn Fn(&RunSummary<'_>) -> bool| {
+        let names: Vec<&str> = summaries
+            .iter()
+            .filter(|summary| applies(summary))
+            .map(|summary| summary.name.as_str())
+            .collect();
+        if !names.is_empty() {
+            notes.push(format!("{what}: {}.", listed(&names)));
+        }
+    };
+    note("No flow, so nothing was measured", &|s| s.run.flows.is_empty());
+    note("A flow delivered nothing while measured", &|s| {
+        s.run.flows.iter().any(|flow| flow.delivered == Bytes::ZERO)
+    });
+    note("No link was reported, so there is no grade", &|s| s.run.queues.is_empty());
+    note(
+        &format!("More than the {} events that are kept; the others are only counted", RunResult::MAX_EVENTS),
+        &|s| s.run.events_not_kept > 0,
+    );
+    notes
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names[..names.len().min(NAMED_RUNS)].join("; ");
+    match names.len().saturating_sub(NAMED_RUNS) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{flow, queue, run};
+    use crate::summary::summarise;
+
+    #[test]
+    fn a_sound_run_gives_no_observation() {
+        let runs = [run(&[], vec![flow("a", "cubic", 1_000)], vec![queue("l", 1.0)])];
+        assert_eq!(observations(&summarise(&runs)), [""; 0]);
+    }
+
+    #[test]
+    fn odd_runs_are_named_and_many_of_them_counted() {
+        let mut runs: Vec<_> = (0..5)
+            .map(|i| run(&[("n", &i.to_string())], vec![flow("a", "cubic", 0)], vec![queue("l", 1.0)]))
+            .collect();
+        runs.push(run(&[("n", "9")], vec![], vec![]));
+        runs[0].events_not_kept = 1;
+        assert_eq!(
+            observations(&summarise(&runs)),
+            [
+                "No flow, so nothing was measured: dsl, 9.",
+                "A flow delivered nothing while measured: cubic, 0; cubic, 1; cubic, 2; and 2 more.",
+                "No link was reported, so there is no grade: dsl, 9.",
+                "More than the 10000 events that are kept; the others are only counted: cubic, 0.",
+            ]
+        );
+    }
+}

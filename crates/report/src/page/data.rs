@@ -1,0 +1,249 @@
+//! What the page's script draws, as one JSON document.
+
+use serde::Serialize;
+use suimon_results::QueueResult;
+use suimon_units::Duration;
+
+use super::Page;
+use super::figure::{Figure, throughput_against_backlog};
+use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
+use crate::grade::{GRADE_THRESHOLDS, Grade};
+use crate::header::ReportHeader;
+use crate::numbers::{Compact, round_to};
+use crate::observations::observations;
+use crate::results_table::{ResultTable, Section};
+use crate::sentence::sentence;
+use crate::summary::{RunSummary, summarise};
+use crate::verdict::VerdictTable;
+
+/// Runs that charts over time show at first; a reader can switch on the others.
+const SHOWN_RUNS: usize = 10;
+/// Runs whose delays are drawn as bars.
+const DELAY_BARS: usize = 60;
+
+#[derive(Serialize)]
+struct Data<'a> {
+    header: &'a ReportHeader,
+    facts: Vec<Fact>,
+    summary: String,
+    grading: String,
+    thresholds: Vec<(Grade, f64)>,
+    columns: Vec<Column>,
+    rows: Vec<Row<'a>>,
+    runs: Vec<Run<'a>>,
+    delays: Vec<Delay<'a>>,
+    figures: Vec<&'a Figure>,
+    panels: Vec<Panel>,
+    verdicts: &'a [VerdictTable],
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Fact {
+    name: &'static str,
+    value: String,
+}
+
+#[derive(Serialize)]
+struct Column {
+    title: &'static str,
+    detail: &'static str,
+    unit: &'static str,
+    section: &'static str,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    colour: &'a str,
+    part: bool,
+    grade: Option<Grade>,
+    cells: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    name: &'a str,
+    colour: &'a str,
+    shown: bool,
+}
+
+#[derive(Serialize)]
+struct Delay<'a> {
+    name: &'a str,
+    colour: &'a str,
+    link: &'a str,
+    grade: Grade,
+    p50_ms: Compact,
+    p95_ms: Compact,
+    p99_ms: Compact,
+    max_ms: Compact,
+}
+
+/// The data as JSON that can stand inside a script element.
+pub(super) fn json(page: &Page<'_>) -> String {
+    let summaries = summarise(page.runs);
+    let results = ResultTable::new(&summaries);
+    let scatter = throughput_against_backlog(page.runs);
+    let mut notes = observations(&summaries);
+    notes.extend(left_out(&summaries));
+    notes.extend(page.notes.iter().cloned());
+    let data = Data {
+        header: page.header,
+        facts: facts(page),
+        summary: if summaries.is_empty() { String::new() } else { sentence(&summaries) },
+        grading: Grade::legend(),
+        thresholds: GRADE_THRESHOLDS.iter().map(|(grade, below)| (*grade, below.as_millis_f64())).collect(),
+        columns: results
+            .columns
+            .iter()
+            .map(|column| Column {
+                title: column.title,
+                detail: column.detail,
+                unit: column.unit,
+                section: match column.section {
+                    Section::Latency => "latency",
+                    Section::Cost => "cost",
+                },
+            })
+            .collect(),
+        rows: results
+            .rows
+            .iter()
+            .map(|row| Row {
+                name: &row.name,
+                colour: &row.colour,
+                part: row.part,
+                grade: row.grade,
+                cells: &row.cells,
+            })
+            .collect(),
+        runs: summaries
+            .iter()
+            .take(CHARTED_RUNS)
+            .enumerate()
+            .map(|(position, summary)| Run {
+                name: &summary.name,
+                colour: &summary.colour,
+                shown: position < SHOWN_RUNS,
+            })
+            .collect(),
+        delays: summaries.iter().filter_map(delay).take(DELAY_BARS).collect(),
+        figures: scatter.iter().chain(&page.figures).collect(),
+        panels: panels(&summaries),
+        verdicts: &page.verdicts,
+        notes,
+    };
+    let text = serde_json::to_string(&data).expect("a page has text keys, so it always serialises");
+    // Inside a script element only "<" can end it or open a comment; JSON may write it as an escape.
+    text.replace('<', "\\u003c")
+}
+
+fn delay<'a>(summary: &'a RunSummary<'a>) -> Option<Delay<'a>> {
+    let queue: &QueueResult = summary.slowest?;
+    let ms = |delay: Duration| Compact(round_to(delay.as_millis_f64(), 4));
+    Some(Delay {
+        name: &summary.name,
+        colour: &summary.colour,
+        link: &queue.name,
+        grade: summary.grade?,
+        p50_ms: ms(queue.delay_p50),
+        p95_ms: ms(queue.delay_p95),
+        p99_ms: ms(queue.delay_p99),
+        max_ms: ms(queue.delay_max),
+    })
+}
+
+/// Scenario, seeds and times: what else one needs to run it again.
+fn facts(page: &Page<'_>) -> Vec<Fact> {
+    let distinct = |value: &dyn Fn(&suimon_results::RunResult) -> String| {
+        let mut values: Vec<String> = Vec::new();
+        for run in page.runs {
+            let value = value(run);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        match values.len() {
+            0..=4 => values.join(", "),
+            count => format!("{}, … {} ({count})", values[0], values[count - 1]),
+        }
+    };
+    let facts = [
+        ("Scenario", distinct(&|run| run.scenario.clone())),
+        ("Runs", if page.runs.is_empty() { String::new() } else { page.runs.len().to_string() }),
+        ("Seed", distinct(&|run| run.seed.to_string())),
+        ("Duration", distinct(&|run| run.duration.to_string())),
+        ("Measured", distinct(&|run| format!("last {}", run.measured))),
+        ("Version", page.header.version.clone()),
+    ];
+    facts
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| Fact { name, value })
+        .collect()
+}
+
+/// What the page leaves out for want of room.
+fn left_out(summaries: &[RunSummary<'_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let charted = summaries.iter().filter(|summary| !summary.run.flow_series.is_empty()).count();
+    if charted > CHARTED_RUNS {
+        notes.push(format!(
+            "Charts over time hold the first {CHARTED_RUNS} of {} runs; the files hold all.",
+            summaries.len()
+        ));
+    }
+    if summaries.iter().take(CHARTED_RUNS).any(|summary| summary.run.flow_series.len() > CHARTED_FLOWS) {
+        notes.push(format!(
+            "Charts over time hold the first {CHARTED_FLOWS} flows of each run; the files hold all."
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::samples::comparison;
+
+    fn data(runs: &[suimon_results::RunResult]) -> Value {
+        let header = ReportHeader { version: "0.1.0".to_owned(), ..ReportHeader::default() };
+        serde_json::from_str(&json(&Page::new(&header, runs))).unwrap()
+    }
+
+    #[test]
+    fn the_page_states_scenario_seed_and_version() {
+        let facts = &data(&comparison())["facts"];
+        let texts: Vec<String> = facts
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|fact| format!("{}: {}", fact["name"], fact["value"]))
+            .collect();
+        assert_eq!(
+            texts.join("; ").replace('"', ""),
+            "Scenario: dsl; Runs: 2; Seed: 7; Duration: 10 s; Measured: last 8 s; Version: 0.1.0"
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let mut runs: Vec<_> = (0..13).flat_map(|_| comparison()).collect();
+        let series = runs[0].flow_series[0].clone();
+        runs[0].flow_series = vec![series; CHARTED_FLOWS + 1];
+        let notes = data(&runs)["notes"].to_string();
+        assert!(notes.contains("first 24 of 26 runs"), "{notes}");
+        assert!(notes.contains("first 6 flows of each run"), "{notes}");
+        assert_eq!(data(&comparison())["notes"].as_array().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn without_runs_there_is_still_a_page() {
+        let data = data(&[]);
+        assert_eq!(data["summary"], "");
+        assert_eq!(data["rows"].as_array().unwrap().len(), 0);
+    }
+}

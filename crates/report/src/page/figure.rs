@@ -1,0 +1,290 @@
+//! Charts of anything against anything.
+
+use serde::{Serialize, Serializer};
+use suimon_results::RunResult;
+
+use crate::numbers::Compact;
+use crate::summary::{RunSummary, summarise};
+use crate::sweep::{label, quantity, swept_axis};
+
+/// A chart of points or curves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// Heading.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub series: Vec<FigureSeries>,
+    /// What to see in it, where that needs saying.
+    pub caption: Option<String>,
+}
+
+/// An axis of a figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Axis {
+    /// What it shows, without the unit.
+    pub label: String,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// How values are spread over it.
+    pub scale: Scale,
+}
+
+impl Axis {
+    /// An axis with even steps.
+    #[must_use]
+    pub fn linear(label: impl Into<String>, unit: Unit) -> Self {
+        Self { label: label.into(), unit, scale: Scale::Linear }
+    }
+
+    /// An axis on which equal ratios are equally far apart; values must be above zero.
+    #[must_use]
+    pub fn logarithmic(label: impl Into<String>, unit: Unit) -> Self {
+        Self { label: label.into(), unit, scale: Scale::Logarithmic }
+    }
+}
+
+/// How values are spread over an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Evenly, from zero.
+    Linear,
+    /// By ratio.
+    Logarithmic,
+}
+
+/// Unit of values; the page writes them with the prefix that suits (kbit/s, MB).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Bits per second.
+    BitsPerSecond,
+    /// Bytes.
+    Bytes,
+    /// Packets.
+    Packets,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// A number of its own, or in a unit that needs no prefix.
+    Other(String),
+}
+
+impl Unit {
+    /// The unit that a column's name ends in.
+    #[must_use]
+    pub fn of_column(name: &str) -> Self {
+        match name.rsplit_once('_').map(|(_, unit)| unit) {
+            Some("bps") => Self::BitsPerSecond,
+            Some("bytes") => Self::Bytes,
+            Some("packets") => Self::Packets,
+            Some("ms") => Self::Milliseconds,
+            Some("s") => Self::Seconds,
+            _ => Self::Other(String::new()),
+        }
+    }
+
+    /// As column names end: `bps`, `bytes`, `packets`, `ms`, `s`, or the unit itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::BitsPerSecond => "bps",
+            Self::Bytes => "bytes",
+            Self::Packets => "packets",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+            Self::Other(unit) => unit,
+        }
+    }
+}
+
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One curve or cloud of points.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FigureSeries {
+    /// What the legend says.
+    pub name: String,
+    /// `#rrggbb`.
+    pub colour: String,
+    /// Whether lines, points or both are drawn.
+    pub style: SeriesStyle,
+    /// The points, in the order in which lines join them.
+    pub points: Vec<Point>,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeriesStyle {
+    /// A line from point to point.
+    Line,
+    /// A dashed line from point to point, for references such as a published curve.
+    DashedLine,
+    /// Points only.
+    Points,
+    /// A line and its points.
+    LineAndPoints,
+}
+
+/// A point of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Horizontal.
+    pub x: f64,
+    /// Vertical.
+    pub y: f64,
+    /// What the reader sees when pointing at it, besides the series and the values.
+    pub label: Option<String>,
+}
+
+impl From<(f64, f64)> for Point {
+    fn from((x, y): (f64, f64)) -> Self {
+        Self { x, y, label: None }
+    }
+}
+
+impl Serialize for Point {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (x, y) = (Compact(self.x), Compact(self.y));
+        match &self.label {
+            None => (x, y).serialize(serializer),
+            Some(label) => (x, y, label).serialize(serializer),
+        }
+    }
+}
+
+/// Throughput against mean backlog, one point a run: down and to the right is better. Where the runs
+/// sweep over a quantity such as the link's rate, a line joins the points of what else is the same.
+/// `None` where fewer than two runs report a link.
+#[must_use]
+pub fn throughput_against_backlog(runs: &[RunResult]) -> Option<Figure> {
+    let summaries = summarise(runs);
+    let swept = swept_axis(runs);
+    let mut groups: Vec<(String, Vec<&RunSummary<'_>>)> = Vec::new();
+    for summary in summaries.iter().filter(|summary| summary.slowest.is_some()) {
+        let name = series_name(summary, swept.as_deref());
+        match groups.iter_mut().find(|(group, _)| *group == name) {
+            Some((_, members)) => members.push(summary),
+            None => groups.push((name, vec![summary])),
+        }
+    }
+    if groups.iter().map(|(_, members)| members.len()).sum::<usize>() < 2 {
+        return None;
+    }
+    let series = groups.into_iter().map(|(name, members)| series(name, members, swept.as_deref())).collect();
+    let caption = match &swept {
+        None => "One point a run. Down and to the right is better: more throughput, less waiting.".to_owned(),
+        Some(axis) => format!(
+            "One point a run; lines follow {axis}. Down and to the right is better: more throughput, less waiting."
+        ),
+    };
+    Some(Figure {
+        title: "Throughput against mean backlog".to_owned(),
+        x: Axis::linear("Goodput", Unit::BitsPerSecond),
+        y: Axis::linear("Mean backlog", Unit::Packets),
+        series,
+        caption: Some(caption),
+    })
+}
+
+/// What a run is called in the figure: its name without the swept value and the seed.
+fn series_name(summary: &RunSummary<'_>, swept: Option<&str>) -> String {
+    let Some(swept) = swept else {
+        return summary.name.clone();
+    };
+    let kept = |axis: &str| axis != swept && axis != "seed";
+    let parts: Vec<&str> =
+        summary.run.labels.iter().filter(|(axis, _)| kept(axis)).map(|(_, value)| value.as_str()).collect();
+    if parts.is_empty() { summary.algorithm.clone() } else { parts.join(", ") }
+}
+
+fn series(name: String, mut members: Vec<&RunSummary<'_>>, swept: Option<&str>) -> FigureSeries {
+    let value = |summary: &RunSummary<'_>| {
+        swept.and_then(|axis| label(summary.run, axis)).and_then(quantity).unwrap_or(0.0)
+    };
+    members.sort_by(|a, b| value(a).total_cmp(&value(b)));
+    // Several runs at one value are repetitions; a line through them would zigzag.
+    let repeated = members.windows(2).any(|pair| value(pair[0]).total_cmp(&value(pair[1])).is_eq());
+    let style = if swept.is_some() && !repeated { SeriesStyle::LineAndPoints } else { SeriesStyle::Points };
+    let point = |summary: &&RunSummary<'_>| Point {
+        x: summary.total.goodput.as_bps_f64(),
+        y: summary.slowest.map_or(f64::NAN, |queue| queue.backlog_mean_packets),
+        label: swept.map(|_| summary.name.clone()),
+    };
+    let colour = members.first().map_or_else(String::new, |summary| summary.colour.clone());
+    FigureSeries { name, colour, style, points: members.iter().map(point).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{comparison, flow, queue, run};
+
+    #[test]
+    fn a_comparison_gives_a_point_an_algorithm_in_its_colour() {
+        let figure = throughput_against_backlog(&comparison()).unwrap();
+        let drawn: Vec<_> = figure
+            .series
+            .iter()
+            .map(|s| (s.name.as_str(), s.colour.as_str(), s.style, s.points.len()))
+            .collect();
+        assert_eq!(
+            drawn,
+            [
+                ("fs-at, droptail", "#0077bb", SeriesStyle::Points, 1),
+                ("cubic, droptail", "#cc3311", SeriesStyle::Points, 1)
+            ]
+        );
+        assert_eq!(figure.series[0].points[0], Point::from((3_400_000.0, 12.25)));
+    }
+
+    #[test]
+    fn a_matrix_over_rates_gives_a_line_an_algorithm_in_the_order_of_rates() {
+        let mut runs = Vec::new();
+        for algorithm in ["cubic", "reno"] {
+            for (rate, bps) in [("10Mbit", 9_000_000), ("384kbit", 300_000), ("1Mbit", 900_000)] {
+                let labels = [("cc", algorithm), ("rate", rate)];
+                runs.push(run(&labels, vec![flow("a", algorithm, bps)], vec![queue("l", 1.0)]));
+            }
+        }
+        let figure = throughput_against_backlog(&runs).unwrap();
+        assert_eq!(figure.series.len(), 2);
+        let line = &figure.series[0];
+        assert_eq!((line.name.as_str(), line.style), ("cubic", SeriesStyle::LineAndPoints));
+        assert_eq!(line.points.iter().map(|p| p.x).collect::<Vec<_>>(), [3e5, 9e5, 9e6]);
+    }
+
+    #[test]
+    fn repetitions_are_points_without_a_line() {
+        let runs: Vec<_> = [("1", "1Mbit"), ("2", "1Mbit"), ("1", "2Mbit")]
+            .map(|(seed, rate)| {
+                let labels = [("seed", seed), ("rate", rate)];
+                run(&labels, vec![flow("a", "reno", 1)], vec![queue("l", 1.0)])
+            })
+            .into();
+        let figure = throughput_against_backlog(&runs).unwrap();
+        assert_eq!(figure.series.len(), 1);
+        assert_eq!((figure.series[0].name.as_str(), figure.series[0].style), ("reno", SeriesStyle::Points));
+    }
+
+    #[test]
+    fn a_single_run_is_no_comparison() {
+        assert_eq!(throughput_against_backlog(&comparison()[..1]), None);
+    }
+
+    #[test]
+    fn the_unit_is_what_a_column_name_ends_in() {
+        assert_eq!(Unit::of_column("cwnd_bytes"), Unit::Bytes);
+        assert_eq!(Unit::of_column("goodput_bps").as_str(), "bps");
+        assert_eq!(Unit::of_column("alpha"), Unit::Other(String::new()));
+    }
+}

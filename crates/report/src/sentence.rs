@@ -1,0 +1,180 @@
+//! The results in a sentence or two of plain language.
+
+use suimon_units::Duration;
+
+use crate::grade::Grade;
+use crate::numbers::significant;
+use crate::summary::RunSummary;
+
+/// Goodputs closer than this ratio are called the same.
+const SAME_GOODPUT: f64 = 0.98;
+
+/// Says what came out, for someone who does not read tables.
+#[must_use]
+pub fn sentence(summaries: &[RunSummary<'_>]) -> String {
+    let graded: Vec<Measured<'_>> = summaries.iter().filter_map(Measured::new).collect();
+    match (summaries, graded.as_slice()) {
+        ([], _) => "There is no run.".to_owned(),
+        ([one], []) => format!("{} moved {}.", one.name, rate(one)),
+        ([_], [one]) => single(one),
+        (_, []) => format!("{} runs; none reports a link, so latency is not graded.", summaries.len()),
+        (_, graded) if summaries.iter().any(sweeps) => many(summaries.len(), graded),
+        (_, graded) => compared(graded),
+    }
+}
+
+struct Measured<'a> {
+    summary: &'a RunSummary<'a>,
+    delay: Duration,
+    grade: Grade,
+}
+
+impl<'a> Measured<'a> {
+    fn new(summary: &'a RunSummary<'a>) -> Option<Self> {
+        let (queue, grade) = (summary.slowest?, summary.grade?);
+        Some(Self { summary, delay: queue.delay_p95, grade })
+    }
+
+    fn goodput(&self) -> f64 {
+        self.summary.total.goodput.as_bps_f64()
+    }
+
+    fn delay_and_grade(&self) -> String {
+        format!("{} (grade {})", delay(self.delay), self.grade)
+    }
+}
+
+/// Whether a run belongs to a sweep over quantities: comparing throughput over those says nothing.
+fn sweeps(summary: &RunSummary<'_>) -> bool {
+    summary.run.labels.iter().any(|(_, value)| crate::sweep::quantity(value).is_some())
+}
+
+fn single(one: &Measured<'_>) -> String {
+    let used = one.summary.slowest.and_then(|queue| queue.utilisation).map_or_else(String::new, |share| {
+        format!(" and kept the link {} % busy", significant(share * 100.0))
+    });
+    format!(
+        "{} moved {}{used}; 95 % of packets waited at most {} in the queue: grade {}.",
+        one.summary.name,
+        rate(one.summary),
+        delay(one.delay),
+        one.grade
+    )
+}
+
+fn compared(graded: &[Measured<'_>]) -> String {
+    let Some(shortest) = graded.iter().min_by_key(|run| run.delay) else {
+        return String::new();
+    };
+    let Some(fastest) = graded.iter().reduce(|a, b| if b.goodput() > a.goodput() { b } else { a }) else {
+        return String::new();
+    };
+    let (name, delay) = (&shortest.summary.name, shortest.delay_and_grade());
+    let rate_of = rate(shortest.summary);
+    if std::ptr::eq(shortest, fastest) {
+        let next = graded.iter().filter(|run| !std::ptr::eq(*run, shortest)).min_by_key(|run| run.delay);
+        let next = next.map_or_else(String::new, |run| {
+            format!("; the next shortest is that of {} with {}", run.summary.name, run.delay_and_grade())
+        });
+        return format!(
+            "{name} is both the fastest, with {rate_of}, and the one with the shortest queue: 95 % of packets \
+             waited at most {delay}{next}."
+        );
+    }
+    let share = shortest.goodput() / fastest.goodput();
+    let moved = if share >= SAME_GOODPUT {
+        format!("as fast as any ({rate_of})")
+    } else {
+        format!("at {} % of the highest throughput ({rate_of})", significant(share * 100.0))
+    };
+    format!(
+        "{name} kept the shortest queue, {moved}: 95 % of packets waited at most {delay}. {}, the fastest with {}, \
+         made them wait up to {}.",
+        fastest.summary.name,
+        rate(fastest.summary),
+        fastest.delay_and_grade()
+    )
+}
+
+fn many(runs: usize, graded: &[Measured<'_>]) -> String {
+    let grades: Vec<String> = Grade::ALL
+        .into_iter()
+        .map(|grade| (grade, graded.iter().filter(|run| run.grade == grade).count()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(grade, count)| format!("{count} × {grade}"))
+        .collect();
+    let ends = graded.iter().min_by_key(|run| run.delay).zip(graded.iter().max_by_key(|run| run.delay));
+    let ends = ends.map_or_else(String::new, |(best, worst)| {
+        format!(
+            " The 95th percentile of queueing delay lies between {} ({}) and {} ({}).",
+            delay(best.delay),
+            best.summary.name,
+            delay(worst.delay),
+            worst.summary.name
+        )
+    });
+    format!("{runs} runs, graded for latency under load: {}.{ends}", grades.join(", "))
+}
+
+fn rate(summary: &RunSummary<'_>) -> String {
+    let bps = summary.total.goodput.as_bps_f64();
+    let (unit, factor) = crate::results_table::rate_unit(bps);
+    format!("{} {unit}", significant(bps / factor))
+}
+
+fn delay(delay: Duration) -> String {
+    let ms = delay.as_millis_f64();
+    if ms >= 1_000.0 { format!("{} s", significant(ms / 1e3)) } else { format!("{} ms", significant(ms)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{comparison, flow, queue, run};
+    use crate::summary::summarise;
+
+    #[test]
+    fn a_single_run_is_told_by_itself() {
+        let runs = [run(&[], vec![flow("web", "cubic", 3_456_000)], vec![queue("l", 2_480.0)])];
+        assert_eq!(
+            sentence(&summarise(&runs)),
+            "cubic moved 3.46 Mbit/s and kept the link 98.5 % busy; 95 % of packets waited at most 2.48 s in \
+             the queue: grade F."
+        );
+    }
+
+    #[test]
+    fn a_comparison_sets_the_shortest_queue_against_the_fastest() {
+        assert_eq!(
+            sentence(&summarise(&comparison())),
+            "fs-at, droptail kept the shortest queue, at 97.1 % of the highest throughput (3.40 Mbit/s): 95 % of \
+             packets waited at most 12.0 ms (grade A). cubic, droptail, the fastest with 3.50 Mbit/s, made them \
+             wait up to 480 ms (grade F)."
+        );
+    }
+
+    #[test]
+    fn the_best_in_both_respects_is_said_to_be_so() {
+        let mut runs = comparison();
+        runs[1].flows[0].goodput = suimon_units::Rate::from_bps(1_000_000);
+        assert_eq!(
+            sentence(&summarise(&runs)),
+            "fs-at, droptail is both the fastest, with 3.40 Mbit/s, and the one with the shortest queue: 95 % of \
+             packets waited at most 12.0 ms (grade A); the next shortest is that of cubic, droptail with 480 ms \
+             (grade F)."
+        );
+    }
+
+    #[test]
+    fn a_sweep_is_told_by_its_grades_and_its_extremes() {
+        let runs: Vec<_> = [("64kbit", 900.0), ("1Mbit", 40.0), ("10Mbit", 1.0)]
+            .into_iter()
+            .map(|(rate, delay)| run(&[("rate", rate)], vec![flow("a", "reno", 1)], vec![queue("l", delay)]))
+            .collect();
+        assert_eq!(
+            sentence(&summarise(&runs)),
+            "3 runs, graded for latency under load: 1 × A+, 1 × B, 1 × F. The 95th percentile of queueing delay \
+             lies between 1.00 ms (10Mbit) and 900 ms (64kbit)."
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! One run in one row: what every view shows first.
+
+use suimon_results::{FlowResult, QueueResult, RunResult, jain_index};
+use suimon_units::{Bytes, Duration, Rate};
+
+use crate::grade::Grade;
+
+/// The totals of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSummary<'a> {
+    /// The run.
+    pub run: &'a RunResult,
+    /// What tells it from the other runs of the same report; unique among them.
+    pub name: String,
+    /// The algorithm that the run is about: of the flow that a label names, else of the first flow.
+    pub algorithm: String,
+    /// That algorithm's colour.
+    pub colour: String,
+    /// All flows together.
+    pub total: FlowTotals,
+    /// Flows by algorithm where there are several algorithms, else empty.
+    pub parts: Vec<FlowTotals>,
+    /// The reported link whose packets wait longest, by the 95th percentile.
+    pub slowest: Option<&'a QueueResult>,
+    /// Latency under load at that link.
+    pub grade: Option<Grade>,
+}
+
+/// Totals over several flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowTotals {
+    /// The flow and its algorithm, or how many flows of an algorithm.
+    pub name: String,
+    /// Colour of the first flow.
+    pub colour: String,
+    /// How many flows.
+    pub flows: u64,
+    /// Of one flow its goodput; of several what they delivered together over the time measured.
+    pub goodput: Rate,
+    /// Mean of the flows' mean round-trip times, weighted by packets sent.
+    pub rtt_mean: Option<Duration>,
+    /// Largest round-trip time of any flow.
+    pub rtt_max: Option<Duration>,
+    /// Data packets sent.
+    pub packets_sent: u64,
+    /// Data packets lost.
+    pub packets_lost: u64,
+    /// Data packets marked.
+    pub packets_marked: u64,
+    /// Data packets retransmitted.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Unnecessary timeouts and recoveries.
+    pub spurious: u64,
+    /// Window cuts by congestion control.
+    pub window_cuts: u64,
+    /// Jain's index over the goodputs of flows with congestion control, where there are at least two.
+    pub jain_index: Option<f64>,
+}
+
+/// Summarises `runs` in order.
+#[must_use]
+pub fn summarise(runs: &[RunResult]) -> Vec<RunSummary<'_>> {
+    let names = names(runs);
+    runs.iter().zip(names).map(|(run, name)| RunSummary::new(run, name)).collect()
+}
+
+impl<'a> RunSummary<'a> {
+    fn new(run: &'a RunResult, name: String) -> Self {
+        let all: Vec<&FlowResult> = run.flows.iter().collect();
+        let mut algorithms: Vec<&str> = Vec::new();
+        for flow in &run.flows {
+            if !algorithms.contains(&flow.algorithm.as_str()) {
+                algorithms.push(&flow.algorithm);
+            }
+        }
+        let parts = if algorithms.len() < 2 {
+            Vec::new()
+        } else {
+            let of = |algorithm: &&str| {
+                let flows: Vec<&FlowResult> =
+                    all.iter().copied().filter(|flow| flow.algorithm == **algorithm).collect();
+                FlowTotals::of(&flows, run.measured)
+            };
+            algorithms.iter().map(of).collect()
+        };
+        let main = main_flow(run);
+        let slowest = slowest_queue(run);
+        Self {
+            run,
+            name,
+            algorithm: main.map_or_else(String::new, |flow| flow.algorithm.clone()),
+            colour: main.map_or_else(|| NO_COLOUR.to_owned(), |flow| flow.colour.clone()),
+            total: FlowTotals::of(&all, run.measured),
+            parts,
+            slowest,
+            grade: slowest.map(|queue| Grade::of(queue.delay_p95)),
+        }
+    }
+}
+
+impl FlowTotals {
+    fn of(flows: &[&FlowResult], measured: Duration) -> Self {
+        let first = flows.first();
+        let name = match (flows, first) {
+            ([flow], _) => format!("{} ({})", flow.name, flow.algorithm),
+            (_, Some(flow)) => format!("{} × {}", flows.len(), flow.algorithm),
+            (_, None) => String::new(),
+        };
+        let goodput = match flows {
+            [flow] => flow.goodput,
+            _ => Rate::of(flows.iter().map(|flow| flow.delivered).sum::<Bytes>(), measured),
+        };
+        let controlled: Vec<f64> = flows
+            .iter()
+            .filter(|flow| flow.algorithm != "udp")
+            .map(|flow| flow.goodput.as_bps_f64())
+            .collect();
+        let sum = |count: fn(&FlowResult) -> u64| flows.iter().map(|flow| count(flow)).sum();
+        Self {
+            name,
+            colour: first.map_or_else(|| NO_COLOUR.to_owned(), |flow| flow.colour.clone()),
+            flows: flows.len() as u64,
+            goodput,
+            rtt_mean: weighted_rtt(flows),
+            rtt_max: flows.iter().filter_map(|flow| flow.rtt_max).max(),
+            packets_sent: sum(|flow| flow.packets_sent),
+            packets_lost: sum(|flow| flow.packets_lost),
+            packets_marked: sum(|flow| flow.packets_marked),
+            retransmissions: sum(|flow| flow.retransmissions),
+            timeouts: sum(|flow| flow.timeouts),
+            spurious: sum(|flow| flow.spurious),
+            window_cuts: sum(|flow| flow.window_cuts),
+            jain_index: (controlled.len() > 1).then(|| jain_index(&controlled)),
+        }
+    }
+}
+
+/// Colour of a run without flows.
+const NO_COLOUR: &str = "#888888";
+
+/// Mean round-trip time; a flow counts as often as it sent, since each packet is a sample.
+fn weighted_rtt(flows: &[&FlowResult]) -> Option<Duration> {
+    let (mut weighted, mut weight) = (0.0, 0.0);
+    for flow in flows {
+        if let Some(mean) = flow.rtt_mean {
+            let packets = flow.packets_sent.max(1) as f64;
+            weighted += mean.as_secs_f64() * packets;
+            weight += packets;
+        }
+    }
+    (weight > 0.0).then(|| Duration::from_secs_f64(weighted / weight))
+}
+
+/// The reported link with the longest 95th percentile; among equals the one most used.
+fn slowest_queue(run: &RunResult) -> Option<&QueueResult> {
+    let key = |queue: &QueueResult| (queue.delay_p95, queue.utilisation.unwrap_or(0.0));
+    run.queues.iter().reduce(|best, queue| if key(queue) > key(best) { queue } else { best })
+}
+
+/// Name of an algorithm without its parameters.
+fn base(algorithm: &str) -> &str {
+    algorithm.split(':').next().unwrap_or(algorithm)
+}
+
+fn main_flow(run: &RunResult) -> Option<&FlowResult> {
+    let labelled =
+        |flow: &&FlowResult| run.labels.iter().any(|(_, value)| base(value) == base(&flow.algorithm));
+    run.flows.iter().find(labelled).or(run.flows.first())
+}
+
+/// All algorithms of a run, each once: `cubic + udp`.
+fn algorithms(run: &RunResult) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for flow in &run.flows {
+        if !names.contains(&flow.algorithm.as_str()) {
+            names.push(&flow.algorithm);
+        }
+    }
+    if names.is_empty() { run.scenario.clone() } else { names.join(" + ") }
+}
+
+/// Names that tell runs apart: the labels, and before them the algorithm where it differs and no
+/// label says so.
+fn names(runs: &[RunResult]) -> Vec<String> {
+    let all: Vec<String> = runs.iter().map(algorithms).collect();
+    let differ = all.windows(2).any(|pair| pair[0] != pair[1]);
+    let named = |run: &RunResult| {
+        let main = main_flow(run);
+        run.labels.iter().any(|(_, value)| main.is_some_and(|flow| base(value) == base(&flow.algorithm)))
+    };
+    let mut names: Vec<String> = Vec::with_capacity(runs.len());
+    for (run, algorithm) in runs.iter().zip(all) {
+        let mut parts: Vec<&str> = run.labels.iter().map(|(_, value)| value.as_str()).collect();
+        if parts.is_empty() || (differ && !named(run)) {
+            parts.insert(0, &algorithm);
+        }
+        let name = parts.join(", ");
+        let mut unique = name.clone();
+        let mut number = 2;
+        while names.contains(&unique) {
+            unique = format!("{name} #{number}");
+            number += 1;
+        }
+        names.push(unique);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{flow, queue, run};
+
+    #[test]
+    fn labels_name_a_run_and_the_algorithm_is_added_only_where_it_tells_runs_apart() {
+        let name = |runs: &[RunResult]| -> Vec<String> {
+            summarise(runs).into_iter().map(|summary| summary.name).collect()
+        };
+        let single = [run(&[], vec![flow("web", "cubic", 3_000_000)], vec![])];
+        assert_eq!(name(&single), ["cubic"]);
+        let by_algorithm = [
+            run(&[("cc", "fs-at")], vec![flow("web", "fs-at:mode=fit", 1)], vec![]),
+            run(&[("cc", "cubic")], vec![flow("web", "cubic", 1)], vec![]),
+        ];
+        assert_eq!(name(&by_algorithm), ["fs-at", "cubic"]);
+        let by_queue = [
+            run(&[("queue", "red")], vec![flow("web", "cubic", 1)], vec![]),
+            run(&[("queue", "codel")], vec![flow("web", "cubic", 1)], vec![]),
+        ];
+        assert_eq!(name(&by_queue), ["red", "codel"]);
+        let by_file = [
+            run(&[("rate", "1Mbit")], vec![flow("web", "cubic", 1)], vec![]),
+            run(&[("rate", "1Mbit")], vec![flow("web", "reno", 1)], vec![]),
+            run(&[("rate", "1Mbit")], vec![flow("web", "reno", 1)], vec![]),
+        ];
+        assert_eq!(name(&by_file), ["cubic, 1Mbit", "reno, 1Mbit", "reno, 1Mbit #2"]);
+    }
+
+    #[test]
+    fn several_flows_add_up_and_mixed_algorithms_are_split() {
+        let runs = [run(
+            &[],
+            vec![flow("a", "cubic", 3_000_000), flow("b", "cubic", 1_000_000), flow("c", "udp", 500_000)],
+            vec![],
+        )];
+        let summary = &summarise(&runs)[0];
+        assert_eq!(summary.total.goodput, Rate::from_bps(4_500_000));
+        assert_eq!(summary.total.jain_index, Some(jain_index(&[3e6, 1e6])));
+        let parts: Vec<_> = summary.parts.iter().map(|part| (part.name.as_str(), part.goodput)).collect();
+        let expected = [("2 × cubic", Rate::from_bps(4_000_000)), ("c (udp)", Rate::from_bps(500_000))];
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn the_grade_is_that_of_the_slowest_reported_queue() {
+        let queues = vec![queue("uplink", 3.0), queue("downlink", 250.0), queue("core", 1.0)];
+        let runs = [run(&[], vec![flow("a", "cubic", 1)], queues), run(&[], vec![], vec![])];
+        let summaries = summarise(&runs);
+        assert_eq!(summaries[0].slowest.map(|queue| queue.name.as_str()), Some("downlink"));
+        assert_eq!(summaries[0].grade, Some(Grade::D));
+        assert_eq!(summaries[1].grade, None);
+    }
+}

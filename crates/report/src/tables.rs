@@ -1,0 +1,261 @@
+//! The tables of a report: every column of every file is defined here, once.
+
+use std::sync::Arc;
+
+use suimon_results::{Event, FlowResult, QueueResult, RunResult, Series};
+use suimon_units::{Duration, Instant};
+
+use crate::summary::{RunSummary, summarise};
+use crate::table::{Table, TableBuilder};
+
+/// Results as tables: one row a run, flow, queue, event or sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tables {
+    /// Totals, one row a run.
+    pub runs: Table,
+    /// One row a flow.
+    pub flows: Table,
+    /// One row a reported link.
+    pub queues: Table,
+    /// One row an event.
+    pub events: Table,
+    /// One row a sample of a flow.
+    pub flow_series: Table,
+    /// One row a sample of a queue.
+    pub queue_series: Table,
+}
+
+impl Tables {
+    /// The tables of `runs`.
+    #[must_use]
+    pub fn new(runs: &[RunResult]) -> Self {
+        let summaries = summarise(runs);
+        let keys = Keys::new(runs);
+        Self {
+            runs: keys.runs(&summaries),
+            flows: keys.flows(runs),
+            queues: keys.queues(runs),
+            events: keys.events(runs),
+            flow_series: keys.series("flow_series", "flow", runs, |run| &run.flow_series),
+            queue_series: keys.series("queue_series", "link", runs, |run| &run.queue_series),
+        }
+    }
+
+    /// All of them, in the order in which they are written.
+    #[must_use]
+    pub fn all(&self) -> [&Table; 6] {
+        [&self.runs, &self.flows, &self.queues, &self.events, &self.flow_series, &self.queue_series]
+    }
+}
+
+/// The columns that tell which run a row belongs to, the same in every table.
+struct Keys {
+    scenarios: Vec<Arc<str>>,
+    seeds: Vec<u64>,
+    /// Column of each axis and its value in each run. An axis named like another column gets `axis_`
+    /// before its name.
+    axes: Vec<(String, Vec<Option<Arc<str>>>)>,
+}
+
+/// A row: the run's position and what the row is about.
+type Row<T> = (usize, T);
+
+impl Keys {
+    fn new(runs: &[RunResult]) -> Self {
+        let mut names: Vec<&str> = Vec::new();
+        for (axis, _) in runs.iter().flat_map(|run| &run.labels) {
+            if !names.contains(&axis.as_str()) {
+                names.push(axis);
+            }
+        }
+        let value = |run: &RunResult, axis: &str| {
+            run.labels.iter().find(|(name, _)| name == axis).map(|(_, value)| Arc::from(value.as_str()))
+        };
+        let fixed = Self::fixed_columns();
+        let axes = names
+            .into_iter()
+            .map(|axis| {
+                let column = if fixed.iter().any(|name| name == axis) {
+                    format!("axis_{axis}")
+                } else {
+                    axis.to_owned()
+                };
+                (column, runs.iter().map(|run| value(run, axis)).collect())
+            })
+            .collect();
+        Self {
+            scenarios: runs.iter().map(|run| Arc::from(run.scenario.as_str())).collect(),
+            seeds: runs.iter().map(|run| run.seed).collect(),
+            axes,
+        }
+    }
+
+    /// Names that an axis must not take, since a table has a column of that name already.
+    fn fixed_columns() -> Vec<String> {
+        let none = Self { scenarios: Vec::new(), seeds: Vec::new(), axes: Vec::new() };
+        let tables = [
+            none.runs(&[]),
+            none.flows(&[]),
+            none.queues(&[]),
+            none.events(&[]),
+            none.series("flow_series", "flow", &[], |run| &run.flow_series),
+        ];
+        tables.iter().flat_map(Table::columns).map(|column| column.name.clone()).collect()
+    }
+
+    /// A builder whose first columns are the keys.
+    fn builder<'a, T>(&self, name: &'static str, rows: &'a [Row<T>]) -> TableBuilder<'a, Row<T>> {
+        let mut table = TableBuilder::new(name, rows);
+        table.count("run", |(run, _)| Some(*run as u64 + 1));
+        table.text("scenario", |(run, _)| Some(self.scenarios[*run].clone()));
+        for (axis, values) in &self.axes {
+            table.text(axis.as_str(), |(run, _)| values[*run].clone());
+        }
+        table.count("seed", |(run, _)| Some(self.seeds[*run]));
+        table
+    }
+
+    fn runs(&self, summaries: &[RunSummary<'_>]) -> Table {
+        let rows: Vec<Row<&RunSummary<'_>>> = summaries.iter().enumerate().collect();
+        let mut t = self.builder("runs", &rows);
+        t.text("name", |(_, s)| text(&s.name));
+        t.text("algorithm", |(_, s)| text(&s.algorithm));
+        t.text("grade", |(_, s)| s.grade.and_then(|grade| text(grade.as_str())));
+        t.number("duration_s", |(_, s)| Some(s.run.duration.as_secs_f64()));
+        t.number("measured_s", |(_, s)| Some(s.run.measured.as_secs_f64()));
+        t.count("flows", |(_, s)| Some(s.total.flows));
+        t.count("goodput_bps", |(_, s)| Some(s.total.goodput.as_bps()));
+        t.number("jain_index", |(_, s)| s.total.jain_index);
+        t.text("slowest_link", |(_, s)| s.slowest.and_then(|queue| text(&queue.name)));
+        queue_columns(&mut t, |(_, s)| s.slowest);
+        t.number("rtt_mean_ms", |(_, s)| ms(s.total.rtt_mean));
+        t.number("rtt_max_ms", |(_, s)| ms(s.total.rtt_max));
+        t.count("packets_sent", |(_, s)| Some(s.total.packets_sent));
+        t.count("packets_lost", |(_, s)| Some(s.total.packets_lost));
+        t.count("packets_marked", |(_, s)| Some(s.total.packets_marked));
+        t.count("retransmissions", |(_, s)| Some(s.total.retransmissions));
+        t.count("timeouts", |(_, s)| Some(s.total.timeouts));
+        t.count("spurious", |(_, s)| Some(s.total.spurious));
+        t.count("window_cuts", |(_, s)| Some(s.total.window_cuts));
+        t.count("events_not_kept", |(_, s)| Some(s.run.events_not_kept));
+        t.build()
+    }
+
+    fn flows(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&FlowResult>> = rows_of(runs, |run| &run.flows);
+        let mut t = self.builder("flows", &rows);
+        t.text("flow", |(_, f)| text(&f.name));
+        t.text("algorithm", |(_, f)| text(&f.algorithm));
+        t.text("colour", |(_, f)| text(&f.colour));
+        t.number("start_s", |(_, f)| Some(f.start.as_secs_f64()));
+        t.number("completed_s", |(_, f)| f.completed.map(Instant::as_secs_f64));
+        t.count("delivered_bytes", |(_, f)| Some(f.delivered.get()));
+        t.count("goodput_bps", |(_, f)| Some(f.goodput.as_bps()));
+        t.count("packets_sent", |(_, f)| Some(f.packets_sent));
+        t.count("packets_lost", |(_, f)| Some(f.packets_lost));
+        t.count("packets_marked", |(_, f)| Some(f.packets_marked));
+        t.count("retransmissions", |(_, f)| Some(f.retransmissions));
+        t.count("timeouts", |(_, f)| Some(f.timeouts));
+        t.count("spurious", |(_, f)| Some(f.spurious));
+        t.count("window_cuts", |(_, f)| Some(f.window_cuts));
+        t.number("rtt_min_ms", |(_, f)| ms(f.rtt_min));
+        t.number("rtt_mean_ms", |(_, f)| ms(f.rtt_mean));
+        t.number("rtt_max_ms", |(_, f)| ms(f.rtt_max));
+        t.build()
+    }
+
+    fn queues(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&QueueResult>> = rows_of(runs, |run| &run.queues);
+        let mut t = self.builder("queues", &rows);
+        t.text("link", |(_, q)| text(&q.name));
+        t.text("discipline", |(_, q)| text(&q.discipline));
+        t.count("packets", |(_, q)| Some(q.packets));
+        t.count("bytes", |(_, q)| Some(q.bytes.get()));
+        queue_columns(&mut t, |(_, queue)| Some(queue));
+        t.count("dropped_overflow", |(_, q)| Some(q.dropped_overflow));
+        t.count("dropped_early", |(_, q)| Some(q.dropped_early));
+        t.count("lost_on_link", |(_, q)| Some(q.lost_on_link));
+        t.count("marked", |(_, q)| Some(q.marked));
+        t.build()
+    }
+
+    fn events(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&Event>> = rows_of(runs, |run| &run.events);
+        let mut t = self.builder("events", &rows);
+        t.number("time_s", |(_, e)| Some(e.time.as_secs_f64()));
+        t.text("flow", |(_, e)| text(&e.flow));
+        t.text("event", |(_, e)| text(e.kind.as_str()));
+        t.build()
+    }
+
+    fn series(
+        &self,
+        name: &'static str,
+        subject: &'static str,
+        runs: &[RunResult],
+        of: impl Fn(&RunResult) -> &[Series],
+    ) -> Table {
+        struct Sample<'a> {
+            series: &'a Series,
+            subject: Arc<str>,
+            index: usize,
+        }
+        let mut names: Vec<&str> = Vec::new();
+        let mut rows: Vec<Row<Sample<'_>>> = Vec::new();
+        for (position, run) in runs.iter().enumerate() {
+            for series in of(run) {
+                for column in &series.columns {
+                    if !names.contains(&column.name.as_str()) {
+                        names.push(&column.name);
+                    }
+                }
+                let shared: Arc<str> = Arc::from(series.subject.as_str());
+                let samples = 0..series.times.len();
+                rows.extend(
+                    samples.map(|index| (position, Sample { series, subject: shared.clone(), index })),
+                );
+            }
+        }
+        let mut t = self.builder(name, &rows);
+        t.text(subject, |(_, sample)| Some(sample.subject.clone()));
+        t.number("time_s", |(_, sample)| Some(sample.series.times[sample.index].as_secs_f64()));
+        for name in names {
+            t.number(name, |(_, sample)| {
+                let column = sample.series.columns.iter().find(|column| column.name == name)?;
+                column.values.get(sample.index).copied()
+            });
+        }
+        t.build()
+    }
+}
+
+/// What every row about a queue says of backlog and delay.
+fn queue_columns<R>(t: &mut TableBuilder<'_, R>, queue: impl Fn(&R) -> Option<&QueueResult>) {
+    let queue = &queue;
+    t.number("utilisation", move |row| queue(row)?.utilisation);
+    t.number("backlog_mean_packets", move |row| Some(queue(row)?.backlog_mean_packets));
+    t.number("backlog_mean_bytes", move |row| Some(queue(row)?.backlog_mean_bytes));
+    t.count("backlog_max_packets", move |row| Some(queue(row)?.backlog_max_packets));
+    t.count("backlog_max_bytes", move |row| Some(queue(row)?.backlog_max_bytes.get()));
+    t.number("delay_mean_ms", move |row| ms(Some(queue(row)?.delay_mean)));
+    t.number("delay_p50_ms", move |row| ms(Some(queue(row)?.delay_p50)));
+    t.number("delay_p95_ms", move |row| ms(Some(queue(row)?.delay_p95)));
+    t.number("delay_p99_ms", move |row| ms(Some(queue(row)?.delay_p99)));
+    t.number("delay_max_ms", move |row| ms(Some(queue(row)?.delay_max)));
+}
+
+fn rows_of<T>(runs: &[RunResult], of: impl Fn(&RunResult) -> &[T]) -> Vec<Row<&T>> {
+    let mut rows = Vec::new();
+    for (position, run) in runs.iter().enumerate() {
+        rows.extend(of(run).iter().map(|item| (position, item)));
+    }
+    rows
+}
+
+fn text(value: &str) -> Option<Arc<str>> {
+    Some(Arc::from(value))
+}
+
+fn ms(duration: Option<Duration>) -> Option<f64> {
+    duration.map(Duration::as_millis_f64)
+}

@@ -1,0 +1,182 @@
+//! Results as tables for a terminal.
+
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table,
+    TableStyle, Width,
+};
+use suimon_results::RunResult;
+
+use crate::grade::Grade;
+use crate::header::ReportHeader;
+use crate::observations::observations;
+use crate::results_table::{ResultColumn, ResultRow, ResultTable, Section};
+use crate::sentence::sentence;
+use crate::summary::summarise;
+use crate::verdict::{Verdict, VerdictTable};
+
+/// How to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalOptions {
+    /// Whether to colour; the caller knows whether this goes to a terminal and what `NO_COLOR` says.
+    pub colour: bool,
+    /// Columns of the terminal.
+    pub width: u16,
+}
+
+impl Default for TerminalOptions {
+    fn default() -> Self {
+        Self { colour: false, width: 100 }
+    }
+}
+
+/// More runs than this get one compact table.
+const DETAILED_RUNS: usize = 40;
+/// Rows beyond this are left to the files.
+const MOST_ROWS: usize = 400;
+
+/// The results for a terminal: a sentence, the tables, and how the grade is defined.
+#[must_use]
+pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOptions) -> String {
+    let summaries = summarise(runs);
+    let results = ResultTable::new(&summaries);
+    let essential = |column: &ResultColumn| column.essential;
+    let latency = |column: &ResultColumn| column.section == Section::Latency;
+    let cost = |column: &ResultColumn| column.section == Section::Cost;
+    let mut blocks = Vec::new();
+    if !header.title.is_empty() {
+        blocks.push(header.title.clone());
+    }
+    if summaries.len() > DETAILED_RUNS {
+        blocks.push(draw(&results, &essential, true, options));
+    } else {
+        blocks.push(draw(&results, &latency, true, options));
+        blocks.push(draw(&results, &cost, false, options));
+    }
+    if results.rows.len() > MOST_ROWS {
+        blocks.push(format!("{} more rows are in the files only.", results.rows.len() - MOST_ROWS));
+    }
+    if summaries.iter().any(|summary| summary.grade.is_some()) {
+        blocks.push(wrapped(&Grade::legend(), options.width));
+    }
+    blocks
+        .extend(observations(&summaries).iter().map(|note| wrapped(&format!("Note: {note}"), options.width)));
+    blocks.push(wrapped(&sentence(&summaries), options.width));
+    blocks.join("\n\n") + "\n"
+}
+
+/// Verdicts for a terminal.
+#[must_use]
+pub fn terminal_verdicts(tables: &[VerdictTable], options: TerminalOptions) -> String {
+    let mut blocks = Vec::new();
+    for verdicts in tables {
+        let mut table = blank(options);
+        table.set_header(["Claim", "Paper", "Tolerance", "Measured", "Verdict"]);
+        for row in &verdicts.rows {
+            let colour = match row.verdict {
+                Verdict::Reproduced => Color::Green,
+                Verdict::NotReproduced => Color::Red,
+                Verdict::NotTested => Color::DarkGrey,
+            };
+            let texts = [&row.claim, &row.paper, &row.tolerance, &row.measured];
+            let mut cells: Vec<Cell> = texts.into_iter().map(Cell::new).collect();
+            cells.push(Cell::new(row.verdict.as_str()).fg(colour));
+            table.add_row(cells);
+        }
+        blocks.push(verdicts.title.clone());
+        blocks.push(trimmed(&table));
+        blocks.extend(verdicts.note.as_ref().map(|note| wrapped(note, options.width)));
+    }
+    blocks.join("\n\n") + "\n"
+}
+
+fn blank(options: TerminalOptions) -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(options.width);
+    if options.colour {
+        table.enforce_styling();
+        table.style_text_only();
+    } else {
+        table.force_no_tty();
+    }
+    table
+}
+
+fn draw(
+    results: &ResultTable,
+    shown: &dyn Fn(&ResultColumn) -> bool,
+    with_grade: bool,
+    options: TerminalOptions,
+) -> String {
+    let columns: Vec<usize> =
+        (0..results.columns.len()).filter(|column| shown(&results.columns[*column])).collect();
+    let mut table = blank(options);
+    let mut heading = vec![Cell::new("Run")];
+    for column in &columns {
+        let ResultColumn { title, detail, unit, .. } = &results.columns[*column];
+        let lines = [*title, *detail, *unit];
+        let text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        heading.push(Cell::new(text).set_alignment(CellAlignment::Right));
+    }
+    if with_grade {
+        heading.push(Cell::new("Grade").set_alignment(CellAlignment::Right));
+    }
+    table.set_header(heading);
+    for row in results.rows.iter().take(MOST_ROWS) {
+        table.add_row(cells(row, &columns, with_grade));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+        if column.index > 0 {
+            // Numbers never wrap; where room is short, the name does.
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        } else {
+            column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(40)));
+        }
+    }
+    trimmed(&table)
+}
+
+fn cells(row: &ResultRow, columns: &[usize], with_grade: bool) -> Vec<Cell> {
+    let name = if row.part { format!("  {}", row.name) } else { row.name.clone() };
+    let mut cells = vec![Cell::new(name)];
+    cells.extend(
+        columns.iter().map(|column| Cell::new(&row.cells[*column]).set_alignment(CellAlignment::Right)),
+    );
+    if with_grade {
+        let grade = row.grade.map_or_else(
+            || Cell::new(""),
+            |grade| Cell::new(grade).fg(colour(grade)).add_attribute(Attribute::Bold),
+        );
+        cells.push(grade.set_alignment(CellAlignment::Right));
+    }
+    cells
+}
+
+fn colour(grade: Grade) -> Color {
+    match grade {
+        Grade::APlus | Grade::A => Color::Green,
+        Grade::B | Grade::C => Color::Yellow,
+        Grade::D | Grade::F => Color::Red,
+    }
+}
+
+/// The table without blanks at the ends of lines.
+fn trimmed(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// `text` broken into lines of at most `width` characters where words allow.
+fn wrapped(text: &str, width: u16) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= usize::from(width) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,59 @@
+//! What became of the claims of a paper.
+
+use serde::{Serialize, Serializer};
+
+/// Claims of one experiment, each with what was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VerdictTable {
+    /// Heading, for example the experiment and its section in the paper.
+    pub title: String,
+    /// What was run and how it differs from the paper, where there is something to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// One row a claim.
+    pub rows: Vec<VerdictRow>,
+}
+
+/// One claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VerdictRow {
+    /// The claim in words.
+    pub claim: String,
+    /// The paper's number with its unit.
+    pub paper: String,
+    /// How far off still counts as the same.
+    pub tolerance: String,
+    /// What came out here, with its unit.
+    pub measured: String,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// Whether a claim holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Within the tolerance.
+    Reproduced,
+    /// Outside the tolerance.
+    NotReproduced,
+    /// Could not be tested.
+    NotTested,
+}
+
+impl Verdict {
+    /// As written in tables and files.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::NotReproduced => "not reproduced",
+            Self::NotTested => "not tested",
+        }
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
