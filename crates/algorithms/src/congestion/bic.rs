@@ -281,6 +281,21 @@ mod tests {
     }
 
     #[test]
+    fn fewer_acks_are_asked_for_where_each_covers_more() {
+        let acks_per_segment = |covered| {
+            let mut bic = bic(0);
+            bic.search.had_loss = false;
+            let mut limits = Limits { ssthresh: MSS * 100, ..Limits::initial(MSS * 1_000) };
+            for _ in 0..200 {
+                bic.on_ack(&ack(covered), &mut limits);
+            }
+            bic.search.cnt
+        };
+        assert_eq!(acks_per_segment(2), 10);
+        assert_eq!(acks_per_segment(4), 5);
+    }
+
+    #[test]
     fn a_count_is_kept_for_a_while_where_the_window_stays() {
         let mut bic = bic(1_000);
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);

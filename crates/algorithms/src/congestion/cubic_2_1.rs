@@ -358,6 +358,25 @@ mod tests {
     }
 
     #[test]
+    fn before_a_loss_a_segment_takes_fifty() {
+        let mut cubic = cubic(&[]);
+        let mut limits = Limits { ssthresh: MSS * 100, ..Limits::initial(MSS * 200) };
+        cubic.on_ack(&ack(2), &mut limits);
+        assert_eq!(probed(&*cubic, "acks_per_segment"), 25.0, "two segments per ACK");
+    }
+
+    #[test]
+    fn a_loss_begins_a_new_epoch() {
+        let mut cubic = cubic(&[]);
+        let mut limits = after_loss(&mut *cubic, 200);
+        cubic.on_ack(&ack(1), &mut limits);
+        let k = probed(&*cubic, "k_s");
+        let mut limits = after_loss(&mut *cubic, 100);
+        cubic.on_ack(&ack(1), &mut limits);
+        assert!(probed(&*cubic, "k_s") < k);
+    }
+
+    #[test]
     fn fast_convergence_aims_lower_only_below_the_last_maximum() {
         let aim = |second| {
             let mut cubic = cubic(&[]);

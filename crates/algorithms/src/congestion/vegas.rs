@@ -331,11 +331,10 @@ mod tests {
         assert!((20..=41).contains(&path.limits.cwnd.whole(MSS)), "{}", path.limits.cwnd);
     }
 
-    /// A Vegas one round into congestion avoidance at ten segments, with `samples` RTTs in that round, the
+    /// Limits after a round of ten segments that began with `limits`, with `samples` RTTs in that round, the
     /// smallest of them `rtt`.
-    fn judged(samples: u64, rtt: Duration) -> u64 {
+    fn after_round(mut limits: Limits, samples: u64, rtt: Duration) -> Limits {
         let mut vegas = vegas();
-        let mut limits = in_avoidance(10);
         let sample = |snd_una, snd_nxt, rtt| Ack { snd_una, snd_nxt, rtt: Some(rtt), ..ack(1) };
         vegas.on_ack(&sample(MSS.get(), (MSS * 10).get(), BASE_RTT), &mut limits);
         vegas.on_ack(&sample((MSS * 10).get() + 1, (MSS * 20).get(), BASE_RTT), &mut limits);
@@ -343,7 +342,16 @@ mod tests {
             vegas.on_ack(&sample((MSS * 12).get(), (MSS * 25).get(), rtt), &mut limits);
         }
         vegas.on_ack(&sample((MSS * 20).get() + 1, (MSS * 30).get(), rtt), &mut limits);
-        limits.cwnd.whole(MSS)
+        limits
+    }
+
+    fn judged(samples: u64, rtt: Duration) -> u64 {
+        after_round(in_avoidance(10), samples, rtt).cwnd.whole(MSS)
+    }
+
+    /// The RTT at which ten segments have `diff` in the queue.
+    fn rtt_with(diff: f64) -> Duration {
+        BASE_RTT.mul_f64(1.0 / (1.0 - diff / 10.0))
     }
 
     #[test]
@@ -355,14 +363,20 @@ mod tests {
 
     #[test]
     fn the_window_moves_only_outside_alpha_and_beta() {
-        // Ten segments at an RTT of base / (1 - diff / 10) have diff in the queue, in half segments
-        // rounded up.
-        let rtt = |diff: f64| BASE_RTT.mul_f64(1.0 / (1.0 - diff / 10.0));
         assert_eq!(judged(3, BASE_RTT), 11);
-        assert_eq!(judged(3, rtt(0.4)), 11, "0.4 rounds up to 0.5, below alpha");
-        assert_eq!(judged(3, rtt(0.9)), 10, "0.9 rounds up to alpha");
-        assert_eq!(judged(3, rtt(2.9)), 10, "2.9 rounds up to beta");
-        assert_eq!(judged(3, rtt(3.1)), 9, "3.1 rounds up to 3.5, above beta");
+        assert_eq!(judged(3, rtt_with(0.4)), 11, "0.4 rounds up to 0.5, below alpha");
+        assert_eq!(judged(3, rtt_with(0.9)), 10, "0.9 rounds up to alpha");
+        assert_eq!(judged(3, rtt_with(2.9)), 10, "2.9 rounds up to beta");
+        assert_eq!(judged(3, rtt_with(3.1)), 9, "3.1 rounds up to 3.5, above beta");
+    }
+
+    #[test]
+    fn slow_start_ends_above_gamma_at_what_the_path_carries_and_one() {
+        let slow_start = Limits::initial(MSS * 10);
+        let at_gamma = after_round(slow_start, 3, rtt_with(0.9));
+        assert_eq!(at_gamma.ssthresh, Bytes::MAX, "0.9 rounds up to gamma");
+        let above = after_round(slow_start, 3, rtt_with(1.1));
+        assert_eq!((above.ssthresh, above.cwnd), (MSS * 2, MSS * 9), "10 - 1.5, rounded down, plus 1");
     }
 
     #[test]
