@@ -291,6 +291,12 @@ mod tests {
         let text = message(|s| s.flows[0].to = "reciever".to_owned());
         assert!(text.contains("no node is called \"reciever\" (did you mean \"receiver\"?)"), "{text}");
         assert!(message(|s| s.flows[0].to = "sender".to_owned()).contains("another node"));
+        let text = message(|s| {
+            for link in &mut s.links {
+                (link.capacity, link.delay) = (Capacity::Rate(Rate::MAX), Duration::ZERO);
+            }
+        });
+        assert!(text.contains("flow.reno.to: \"receiver\" is no time away"), "{text}");
         assert!(message(|s| s.links.truncate(1)).contains("no links lead from \"receiver\" to \"sender\""));
     }
 

@@ -2,18 +2,25 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use suimon_units::Bytes;
+use suimon_units::{Bytes, Duration, Rate};
 
 use crate::check::{Checked, refuse};
 use crate::error::{Problem, closest};
-use crate::model::{Buffer, Flow, Link, Traffic};
+use crate::model::{Buffer, Capacity, Flow, Link, Traffic};
+
+/// Whether the clock moves on while a packet travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    TakesTime,
+    Timeless,
+}
 
 /// Which links lead where, and which pairs of nodes were found connected.
 pub(crate) struct Topology<'a> {
     links: &'a [Link],
     leaving: BTreeMap<&'a str, Vec<usize>>,
-    /// Largest packet known to fit the buffers from one node to another.
-    known: HashMap<(&'a str, &'a str), Bytes>,
+    /// Largest packet known to fit the buffers from one node to another, and how it passes.
+    known: HashMap<(&'a str, &'a str), (Bytes, Passage)>,
 }
 
 impl<'a> Topology<'a> {
@@ -49,18 +56,30 @@ impl<'a> Topology<'a> {
             Traffic::Tcp(tcp) => (tcp.profile.packet_size(), Some(tcp.profile.header)),
             Traffic::Udp(udp) => (udp.packet, None),
         };
-        self.carries(&flow.from, &flow.to, data)?;
-        answer.map_or(Ok(()), |size| self.carries(&flow.to, &flow.from, size))
+        let there = self.carries(&flow.from, &flow.to, data)?;
+        let Some(answer) = answer else { return Ok(()) };
+        let back = self.carries(&flow.to, &flow.from, answer)?;
+        if there == Passage::Timeless && back == Passage::Timeless {
+            // A window would follow the other without the clock moving on, and the run would never end.
+            let accepted = "a rate or a delay on some link of the way";
+            return refuse("to", &flow.to, "is no time away, there and back", accepted);
+        }
+        Ok(())
     }
 
     /// Checks that packets of `size` get from one node to the other over a shortest path.
-    fn carries(&mut self, from: &'a str, to: &'a str, size: Bytes) -> Checked {
-        if self.known.get(&(from, to)).is_some_and(|known| *known >= size) {
-            return Ok(());
+    fn carries(&mut self, from: &'a str, to: &'a str, size: Bytes) -> Result<Passage, (String, Problem)> {
+        if let Some((known, passage)) = self.known.get(&(from, to))
+            && *known >= size
+        {
+            return Ok(*passage);
         }
         let Some(path) = self.path(from, to) else {
             return Err(("to".to_owned(), Problem::NoRoute { from: from.to_owned(), to: to.to_owned() }));
         };
+        let timeless =
+            |link: &&Link| link.delay == Duration::ZERO && link.capacity == Capacity::Rate(Rate::MAX);
+        let passage = if path.iter().all(timeless) { Passage::Timeless } else { Passage::TakesTime };
         for link in path {
             if matches!(link.buffer, Buffer::Bytes(room) if room < size) {
                 let accepted = format!("at least {size}, the largest packet of a flow over it");
@@ -72,8 +91,8 @@ impl<'a> Topology<'a> {
                 );
             }
         }
-        self.known.insert((from, to), size);
-        Ok(())
+        self.known.insert((from, to), (size, passage));
+        Ok(passage)
     }
 
     fn path(&self, from: &'a str, to: &'a str) -> Option<Vec<&'a Link>> {

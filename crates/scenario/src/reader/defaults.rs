@@ -33,7 +33,6 @@ fn print(text: &mut String, comment: &str, section: &Section) {
         let has_header = matches!(key.kind, Kind::Sections(_)) || matches!(key.name, "reverse" | "stack");
         if !has_header {
             describe(text, comment, key);
-            inner(text, key);
         }
     }
 }
@@ -48,9 +47,25 @@ fn describe(text: &mut String, comment: &str, key: &Key) {
         Preset::Flag(value) => (String::new(), format!("{comment}{} = {value}", key.name)),
         Preset::Count(value) => (String::new(), format!("{comment}{} = {value}", key.name)),
     };
-    let _ = write!(text, "\n## {} Takes {}. {state}", key.help, key.kind.accepted());
-    text.truncate(text.trim_end().len());
-    let _ = writeln!(text, "\n{line}");
+    text.push('\n');
+    explain(text, "## ", key.help);
+    explain(text, "## ", format!("Takes {}. {state}", key.kind.accepted()).trim_end());
+    inner(text, key);
+    let _ = writeln!(text, "{line}");
+}
+
+/// Writes `words` in lines of at most a hundred characters, each after `indent`.
+fn explain(text: &mut String, indent: &str, words: &str) {
+    let mut line = String::from(indent.trim_end());
+    for word in words.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 100 {
+            let _ = writeln!(text, "{line}");
+            line = String::from(indent.trim_end());
+        }
+        // The first word of a line stands where the indent ends.
+        line = if line == indent.trim_end() { format!("{indent}{word}") } else { format!("{line} {word}") };
+    }
+    let _ = writeln!(text, "{line}");
 }
 
 /// Keys of the small tables that are written in one line.
@@ -60,7 +75,8 @@ fn inner(text: &mut String, key: &Key) {
             Preset::Text(value) => format!(" Default {value}."),
             _ => String::new(),
         };
-        let _ = writeln!(text, "##   {}: {} Takes {}.{default}", part.name, part.help, part.kind.accepted());
+        let words = format!("{}: {} Takes {}.{default}", part.name, part.help, part.kind.accepted());
+        explain(text, "##   ", &words);
     }
 }
 
@@ -82,7 +98,7 @@ mod tests {
         let mut printed =
             Document::parse(&print_defaults(), "test.toml").unwrap().runs().unwrap().remove(0).scenario;
         let bare = "[[link]]\nname = \"bottleneck\"\nbetween = [\"sender\", \"receiver\"]\n\
-                    [[flow]]\nname = \"main\"\nfrom = \"sender\"\nto = \"receiver\"";
+                    rate = \"2Mbit\"\n[[flow]]\nname = \"main\"\nfrom = \"sender\"\nto = \"receiver\"";
         let bare = one(&[bare]);
         printed.name.clone_from(&bare.name);
         assert_eq!(printed, bare);
@@ -112,11 +128,12 @@ mod tests {
             Document::read(&path).unwrap().runs().unwrap_or_else(|error| panic!("{error} in\n{text}"));
         };
         // Only what is required, so that keys excluding each other can be tried one by one.
-        let link = A_LINK.replace("rate = \"1Mbit\"\n", "");
+        let link = A_LINK;
+        let no_rate = A_LINK.replace("rate = \"1Mbit\"\n", "");
         let flow = A_FLOW.replace("cc = \"reno\"", "");
         for (section, before, after) in [
             (&SCENARIO, String::new(), format!("{link}\n{flow}")),
-            (&LINK, link.clone(), flow.clone()),
+            (&LINK, link.to_owned(), flow.clone()),
             (&REVERSE, format!("{link}\n[link.reverse]"), flow.clone()),
             (&FLOW, format!("{link}\n{flow}"), String::new()),
             (&STACK, format!("{link}\n{flow}\n[flow.stack]"), String::new()),
@@ -128,6 +145,10 @@ mod tests {
         ] {
             for key in section.keys.iter().filter(|key| !matches!(key.kind, Kind::Sections(_))) {
                 if let Preset::Unset { example, .. } = key.preset {
+                    let before = match key.name {
+                        "trace" | "schedule" if before == A_LINK => &no_rate,
+                        _ => &before,
+                    };
                     accepts(&format!("{before}\n{} = {example}\n{after}", key.name));
                 }
             }

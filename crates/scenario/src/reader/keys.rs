@@ -78,8 +78,13 @@ const TRACE: Key = Key::new(
 .excluding(&["rate", "schedule"]);
 
 const fn rate(preset: Preset) -> Key {
-    Key::new("rate", Kind::LinkRate, preset, "How fast the link sends, per second.")
-        .excluding(&["trace", "schedule"])
+    Key::new(
+        "rate",
+        Kind::LinkRate,
+        preset,
+        "How fast the link sends, per second; a link has this, a trace or a schedule.",
+    )
+    .excluding(&["trace", "schedule"])
 }
 
 const fn delay(preset: Preset) -> Key {
@@ -143,7 +148,7 @@ pub(crate) const LINK: Section = Section {
             Preset::Flag(true),
             "Whether there is a way back; the keys of [link.reverse] hold for it.",
         ),
-        rate(Preset::Text("unlimited")),
+        rate(Preset::Required("\"2Mbit\"")),
         TRACE,
         SCHEDULE,
         delay(Preset::Text("0s")),

@@ -119,13 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn an_access_link_may_be_unlimited_and_is_so_by_default() {
-        let access = "[[link]]\nname = \"access\"\nbetween = [\"receiver\", \"far\"]";
+    fn an_access_link_may_be_unlimited_but_must_say_so() {
+        let access = "[[link]]\nname = \"access\"\nbetween = [\"receiver\", \"far\"]\nrate = \"unlimited\"";
         let scenario = one(&[LINK, access, &FLOW.replace("\"receiver\"", "\"far\"")]);
         assert_eq!(scenario.links[2].capacity, Capacity::Rate(Rate::MAX));
-        assert_eq!(
-            one(&[&LINK.replace("1Mbit", "unlimited"), FLOW]).links[0].capacity,
-            Capacity::Rate(Rate::MAX)
+        assert!(
+            message(&[
+                &LINK.replace(
+                    "rate = \"1Mbit\"
+",
+                    ""
+                ),
+                FLOW
+            ])
+            .contains("bottleneck.rate: missing")
         );
     }
 

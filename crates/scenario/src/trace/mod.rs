@@ -1,5 +1,6 @@
 //! Links whose rate varies: recordings, schedules and synthetic ones.
 
+mod cellular;
 mod opportunities;
 mod schedule;
 
@@ -7,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+pub use cellular::CellularModel;
 pub use opportunities::Opportunities;
 pub use schedule::RateSchedule;
 
