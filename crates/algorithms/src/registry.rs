@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::congestion::{CongestionControl, bic, cubic, cubic_2_1, reno, vegas};
+use crate::congestion::{CongestionControl, bic, cubic, cubic_2_1, fs_at, reno, vegas};
 use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail};
 use crate::random::RandomStream;
-use crate::receiver::{ReceiveWindow, fixed};
+use crate::receiver::{ReceiveWindow, drs, fixed};
 
 /// What users see of an algorithm.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +40,11 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
 ];
 
 /// Congestion controls that work over another: `fs-at+cubic`. Alone they work over Reno.
-pub const WRAPPERS: &[(Description, BuildWrapper)] = &[];
+pub const WRAPPERS: &[(Description, BuildWrapper)] = &[(fs_at::DESCRIPTION, fs_at::build)];
 
 /// Receive windows.
-pub const RECEIVERS: &[(Description, BuildReceiver)] = &[(fixed::DESCRIPTION, fixed::build)];
+pub const RECEIVERS: &[(Description, BuildReceiver)] =
+    &[(fixed::DESCRIPTION, fixed::build), (drs::DESCRIPTION, drs::build)];
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
 pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION];

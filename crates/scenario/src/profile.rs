@@ -141,6 +141,9 @@ impl StackProfile {
             loss_detection: LossDetection::Fack,
             rtt_sample: RttSample::Oldest,
             rto_initial: Duration::from_secs(3),
+            // Linux acknowledges the first segments at once; paper 1's maxima are those of a receiver
+            // that delays from the start.
+            quick_acks: 0,
             ..Self::linux_6()
         }
     }

@@ -8,6 +8,7 @@
 pub mod bic;
 pub mod cubic;
 pub mod cubic_2_1;
+pub mod fs_at;
 pub mod reno;
 pub mod vegas;
 mod window;
@@ -92,8 +93,9 @@ pub struct Ack {
     pub newly_acked: Bytes,
     /// Bytes that it confirms at the receiver for the first time, cumulatively or selectively.
     pub delivered: Bytes,
-    /// Round-trip time of the newest segment that `snd_una` passed with this ACK; `None` where it
-    /// moved nothing or only retransmissions, whose time would be ambiguous.
+    /// Round-trip time of a segment that `snd_una` passed with this ACK, the first or the last as the
+    /// stack has it; `None` where nothing or a retransmission was acknowledged, whose time would be
+    /// ambiguous.
     pub rtt: Option<Duration>,
     /// Oldest unacknowledged byte, counted from the start of the connection.
     pub snd_una: u64,

@@ -84,6 +84,8 @@ pub struct Dropped<P> {
 pub enum DropReason {
     /// The buffer was full.
     Overflow,
+    /// Not the queue: the link behind it lost the packet.
+    Link,
 }
 
 /// How much may wait.

@@ -1,5 +1,6 @@
 //! Receivers: which window to advertise.
 
+pub mod drs;
 pub mod fixed;
 
 use std::fmt::Debug;

@@ -1,0 +1,457 @@
+//! FS-AT, Flight Size Auto Tuning (Igarashi, Yamazaki): limits the flight to the measured
+//! bandwidth-delay product, over whatever congestion avoidance runs below.
+//!
+//! Equation numbers are the paper's. Two modes, since no single reading of its equations gives all of
+//! its numbers: `printed` takes them as they stand, `fit` is what the authors' code probably did.
+
+use suimon_units::{Bytes, Duration, Instant};
+
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "fs-at",
+    summary: "limits the flight to the measured bandwidth-delay product, spares the window at radio losses",
+    source: "Igarashi, Yamazaki: Flight Size Auto Tuning for High Speed Wireless Access Networks",
+    colour: "#e15759",
+    parameters: &[
+        Parameter {
+            name: "mode",
+            help: "the equations as printed, or as the authors' code probably had them",
+            default: Value::Choice("printed"),
+            range: Range::OneOf(&["printed", "fit"]),
+        },
+        Parameter {
+            name: "interpolate",
+            help: "count an interval to its exact end, between two ACKs",
+            default: Value::Flag(false),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "min_target",
+            help: "the target never falls below this",
+            default: Value::Bytes(Bytes::new(8_000)),
+            range: Range::Any,
+        },
+    ],
+};
+
+/// Builds it over `inner`.
+#[must_use]
+pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dyn CongestionControl> {
+    let mode = if arguments.choice("mode") == "fit" { Mode::Fit } else { Mode::Printed };
+    Box::new(FsAt::new(inner, mode, arguments.flag("interpolate"), arguments.bytes("min_target")))
+}
+
+/// Which reading of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The equations as they stand.
+    Printed,
+    /// (7) halves toward twice `rcv_bytes`, the ACK that closes an interval counts in the next one
+    /// too, and `flight_size_n` is that of (4).
+    Fit,
+}
+
+/// FS-AT over another congestion control.
+#[derive(Debug)]
+pub struct FsAt<C> {
+    inner: C,
+    mode: Mode,
+    interpolate: bool,
+    min_target: Bytes,
+    rtt_min: Option<Duration>,
+    interval: Option<Interval>,
+    /// `s_rcv_bytes` and `dev_rcv_bytes`.
+    average: Option<(f64, f64)>,
+    /// `flight_size_n` and `rcv_bytes_n-(m)` of the last complete interval.
+    complete: Option<(Bytes, Bytes)>,
+    /// `None` while control is off, which the paper writes as `snd_cwnd_max`.
+    target: Option<Bytes>,
+    space: Bytes,
+    /// The last congestion event was passed on to the inner algorithm.
+    inner_knows: bool,
+}
+
+/// One interval of length `rtt_min`.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    began: Instant,
+    flight_size: Bytes,
+    /// `rcv_bytes_n-(p)`: confirmed so far.
+    received: Bytes,
+    last_ack: Instant,
+    app_limited: bool,
+}
+
+impl<C: CongestionControl> FsAt<C> {
+    /// FS-AT over `inner`; `min_target` keeps the first segments from being held back.
+    #[must_use]
+    pub fn new(inner: C, mode: Mode, interpolate: bool, min_target: Bytes) -> Self {
+        Self {
+            inner,
+            mode,
+            interpolate,
+            min_target,
+            rtt_min: None,
+            interval: None,
+            average: None,
+            complete: None,
+            target: None,
+            space: Bytes::ZERO,
+            inner_knows: false,
+        }
+    }
+
+    /// Judge 1 and 2 of the paper's Fig 3: where `target` goes with this ACK.
+    fn judge(&mut self, ack: &Ack, limits: &Limits) {
+        let Some(rtt_min) = self.rtt_min else { return };
+        let Some(mut interval) = self.interval else {
+            self.interval = Some(self.begin(ack, limits, ack.now, Bytes::ZERO));
+            return;
+        };
+        let before = interval.received;
+        interval.received += ack.delivered;
+        interval.app_limited |= ack.app_limited;
+        let elapsed = ack.now.saturating_since(interval.began);
+        if elapsed < rtt_min {
+            interval.last_ack = ack.now;
+            self.interval = Some(interval);
+            self.follow_growth(interval.received);
+            return;
+        }
+        let (rcv_bytes, next) = if self.interpolate {
+            self.split(ack, limits, &interval, before, rtt_min)
+        } else {
+            let carried = if self.mode == Mode::Fit { ack.delivered } else { Bytes::ZERO };
+            (interval.received, self.begin(ack, limits, ack.now, carried))
+        };
+        if !interval.app_limited {
+            self.follow_growth(rcv_bytes);
+            self.update_target(interval.flight_size, rcv_bytes);
+            self.complete = Some((interval.flight_size, rcv_bytes));
+        }
+        self.interval = Some(next);
+    }
+
+    fn begin(&self, ack: &Ack, limits: &Limits, at: Instant, received: Bytes) -> Interval {
+        let flight_size = match self.mode {
+            Mode::Printed => ack.flight_size,
+            // (4)
+            Mode::Fit => ack.snd_wnd.min(limits.cwnd).min(self.space),
+        };
+        Interval { began: at, flight_size, received, last_ack: ack.now, app_limited: ack.app_limited }
+    }
+
+    /// Shares the closing ACK out between the interval that it closes and the next, as if its bytes
+    /// had been confirmed evenly since the ACK before.
+    fn split(
+        &self,
+        ack: &Ack,
+        limits: &Limits,
+        interval: &Interval,
+        before: Bytes,
+        rtt_min: Duration,
+    ) -> (Bytes, Interval) {
+        let end = interval.began + rtt_min;
+        let gap = ack.now.saturating_since(interval.last_ack);
+        let inside = end.saturating_since(interval.last_ack);
+        let share = if gap == Duration::ZERO { 1.0 } else { inside.as_secs_f64() / gap.as_secs_f64() };
+        let own = Bytes::from_f64(ack.delivered.as_f64() * share.min(1.0));
+        // After a gap of more than an interval there is no clock to interpolate.
+        let (next_began, rest) = if ack.now.saturating_since(end) < rtt_min {
+            (end, ack.delivered.saturating_sub(own))
+        } else {
+            (ack.now, Bytes::ZERO)
+        };
+        (before + own, self.begin(ack, limits, next_began, rest))
+    }
+
+    /// (8): follow a growing BDP within the interval.
+    fn follow_growth(&mut self, received: Bytes) {
+        if let Some(target) = &mut self.target {
+            *target = (*target).max(received * 2);
+        }
+    }
+
+    /// (5), (6) and (7), once per `rtt_min`.
+    fn update_target(&mut self, flight_size: Bytes, rcv_bytes: Bytes) {
+        let twrcv_bytes = self.smooth(rcv_bytes);
+        self.target = if flight_size <= rcv_bytes {
+            // (5): all that was in flight arrived within rtt_min, so nothing is queued: control off.
+            None
+        } else {
+            let next = match self.target {
+                // (6): switch control on, or follow a growing BDP at once.
+                None => twrcv_bytes,
+                Some(target) if target < twrcv_bytes => twrcv_bytes,
+                // (7): the BDP shrank, come down by halves.
+                Some(target) => match self.mode {
+                    Mode::Printed => (twrcv_bytes + target) / 2,
+                    Mode::Fit => (rcv_bytes * 2 + target) / 2,
+                },
+            };
+            Some(next.max(self.min_target))
+        };
+    }
+
+    /// (9): `twrcv_bytes` from the running mean and deviation, the deviation first.
+    fn smooth(&mut self, rcv_bytes: Bytes) -> Bytes {
+        let rcv = rcv_bytes.as_f64();
+        let (s, dev) = match self.average {
+            // The paper gives no start; RFC 6298 §2.2 starts its deviation at half the first sample.
+            None => (rcv, rcv / 2.0),
+            Some((s, dev)) => {
+                let dev = 0.75 * dev + 0.25 * (s - rcv).abs();
+                (0.875 * s + 0.125 * rcv, dev)
+            }
+        };
+        self.average = Some((s, dev));
+        Bytes::from_f64((s + 4.0 * dev).min(2.0 * rcv))
+    }
+
+    /// `space` approaches `target` step by step: never a burst, never a silence.
+    fn move_space(&mut self, ack: &Ack) {
+        let target = self.target.unwrap_or(ack.snd_wnd).max(self.min_target);
+        if self.space <= target {
+            // Up by what this ACK confirms (RFC 3465).
+            self.space = (self.space + ack.delivered).min(target);
+        } else {
+            // Down by one segment for every two confirmed, as rate halving does.
+            self.space = self.space.saturating_sub(ack.delivered / 2).max(target);
+        }
+    }
+}
+
+impl<C: CongestionControl> CongestionControl for FsAt<C> {
+    fn on_established(&mut self, now: Instant, limits: &mut Limits) {
+        self.inner.on_established(now, limits);
+        self.space = limits.cwnd.max(self.min_target);
+        limits.space = self.space;
+    }
+
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        self.inner.on_ack(ack, limits);
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
+        }
+        self.judge(ack, limits);
+        self.move_space(ack);
+        limits.space = self.space;
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        let (flight_size, rcv_bytes) = self.complete.unwrap_or((event.flight_size, Bytes::ZERO));
+        // A mark was set by a queue: the radio does not mark.
+        let from_radio = flight_size <= rcv_bytes && event.kind != CongestionKind::Ecn;
+        self.inner_knows = !from_radio;
+        if from_radio {
+            // (10): nothing was queued, so the loss is the radio's.
+            limits.ssthresh = limits.ssthresh.max(limits.cwnd);
+        } else {
+            // (11): over Reno the inner threshold is flight_size / 2.
+            self.inner.on_congestion(event, limits);
+            limits.ssthresh = limits.ssthresh.max(rcv_bytes);
+        }
+    }
+
+    fn on_spurious(&mut self, now: Instant, limits: &mut Limits) {
+        if std::mem::take(&mut self.inner_knows) {
+            self.inner.on_spurious(now, limits);
+        }
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("space_bytes", self.space.as_f64());
+        if let Some(target) = self.target {
+            out.value("target_bytes", target.as_f64());
+        }
+        if let Some((_, rcv_bytes)) = self.complete {
+            out.value("rcv_bytes", rcv_bytes.as_f64());
+        }
+        if let Some(rtt_min) = self.rtt_min {
+            out.value("rtt_min_ms", rtt_min.as_millis_f64());
+        }
+        self.inner.probe(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::reno::Reno;
+    use crate::congestion::testing::{MSS, ack, loss};
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn fs_at(mode: Mode, interpolate: bool) -> FsAt<Reno> {
+        FsAt::new(Reno::default(), mode, interpolate, Bytes::new(8_000))
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// An ACK at `millis` that confirms `segments` and leaves `flight` of them in flight.
+    fn confirm(millis: u64, segments: u64, flight: u64) -> Ack {
+        Ack { now: at(millis), flight_size: MSS * flight, rtt: Some(RTT), ..ack(segments) }
+    }
+
+    /// Plays one interval of `rcv` segments with `flight` in flight at its start, from `start` on.
+    fn interval(fs_at: &mut FsAt<Reno>, limits: &mut Limits, start: u64, rcv: u64, flight: u64) {
+        for i in 1..=rcv {
+            fs_at.on_ack(&confirm(start + i * 100 / rcv, 1, flight), limits);
+        }
+    }
+
+    fn started(mode: Mode) -> (FsAt<Reno>, Limits) {
+        let mut fs_at = fs_at(mode, false);
+        let mut limits = Limits::initial(MSS * 40);
+        fs_at.on_established(at(0), &mut limits);
+        fs_at.on_ack(&confirm(0, 1, 20), &mut limits);
+        (fs_at, limits)
+    }
+
+    #[test]
+    fn control_stays_off_while_everything_in_flight_arrives_within_rtt_min() {
+        let (mut fs_at, mut limits) = started(Mode::Printed);
+        interval(&mut fs_at, &mut limits, 0, 20, 20);
+        assert_eq!(fs_at.target, None);
+        interval(&mut fs_at, &mut limits, 100, 20, 21);
+        assert_eq!(fs_at.target, None);
+    }
+
+    #[test]
+    fn control_goes_on_at_the_first_segment_too_many() {
+        let (mut fs_at, mut limits) = started(Mode::Printed);
+        interval(&mut fs_at, &mut limits, 0, 19, 19);
+        // s = 19, dev = 9.5: s + 4 dev is more than twice 19, so twice 19 it is.
+        assert_eq!(fs_at.target, Some(MSS * 38));
+    }
+
+    #[test]
+    fn mean_and_deviation_follow_equation_9() {
+        let mut fs_at = fs_at(Mode::Printed, false);
+        fs_at.smooth(Bytes::new(10_000));
+        assert_eq!(fs_at.average, Some((10_000.0, 5_000.0)));
+        let twrcv = fs_at.smooth(Bytes::new(12_000));
+        assert_eq!(fs_at.average, Some((10_250.0, 4_250.0)));
+        assert_eq!(
+            twrcv,
+            Bytes::new(24_000),
+            "the mean and four deviations are 27 250, twice the last is less"
+        );
+        for _ in 0..200 {
+            fs_at.smooth(Bytes::new(12_000));
+        }
+        assert!(fs_at.smooth(Bytes::new(12_000)).get().abs_diff(12_000) < 10, "no deviation leaves the mean");
+    }
+
+    #[test]
+    fn a_shrinking_target_comes_down_by_halves_as_each_mode_reads_equation_7() {
+        let halved = |mode| {
+            let mut fs_at = fs_at(mode, false);
+            fs_at.average = Some((10_000.0, 0.0));
+            fs_at.target = Some(Bytes::new(40_000));
+            fs_at.update_target(Bytes::new(30_000), Bytes::new(10_000));
+            fs_at.target
+        };
+        assert_eq!(halved(Mode::Printed), Some(Bytes::new(25_000)));
+        assert_eq!(halved(Mode::Fit), Some(Bytes::new(30_000)));
+    }
+
+    #[test]
+    fn growth_within_an_interval_is_followed_at_once() {
+        let (mut fs_at, mut limits) = started(Mode::Printed);
+        fs_at.target = Some(Bytes::new(20_000));
+        fs_at.on_ack(&confirm(10, 8, 30), &mut limits);
+        assert_eq!(fs_at.target, Some(MSS * 16));
+    }
+
+    #[test]
+    fn space_rises_by_what_is_confirmed_and_falls_by_half_of_it() {
+        let mut fs_at = fs_at(Mode::Printed, false);
+        fs_at.space = Bytes::new(20_000);
+        fs_at.target = Some(Bytes::new(22_000));
+        fs_at.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.space, Bytes::new(21_448));
+        fs_at.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.space, Bytes::new(22_000));
+        fs_at.target = Some(Bytes::new(21_000));
+        fs_at.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.space, Bytes::new(21_276));
+        fs_at.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.space, Bytes::new(21_000));
+    }
+
+    #[test]
+    fn the_target_has_a_floor_so_that_first_segments_pass() {
+        let mut fs_at = fs_at(Mode::Printed, false);
+        fs_at.update_target(MSS * 6, MSS);
+        assert_eq!(fs_at.target, Some(Bytes::new(8_000)));
+    }
+
+    #[test]
+    fn a_loss_without_a_queue_is_the_radios_and_cuts_nothing() {
+        let mut fs_at = fs_at(Mode::Printed, false);
+        let mut limits = Limits { ssthresh: MSS * 10, ..Limits::initial(MSS * 30) };
+        fs_at.complete = Some((MSS * 20, MSS * 20));
+        fs_at.on_congestion(&loss(20), &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 30);
+        let mark = Congestion { kind: CongestionKind::Ecn, ..loss(20) };
+        fs_at.on_congestion(&mark, &mut limits);
+        assert_eq!(limits.ssthresh, MSS * 20, "a mark is a queue's, but the measured BDP stays");
+    }
+
+    #[test]
+    fn a_loss_with_a_queue_goes_to_the_measured_bdp_or_half_the_flight() {
+        let after = |flight, rcv| {
+            let mut fs_at = fs_at(Mode::Printed, false);
+            let mut limits = Limits::initial(MSS * 60);
+            fs_at.complete = Some((MSS * flight, MSS * rcv));
+            fs_at.on_congestion(&loss(flight), &mut limits);
+            limits.ssthresh
+        };
+        assert_eq!(after(20, 19), MSS * 19);
+        assert_eq!(after(40, 15), MSS * 20);
+    }
+
+    #[test]
+    fn an_application_limited_interval_changes_nothing() {
+        let (mut fs_at, mut limits) = started(Mode::Printed);
+        fs_at.target = Some(Bytes::new(30_000));
+        fs_at.on_ack(&Ack { app_limited: true, ..confirm(50, 1, 20) }, &mut limits);
+        fs_at.on_ack(&confirm(100, 1, 20), &mut limits);
+        assert_eq!((fs_at.target, fs_at.complete), (Some(Bytes::new(30_000)), None));
+    }
+
+    #[test]
+    fn an_interpolated_interval_shares_its_last_ack_with_the_next() {
+        let mut fs_at = fs_at(Mode::Printed, true);
+        let mut limits = Limits::initial(MSS * 40);
+        fs_at.on_established(at(0), &mut limits);
+        fs_at.on_ack(&confirm(0, 1, 20), &mut limits);
+        fs_at.on_ack(&confirm(80, 8, 20), &mut limits);
+        fs_at.on_ack(&confirm(120, 4, 20), &mut limits);
+        assert_eq!(fs_at.complete, Some((MSS * 20, MSS * 10)));
+        let next = fs_at.interval.expect("an interval follows");
+        assert_eq!((next.began, next.received), (at(100), MSS * 2));
+    }
+
+    #[test]
+    fn a_mistaken_loss_is_taken_back_below_only_if_it_was_told_there() {
+        let mut fs_at = fs_at(Mode::Printed, false);
+        let mut limits = Limits::initial(MSS * 30);
+        fs_at.complete = Some((MSS * 20, MSS * 20));
+        fs_at.on_congestion(&loss(20), &mut limits);
+        assert!(!fs_at.inner_knows);
+        fs_at.complete = Some((MSS * 20, MSS * 10));
+        fs_at.on_congestion(&loss(20), &mut limits);
+        assert!(fs_at.inner_knows);
+        fs_at.on_spurious(at(0), &mut limits);
+        assert!(!fs_at.inner_knows);
+    }
+}

@@ -1,0 +1,176 @@
+//! Dynamic Right-Sizing (Fisk, Feng 2001): the receiver advertises twice what it takes in per
+//! round-trip time.
+//!
+//! It bounds the flight, and so the queue, as a side effect; FS-AT's paper compares with it.
+
+use suimon_units::{Bytes, Duration, Instant};
+
+use super::{ReceiveWindow, Received};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "drs",
+    summary: "advertises twice what arrives per round-trip time, never less than before",
+    source: "Fisk, Feng: Dynamic Right-Sizing in TCP, 2001",
+    colour: "#b07aa1",
+    parameters: &[
+        Parameter {
+            name: "rtt",
+            help: "round-trip time from timestamps, or from a full window passing as the paper says",
+            default: Value::Choice("timestamps"),
+            range: Range::OneOf(&["timestamps", "window"]),
+        },
+        Parameter {
+            name: "min_buffer",
+            help: "the buffer never falls below this",
+            default: Value::Bytes(Bytes::new(32_000)),
+            range: Range::Any,
+        },
+    ],
+};
+
+/// Builds it over a receive buffer of `buffer`.
+#[must_use]
+pub fn build(buffer: Bytes, arguments: &Arguments) -> Box<dyn ReceiveWindow> {
+    let reading =
+        if arguments.choice("rtt") == "window" { RttReading::Window } else { RttReading::Timestamps };
+    Box::new(Drs::new(buffer, arguments.bytes("min_buffer"), reading))
+}
+
+/// How the receiver, which sends no data, measures a round-trip time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RttReading {
+    /// From an ACK to the arrival of the last byte that it allowed.
+    Window,
+    /// From the timestamp that a segment echoes.
+    Timestamps,
+}
+
+/// DRS's state.
+#[derive(Debug)]
+pub struct Drs {
+    reading: RttReading,
+    max_buffer: Bytes,
+    buffer: Bytes,
+    rtt_min: Option<Duration>,
+    /// The window being timed: when it was allowed, and its right edge.
+    timed_window: Option<(Instant, u64)>,
+    /// When the interval began, and what the application had read.
+    interval: Option<(Instant, u64)>,
+}
+
+impl Drs {
+    /// DRS between `min_buffer` and `max_buffer`.
+    #[must_use]
+    pub fn new(max_buffer: Bytes, min_buffer: Bytes, reading: RttReading) -> Self {
+        Self {
+            reading,
+            max_buffer,
+            buffer: min_buffer.min(max_buffer),
+            rtt_min: None,
+            timed_window: None,
+            interval: None,
+        }
+    }
+
+    fn measure_rtt(&mut self, segment: &Received) {
+        let rtt = match self.reading {
+            RttReading::Timestamps => segment.timestamp_rtt,
+            RttReading::Window => match self.timed_window {
+                Some((_, edge)) if segment.rcv_nxt < edge => None,
+                timed => {
+                    self.timed_window = Some((segment.now, segment.advertised.max(segment.rcv_nxt + 1)));
+                    timed.map(|(since, _)| segment.now.saturating_since(since))
+                }
+            },
+        };
+        if let Some(rtt) = rtt {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
+        }
+    }
+}
+
+impl ReceiveWindow for Drs {
+    fn on_segment(&mut self, segment: &Received) {
+        self.measure_rtt(segment);
+        let Some((began, read_before)) = self.interval else {
+            self.interval = Some((segment.now, segment.read));
+            return;
+        };
+        let Some(rtt_min) = self.rtt_min else { return };
+        if segment.now.saturating_since(began) < rtt_min {
+            return;
+        }
+        let rcv_data = Bytes::new(segment.read - read_before);
+        let headers = segment.header * rcv_data.whole(segment.mss);
+        // The maximum is kept: buffer and window never shrink.
+        self.buffer = self.buffer.max((rcv_data + headers) * 2).min(self.max_buffer);
+        self.interval = Some((segment.now, segment.read));
+    }
+
+    fn buffer(&self) -> Bytes {
+        self.buffer
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("receive_buffer_bytes", self.buffer.as_f64());
+        if let Some(rtt_min) = self.rtt_min {
+            out.value("receiver_rtt_min_ms", rtt_min.as_millis_f64());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(millis: u64, received: u64, advertised: u64) -> Received {
+        Received {
+            now: Instant::ZERO + Duration::from_millis(millis),
+            rcv_nxt: received,
+            advertised,
+            read: received,
+            timestamp_rtt: Some(Duration::from_millis(100)),
+            mss: Bytes::new(1_000),
+            header: Bytes::new(40),
+        }
+    }
+
+    fn drs(reading: RttReading) -> Drs {
+        Drs::new(Bytes::new(96_000), Bytes::new(32_000), reading)
+    }
+
+    #[test]
+    fn twice_the_data_of_a_round_trip_with_headers_is_advertised_up_to_the_buffer() {
+        let mut drs = drs(RttReading::Timestamps);
+        drs.on_segment(&segment(0, 0, 32_000));
+        drs.on_segment(&segment(99, 20_000, 32_000));
+        assert_eq!(drs.buffer(), Bytes::new(32_000));
+        drs.on_segment(&segment(100, 21_000, 32_000));
+        assert_eq!(drs.buffer(), Bytes::new(2 * 21 * 1_040));
+        drs.on_segment(&segment(200, 99_000, 32_000));
+        assert_eq!(drs.buffer(), Bytes::new(96_000));
+    }
+
+    #[test]
+    fn the_buffer_never_shrinks() {
+        let mut drs = drs(RttReading::Timestamps);
+        drs.on_segment(&segment(0, 0, 32_000));
+        drs.on_segment(&segment(100, 30_000, 32_000));
+        drs.on_segment(&segment(200, 31_000, 32_000));
+        assert_eq!(drs.buffer(), Bytes::new(2 * 30 * 1_040));
+    }
+
+    #[test]
+    fn the_window_reading_times_a_whole_window() {
+        let mut drs = drs(RttReading::Window);
+        drs.on_segment(&segment(0, 1_000, 33_000));
+        drs.on_segment(&segment(150, 32_000, 64_000));
+        assert_eq!(drs.rtt_min, None);
+        drs.on_segment(&segment(160, 33_000, 65_000));
+        assert_eq!(drs.rtt_min, Some(Duration::from_millis(160)));
+    }
+}

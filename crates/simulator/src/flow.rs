@@ -1,0 +1,244 @@
+//! A flow: its two endpoints, its routes, its application.
+
+use std::sync::Arc;
+
+use suimon_algorithms::RandomStream;
+use suimon_results::FlowResult;
+use suimon_scenario::{self as scenario, OnOff, StackProfile, Traffic};
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::packet::Packet;
+use crate::routes::Routes;
+use crate::tcp::{Receiver, Sender, Source};
+use crate::udp::DatagramSource;
+
+/// A flow.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) endpoints: Endpoints,
+    /// Where its routes begin.
+    pub(crate) forward: u32,
+    pub(crate) backward: u32,
+    /// When the next timer event that counts happens; others are stale.
+    pub(crate) sender_event: Instant,
+    pub(crate) receiver_event: Instant,
+    pub(crate) started: Option<Instant>,
+    pub(crate) completed: Option<Instant>,
+    on_off: Option<OnOff>,
+    random: RandomStream,
+    pub(crate) tally: Tally,
+    /// The tally when the warm-up ended.
+    before_measuring: Tally,
+}
+
+#[derive(Debug)]
+pub(crate) enum Endpoints {
+    Tcp { sender: Box<Sender>, receiver: Box<Receiver> },
+    Udp { source: DatagramSource, received: u64 },
+}
+
+/// What the network did to a flow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) lost: u64,
+    pub(crate) marked: u64,
+    delivered: u64,
+    sent: u64,
+    retransmissions: u64,
+    window_cuts: u64,
+    timeouts: u64,
+    spurious: u64,
+    rtt_samples: u64,
+    rtt_sum: Duration,
+}
+
+/// Profiles in use, so that a hundred thousand flows share one.
+#[derive(Debug, Default)]
+pub(crate) struct Profiles(Vec<Arc<StackProfile>>);
+
+impl Profiles {
+    fn share(&mut self, profile: &StackProfile) -> Arc<StackProfile> {
+        if let Some(known) = self.0.iter().find(|known| ***known == *profile) {
+            return Arc::clone(known);
+        }
+        self.0.push(Arc::new(profile.clone()));
+        Arc::clone(&self.0[self.0.len() - 1])
+    }
+}
+
+impl Flow {
+    pub(crate) fn new(
+        flow: &scenario::Flow,
+        seed: u64,
+        routes: &mut Routes,
+        profiles: &mut Profiles,
+    ) -> Self {
+        let (endpoints, on_off) = match &flow.traffic {
+            Traffic::Tcp(tcp) => {
+                let profile = profiles.share(&tcp.profile);
+                let source = Source::new(tcp.size, tcp.application_rate);
+                let sender = Sender::new(Arc::clone(&profile), tcp.cc.build_congestion(), source);
+                let receiver = Receiver::new(profile, tcp.receiver.build_receiver(tcp.window), tcp.window);
+                (Endpoints::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }, tcp.on_off)
+            }
+            Traffic::Udp(udp) => {
+                (Endpoints::Udp { source: DatagramSource::new(udp), received: 0 }, udp.on_off)
+            }
+        };
+        Self {
+            endpoints,
+            forward: routes.between(&flow.from, &flow.to),
+            backward: routes.between(&flow.to, &flow.from),
+            sender_event: Instant::MAX,
+            receiver_event: Instant::MAX,
+            started: None,
+            completed: None,
+            on_off,
+            random: RandomStream::new(seed, &format!("flow {}", flow.name)),
+            tally: Tally::default(),
+            before_measuring: Tally::default(),
+        }
+    }
+
+    /// When it starts.
+    pub(crate) fn start_time(&mut self, start: scenario::Start) -> Instant {
+        match start {
+            scenario::Start::At(at) => at,
+            scenario::Start::Between(from, to) => {
+                from + self.random.duration_between(Duration::ZERO, to.saturating_since(from))
+            }
+        }
+    }
+
+    /// The application begins to send.
+    pub(crate) fn start(&mut self, now: Instant, out: &mut Vec<Packet>) {
+        self.started = Some(now);
+        match &mut self.endpoints {
+            Endpoints::Tcp { sender, .. } => {
+                sender.source.resume(now);
+                sender.open(now, out);
+            }
+            Endpoints::Udp { source, .. } => source.set_active(now, true),
+        }
+    }
+
+    /// The application ends for good.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        self.on_off = None;
+        match &mut self.endpoints {
+            Endpoints::Tcp { sender, .. } => {
+                let taken = sender.taken();
+                sender.source.end(now, taken);
+            }
+            Endpoints::Udp { source, .. } => source.set_active(now, false),
+        }
+    }
+
+    /// The application falls silent or starts again.
+    pub(crate) fn toggle(&mut self, now: Instant) {
+        if self.on_off.is_none() {
+            return;
+        }
+        match &mut self.endpoints {
+            Endpoints::Tcp { sender, .. } if sender.source.is_active() => {
+                let taken = sender.taken();
+                sender.source.pause(now, taken);
+            }
+            Endpoints::Tcp { sender, .. } => sender.source.resume(now),
+            Endpoints::Udp { source, .. } => source.set_active(now, !source.is_active()),
+        }
+    }
+
+    /// How long until the application falls silent or starts again.
+    pub(crate) fn time_to_toggle(&mut self) -> Option<Duration> {
+        let on_off = self.on_off?;
+        let active = match &self.endpoints {
+            Endpoints::Tcp { sender, .. } => sender.source.is_active(),
+            Endpoints::Udp { source, .. } => source.is_active(),
+        };
+        Some(self.random.exponential(if active { on_off.on } else { on_off.off }))
+    }
+
+    pub(crate) fn next_sender_wakeup(&self) -> Option<Instant> {
+        match &self.endpoints {
+            Endpoints::Tcp { sender, .. } => sender.next_wakeup(),
+            Endpoints::Udp { source, .. } => source.next_wakeup(),
+        }
+    }
+
+    pub(crate) fn on_sender_wakeup(&mut self, now: Instant, out: &mut Vec<Packet>) {
+        match &mut self.endpoints {
+            Endpoints::Tcp { sender, .. } => sender.on_wakeup(now, out),
+            Endpoints::Udp { source, .. } => source.on_wakeup(now, out),
+        }
+    }
+
+    /// Payload that has reached the receiving application.
+    pub(crate) fn delivered(&self) -> Bytes {
+        Bytes::new(match &self.endpoints {
+            Endpoints::Tcp { receiver, .. } => receiver.delivered(),
+            Endpoints::Udp { received, .. } => *received,
+        })
+    }
+
+    fn current(&self) -> Tally {
+        let mut tally = Tally { delivered: self.delivered().get(), ..self.tally };
+        match &self.endpoints {
+            Endpoints::Tcp { sender, .. } => {
+                let counters = &sender.counters;
+                tally.sent = counters.packets_sent;
+                tally.retransmissions = counters.retransmissions;
+                tally.window_cuts = counters.window_cuts;
+                tally.timeouts = counters.timeouts;
+                tally.spurious = counters.spurious;
+                tally.rtt_samples = counters.rtt_samples;
+                tally.rtt_sum = counters.rtt_sum;
+            }
+            Endpoints::Udp { source, .. } => tally.sent = source.packets_sent,
+        }
+        tally
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn begin_measuring(&mut self) {
+        self.before_measuring = self.current();
+    }
+
+    pub(crate) fn result(&self, flow: &scenario::Flow, measured_from: Instant, end: Instant) -> FlowResult {
+        let (now, before) = (self.current(), self.before_measuring);
+        let (algorithm, colour) = match &flow.traffic {
+            Traffic::Tcp(tcp) => (tcp.label(), tcp.colour()),
+            Traffic::Udp(_) => ("udp".to_owned(), UDP_COLOUR),
+        };
+        let (rtt_min, rtt_max) = match &self.endpoints {
+            Endpoints::Tcp { sender, .. } => (sender.counters.rtt_min, sender.counters.rtt_max),
+            Endpoints::Udp { .. } => (None, None),
+        };
+        let start = self.started.unwrap_or(end);
+        let until = self.completed.or(flow.stop).unwrap_or(end).min(end);
+        let delivered = Bytes::new(now.delivered - before.delivered);
+        let samples = now.rtt_samples - before.rtt_samples;
+        FlowResult {
+            name: flow.name.clone(),
+            algorithm,
+            colour: colour.to_owned(),
+            start,
+            completed: self.completed,
+            delivered,
+            goodput: Rate::of(delivered, until.saturating_since(start.max(measured_from))),
+            packets_sent: now.sent - before.sent,
+            retransmissions: now.retransmissions - before.retransmissions,
+            packets_lost: now.lost - before.lost,
+            packets_marked: now.marked - before.marked,
+            window_cuts: now.window_cuts - before.window_cuts,
+            timeouts: now.timeouts - before.timeouts,
+            spurious: now.spurious - before.spurious,
+            rtt_min,
+            rtt_mean: (samples > 0).then(|| (now.rtt_sum - before.rtt_sum) / samples),
+            rtt_max,
+        }
+    }
+}
+
+/// Datagrams have no algorithm whose colour they could take.
+const UDP_COLOUR: &str = "#9c755f";

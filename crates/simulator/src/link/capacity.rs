@@ -1,0 +1,236 @@
+//! When a link has sent a packet: constant rate, recorded opportunities, or steps of rate.
+
+use std::sync::Arc;
+
+use suimon_scenario::Capacity;
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+/// One opportunity of a Mahimahi trace carries this much.
+const OPPORTUNITY_BYTES: u64 = 1_500;
+
+/// The sending side of a link as a clock: asked packet by packet, in order.
+#[derive(Debug)]
+pub(crate) enum Server {
+    Unlimited,
+    Constant(Rate),
+    Opportunities(Opportunities),
+    Steps(Steps),
+}
+
+/// When a packet that is at the head of the queue gets sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Service {
+    /// Its wait ends. On a recorded link that is the moment it leaves: how long the radio took for
+    /// the packet itself is not recorded.
+    pub(crate) starts: Instant,
+    /// Its last bit has left.
+    pub(crate) ends: Instant,
+}
+
+impl Server {
+    pub(crate) fn new(capacity: &Capacity) -> Self {
+        match capacity {
+            Capacity::Rate(Rate::MAX) => Self::Unlimited,
+            Capacity::Rate(rate) => Self::Constant(*rate),
+            Capacity::Opportunities { times, period } => Self::Opportunities(Opportunities {
+                times: Arc::clone(times),
+                period: *period,
+                index: 0,
+                cycle: 0,
+                left: OPPORTUNITY_BYTES,
+            }),
+            Capacity::Steps { steps, period } => {
+                Self::Steps(Steps { steps: Arc::clone(steps), period: *period })
+            }
+        }
+    }
+
+    /// Sends `size` bytes, beginning at `now` at the earliest.
+    pub(crate) fn send(&mut self, now: Instant, size: Bytes) -> Service {
+        match self {
+            Self::Unlimited => Service { starts: now, ends: now },
+            Self::Constant(rate) => Service { starts: now, ends: now + rate.transmission_time(size) },
+            Self::Opportunities(opportunities) => {
+                let ends = opportunities.send(now, size);
+                Service { starts: ends, ends }
+            }
+            Self::Steps(steps) => Service { starts: now, ends: steps.finish(now, size) },
+        }
+    }
+
+    /// How many bytes could have been sent from `from` to `to`; `None` without a finite rate.
+    pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(rate) => Some(rate.amount_in(to.saturating_since(from))),
+            Self::Opportunities(opportunities) => Some(opportunities.between(from, to)),
+            Self::Steps(steps) => Some(steps.between(from, to)),
+        }
+    }
+}
+
+/// Mahimahi's link: packets leave at recorded times only, and what nobody uses is lost.
+#[derive(Debug)]
+pub(crate) struct Opportunities {
+    times: Arc<[Duration]>,
+    period: Duration,
+    index: usize,
+    cycle: u64,
+    /// Bytes that the opportunity at `index` still carries.
+    left: u64,
+}
+
+impl Opportunities {
+    fn time(&self) -> Instant {
+        Instant::ZERO + self.period * self.cycle + self.times[self.index]
+    }
+
+    fn advance(&mut self) {
+        self.left = OPPORTUNITY_BYTES;
+        self.index += 1;
+        if self.index == self.times.len() {
+            self.index = 0;
+            self.cycle += 1;
+        }
+    }
+
+    fn send(&mut self, now: Instant, size: Bytes) -> Instant {
+        let cycle = now.as_nanos() / self.period.as_nanos();
+        if cycle > self.cycle + 1 {
+            // After a long silence, jump rather than step through whole recordings.
+            (self.cycle, self.index, self.left) = (cycle - 1, 0, OPPORTUNITY_BYTES);
+        }
+        while self.time() < now {
+            self.advance();
+        }
+        let mut remaining = size.get();
+        loop {
+            let taken = remaining.min(self.left);
+            remaining -= taken;
+            self.left -= taken;
+            let leaves = self.time();
+            if self.left == 0 {
+                self.advance();
+            }
+            if remaining == 0 {
+                return leaves;
+            }
+        }
+    }
+
+    fn between(&self, from: Instant, to: Instant) -> Bytes {
+        let until = |instant: Instant| {
+            let period = self.period.as_nanos();
+            // The last opportunity of a cycle comes at its very end, so a cycle begins just after one.
+            let cycles = instant.as_nanos().saturating_sub(1) / period;
+            let rest = instant.as_nanos() - cycles * period;
+            let in_rest = self.times.partition_point(|time| time.as_nanos() < rest);
+            cycles * self.times.len() as u64 + in_rest as u64
+        };
+        Bytes::new(OPPORTUNITY_BYTES) * until(to).saturating_sub(until(from))
+    }
+}
+
+/// A rate that changes at given times.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    steps: Arc<[(Duration, Rate)]>,
+    period: Duration,
+}
+
+impl Steps {
+    /// The rate at `instant` and when it ends.
+    fn at(&self, instant: Instant) -> (Rate, Instant) {
+        let period = self.period.as_nanos();
+        let phase = Duration::from_nanos(instant.as_nanos() % period);
+        let cycle_start = instant.as_nanos() - phase.as_nanos();
+        let next = self.steps.partition_point(|(time, _)| *time <= phase);
+        let ends = self.steps.get(next).map_or(self.period, |(time, _)| *time);
+        (self.steps[next - 1].1, Instant::from_nanos(cycle_start) + ends)
+    }
+
+    fn finish(&self, now: Instant, size: Bytes) -> Instant {
+        // Counted in bit-nanoseconds per second, so that nothing is lost to rounding between steps.
+        let mut remaining = u128::from(size.get()) * 8 * 1_000_000_000;
+        let mut time = now;
+        loop {
+            let (rate, ends) = self.at(time);
+            let bits_per_second = u128::from(rate.as_bps());
+            let possible = bits_per_second * u128::from(ends.saturating_since(time).as_nanos());
+            if possible >= remaining {
+                let nanos = remaining.div_ceil(bits_per_second.max(1));
+                return time + Duration::from_nanos(nanos as u64);
+            }
+            remaining -= possible;
+            time = ends;
+        }
+    }
+
+    fn between(&self, from: Instant, to: Instant) -> Bytes {
+        let mut total = 0.0;
+        let mut time = from;
+        while time < to {
+            let (rate, ends) = self.at(time);
+            let until = ends.min(to);
+            total += rate.as_bps_f64() / 8.0 * until.saturating_since(time).as_secs_f64();
+            time = until;
+        }
+        Bytes::from_f64(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn opportunities(times: &[u64]) -> Server {
+        let times: Arc<[_]> = times.iter().map(|t| Duration::from_millis(*t)).collect();
+        let period = *times.last().unwrap();
+        Server::new(&Capacity::Opportunities { times, period })
+    }
+
+    #[test]
+    fn a_full_packet_takes_one_opportunity_and_a_missed_one_is_lost() {
+        let mut server = opportunities(&[10, 20, 20, 40]);
+        let full = Bytes::new(1_500);
+        assert_eq!(server.send(ms(0), full).ends, ms(10));
+        assert_eq!(server.send(ms(15), full).ends, ms(20));
+        assert_eq!(server.send(ms(21), full).ends, ms(40), "the second one at 20 ms was missed");
+        assert_eq!(server.send(ms(40), full).ends, ms(50), "the recording starts again");
+    }
+
+    #[test]
+    fn small_packets_share_an_opportunity_and_large_ones_span_several() {
+        let mut server = opportunities(&[10, 20, 30]);
+        assert_eq!(server.send(ms(0), Bytes::new(500)).ends, ms(10));
+        assert_eq!(server.send(ms(10), Bytes::new(1_000)).ends, ms(10));
+        assert_eq!(server.send(ms(10), Bytes::new(1_501)).ends, ms(30));
+        assert_eq!(
+            server.potential(ms(0), ms(60)),
+            Some(Bytes::new(5 * 1_500)),
+            "the one at 60 ms lies past the end"
+        );
+    }
+
+    #[test]
+    fn a_long_silence_skips_whole_recordings() {
+        let mut server = opportunities(&[10, 20, 30]);
+        assert_eq!(server.send(ms(3_000_005), Bytes::new(1_500)).ends, ms(3_000_010));
+    }
+
+    #[test]
+    fn a_packet_across_a_step_gets_both_rates_and_waits_out_an_outage() {
+        let steps: Arc<[_]> = [(0, 1_000_000), (10, 0), (30, 2_000_000)]
+            .iter()
+            .map(|&(at, bps)| (Duration::from_millis(at), Rate::from_bps(bps)))
+            .collect();
+        let mut server = Server::new(&Capacity::Steps { steps, period: Duration::from_millis(40) });
+        // 1500 bytes are 12 000 bits: 10 000 until 10 ms, 2 000 more at 2 Mbit/s from 30 ms on.
+        assert_eq!(server.send(ms(0), Bytes::new(1_500)).ends, ms(31));
+        assert_eq!(server.potential(ms(0), ms(80)), Some(Bytes::new(7_500)));
+    }
+}

@@ -1,0 +1,220 @@
+//! What is measured while a scenario runs.
+
+use suimon_algorithms::queue::{Backlog, DropReason};
+use suimon_algorithms::{Probe, congestion::CongestionControl};
+use suimon_results::{Column, DelayHistogram, QueueResult, Series};
+use suimon_scenario as scenario;
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::tcp::{Receiver, Sender};
+
+/// Keeps the books of one queue and link.
+#[derive(Debug)]
+pub(crate) struct QueueMeter {
+    name: String,
+    discipline: String,
+    since: Instant,
+    totals: QueueTotals,
+    backlog: Backlog,
+    changed_at: Instant,
+    /// What the next sample of the series needs.
+    sample: SampleTotals,
+}
+
+#[derive(Debug, Default)]
+struct QueueTotals {
+    packets: u64,
+    bytes: Bytes,
+    marked: u64,
+    overflow: u64,
+    lost_on_link: u64,
+    max: Backlog,
+    /// Integrals over time, in packet-nanoseconds and byte-nanoseconds.
+    packet_time: u128,
+    byte_time: u128,
+    delays: DelayHistogram,
+}
+
+#[derive(Debug, Default)]
+struct SampleTotals {
+    bytes: Bytes,
+    packets: u64,
+    delay: Duration,
+    dropped: u64,
+}
+
+impl QueueMeter {
+    pub(crate) fn new(link: &scenario::Link) -> Self {
+        Self {
+            name: link.name.clone(),
+            discipline: link.queue.label().to_owned(),
+            since: Instant::ZERO,
+            totals: QueueTotals::default(),
+            backlog: Backlog::default(),
+            changed_at: Instant::ZERO,
+            sample: SampleTotals::default(),
+        }
+    }
+
+    /// The warm-up is over: begin anew with what waits now.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        self.totals = QueueTotals { max: self.backlog, ..QueueTotals::default() };
+        self.since = now;
+        self.changed_at = now;
+    }
+
+    pub(crate) fn on_sent(&mut self, size: u32, waited: Duration, marked: bool) {
+        let size = Bytes::new(u64::from(size));
+        self.totals.packets += 1;
+        self.totals.bytes += size;
+        self.totals.marked += u64::from(marked);
+        self.totals.delays.record(waited);
+        self.sample.bytes += size;
+        self.sample.packets += 1;
+        self.sample.delay += waited;
+    }
+
+    pub(crate) fn on_dropped(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::Overflow => self.totals.overflow += 1,
+            DropReason::Link => self.totals.lost_on_link += 1,
+        }
+        self.sample.dropped += 1;
+    }
+
+    pub(crate) fn on_backlog(&mut self, now: Instant, backlog: Backlog) {
+        self.integrate(now);
+        self.backlog = backlog;
+        let max = &mut self.totals.max;
+        max.packets = max.packets.max(backlog.packets);
+        max.bytes = max.bytes.max(backlog.bytes);
+    }
+
+    fn integrate(&mut self, now: Instant) {
+        let time = u128::from(now.saturating_since(self.changed_at).as_nanos());
+        self.totals.packet_time += u128::from(self.backlog.packets) * time;
+        self.totals.byte_time += u128::from(self.backlog.bytes.get()) * time;
+        self.changed_at = now;
+    }
+
+    /// `potential` tells how many bytes the link could have sent between two times.
+    pub(crate) fn result(
+        mut self,
+        end: Instant,
+        potential: impl FnOnce(Instant, Instant) -> Option<Bytes>,
+    ) -> QueueResult {
+        self.integrate(end);
+        let nanos = end.saturating_since(self.since).as_nanos().max(1) as f64;
+        let totals = self.totals;
+        QueueResult {
+            name: self.name,
+            discipline: self.discipline,
+            packets: totals.packets,
+            bytes: totals.bytes,
+            utilisation: potential(self.since, end).map(|all| totals.bytes.as_f64() / all.as_f64().max(1.0)),
+            backlog_mean_packets: totals.packet_time as f64 / nanos,
+            backlog_mean_bytes: totals.byte_time as f64 / nanos,
+            backlog_max_packets: totals.max.packets,
+            backlog_max_bytes: totals.max.bytes,
+            delay_mean: totals.delays.mean(),
+            delay_p50: totals.delays.quantile(0.5),
+            delay_p95: totals.delays.quantile(0.95),
+            delay_p99: totals.delays.quantile(0.99),
+            delay_max: totals.delays.max(),
+            dropped_overflow: totals.overflow,
+            dropped_early: 0,
+            lost_on_link: totals.lost_on_link,
+            marked: totals.marked,
+        }
+    }
+
+    /// The values of one sample over the `interval` before it.
+    pub(crate) fn sample(&mut self, interval: Duration, probe: &mut dyn Probe) {
+        let sample = std::mem::take(&mut self.sample);
+        probe.value("backlog_packets", self.backlog.packets as f64);
+        probe.value("backlog_bytes", self.backlog.bytes.as_f64());
+        let delay = sample.delay.as_millis_f64() / sample.packets as f64;
+        probe.value("delay_ms", if sample.packets > 0 { delay } else { f64::NAN });
+        probe.value("throughput_bps", Rate::of(sample.bytes, interval).as_bps_f64());
+        probe.value("dropped_packets", sample.dropped as f64);
+    }
+}
+
+/// The values of one sample of a TCP connection.
+pub(crate) fn sample_tcp(sender: &Sender, receiver: &Receiver, probe: &mut dyn Probe) {
+    let limits = sender.limits();
+    let limit = |bytes: Bytes| if bytes == Bytes::MAX { f64::NAN } else { bytes.as_f64() };
+    let millis = |time: Option<Duration>| time.map_or(f64::NAN, Duration::as_millis_f64);
+    probe.value("cwnd_bytes", limits.cwnd.as_f64());
+    probe.value("ssthresh_bytes", limit(limits.ssthresh));
+    probe.value("flight_bytes", sender.flight_size().as_f64());
+    probe.value("rtt_ms", millis(sender.counters.rtt_last));
+    probe.value("srtt_ms", millis(sender.srtt()));
+    let cc: &dyn CongestionControl = sender.cc();
+    cc.probe(probe);
+    receiver.window().probe(probe);
+}
+
+/// A series under construction: every sample adds a value to each column.
+#[derive(Debug)]
+pub(crate) struct SeriesBuilder {
+    series: Series,
+}
+
+impl SeriesBuilder {
+    pub(crate) fn new(subject: &str) -> Self {
+        Self { series: Series { subject: subject.to_owned(), times: Vec::new(), columns: Vec::new() } }
+    }
+
+    /// Starts the sample of `now`; the values follow.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.series.times.push(now);
+    }
+
+    pub(crate) fn finish(mut self) -> Series {
+        self.pad(self.series.times.len());
+        self.series
+    }
+
+    fn pad(&mut self, len: usize) {
+        for column in &mut self.series.columns {
+            column.values.resize(len, f64::NAN);
+        }
+    }
+}
+
+impl Probe for SeriesBuilder {
+    fn value(&mut self, name: &'static str, value: f64) {
+        let rows = self.series.times.len();
+        let position = self.series.columns.iter().position(|column| column.name == name);
+        let column = match position {
+            Some(position) => &mut self.series.columns[position],
+            None => {
+                self.series.columns.push(Column { name: name.to_owned(), values: Vec::new() });
+                self.series.columns.last_mut().expect("a column was just added")
+            }
+        };
+        // A value that was not told in earlier samples has none there.
+        column.values.resize(rows.saturating_sub(1), f64::NAN);
+        column.values.push(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_comes_late_or_stops_early_has_gaps_there() {
+        let mut builder = SeriesBuilder::new("x");
+        builder.begin(Instant::from_nanos(1));
+        builder.value("a", 1.0);
+        builder.begin(Instant::from_nanos(2));
+        builder.value("b", 2.0);
+        let series = builder.finish();
+        let column = |index: usize| series.columns[index].values.clone();
+        assert_eq!(column(0)[0], 1.0);
+        assert!(column(0)[1].is_nan() && column(1)[0].is_nan());
+        assert_eq!(column(1)[1], 2.0);
+    }
+}

@@ -1,0 +1,13 @@
+//! TCP's mechanics, apart from congestion control: connection, scoreboard, recovery, timers, windows.
+
+mod ranges;
+mod receiver;
+mod recovery;
+mod rto;
+mod scoreboard;
+mod sender;
+mod source;
+
+pub(crate) use receiver::Receiver;
+pub(crate) use sender::Sender;
+pub(crate) use source::Source;

@@ -1,0 +1,261 @@
+//! The receiving end of a connection: reassembly, acknowledgements, the advertised window.
+
+use std::sync::Arc;
+
+use suimon_algorithms::queue::Ecn;
+use suimon_algorithms::receiver::{ReceiveWindow, Received};
+use suimon_scenario::StackProfile;
+use suimon_units::{Bytes, Instant};
+
+use super::ranges::RangeSet;
+use crate::packet::{MAX_SACK_BLOCKS, Packet, PacketKind};
+
+/// Acknowledge at the latest every second full segment (RFC 5681 §4.2).
+const SEGMENTS_PER_ACK: u32 = 2;
+
+/// A receiving endpoint whose application reads at once.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    profile: Arc<StackProfile>,
+    window: Box<dyn ReceiveWindow>,
+    window_scale: u32,
+    rcv_nxt: u64,
+    out_of_order: RangeSet,
+    /// Where the latest out-of-order segments began, latest first, for the SACK option.
+    recent: [Option<u64>; MAX_SACK_BLOCKS],
+    /// Right edge of the window advertised last.
+    advertised: u64,
+    /// `TS.Recent` and `Last.ACK.sent` of RFC 7323 §4.3.
+    ts_recent: Instant,
+    last_ack_sent: u64,
+    unacknowledged: u32,
+    delayed_until: Option<Instant>,
+    quick_acks: u32,
+    /// Marks are echoed until the sender says that it has cut its window (RFC 3168 §6.1.3).
+    echo_congestion: bool,
+}
+
+impl Receiver {
+    /// A receiver that can buffer `buffer` bytes; `window` decides how many it advertises.
+    pub(crate) fn new(profile: Arc<StackProfile>, window: Box<dyn ReceiveWindow>, buffer: Bytes) -> Self {
+        // The smallest scale that lets a 16-bit field hold the buffer (RFC 7323 §2.3).
+        let window_scale = (0..14).find(|scale| buffer.get() >> scale <= 0xffff).unwrap_or(14);
+        Self {
+            quick_acks: profile.quick_acks,
+            profile,
+            window,
+            window_scale,
+            rcv_nxt: 0,
+            out_of_order: RangeSet::default(),
+            recent: [None; MAX_SACK_BLOCKS],
+            advertised: 0,
+            ts_recent: Instant::ZERO,
+            last_ack_sent: 0,
+            unacknowledged: 0,
+            delayed_until: None,
+            echo_congestion: false,
+        }
+    }
+
+    /// Bytes delivered to the application, in order.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    pub(crate) fn window(&self) -> &dyn ReceiveWindow {
+        &*self.window
+    }
+
+    pub(crate) fn next_wakeup(&self) -> Option<Instant> {
+        self.delayed_until
+    }
+
+    /// Takes in what arrived; gives the answer, unless it is held back.
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) -> Option<Packet> {
+        if packet.kind == PacketKind::Syn {
+            self.ts_recent = packet.ts_val;
+            return Some(self.answer(now, PacketKind::SynAck));
+        }
+        if packet.ecn_flag {
+            self.echo_congestion = false;
+        }
+        let newly_marked = packet.ecn == Ecn::CongestionExperienced;
+        self.echo_congestion |= newly_marked;
+        if packet.seq <= self.last_ack_sent {
+            self.ts_recent = self.ts_recent.max(packet.ts_val);
+        }
+        let end = packet.seq + u64::from(packet.payload);
+        let in_order = packet.seq <= self.rcv_nxt && end > self.rcv_nxt;
+        let fills_a_gap = in_order && !self.out_of_order.is_empty();
+        if in_order {
+            self.rcv_nxt = end;
+            while let Some(end) = self.out_of_order.take_first_reaching(self.rcv_nxt) {
+                self.rcv_nxt = self.rcv_nxt.max(end);
+            }
+            self.unacknowledged += 1;
+        } else if packet.seq > self.rcv_nxt {
+            self.out_of_order.insert(packet.seq, end);
+            self.remember(packet.seq);
+        }
+        self.window.on_segment(&Received {
+            now,
+            rcv_nxt: self.rcv_nxt,
+            advertised: self.advertised,
+            read: self.rcv_nxt,
+            timestamp_rtt: (in_order && self.profile.timestamps && packet.ts_ecr > Instant::ZERO)
+                .then(|| now.saturating_since(packet.ts_ecr)),
+            mss: self.profile.mss,
+            header: self.profile.header,
+        });
+        // Duplicates and gaps are answered at once (RFC 5681 §4.2).
+        let at_once = !in_order
+            || fills_a_gap
+            || newly_marked
+            || !self.profile.delayed_ack
+            || self.quick_acks > 0
+            || self.unacknowledged >= SEGMENTS_PER_ACK;
+        if at_once {
+            self.quick_acks = self.quick_acks.saturating_sub(1);
+            return Some(self.answer(now, PacketKind::Ack));
+        }
+        self.delayed_until.get_or_insert(now + self.profile.delayed_ack_timeout);
+        None
+    }
+
+    /// A held-back acknowledgement is due.
+    pub(crate) fn on_timer(&mut self, now: Instant) -> Option<Packet> {
+        self.delayed_until.is_some_and(|due| due <= now).then(|| self.answer(now, PacketKind::Ack))
+    }
+
+    fn remember(&mut self, seq: u64) {
+        let Some((start, end)) = self.out_of_order.containing(seq) else { return };
+        // One entry a block: the newest (RFC 2018 §4).
+        let mut kept = [Some(seq), None, None];
+        let others = self.recent.iter().flatten().filter(|other| !(start..end).contains(other));
+        for (slot, other) in kept[1..].iter_mut().zip(others) {
+            *slot = Some(*other);
+        }
+        self.recent = kept;
+    }
+
+    fn answer(&mut self, now: Instant, kind: PacketKind) -> Packet {
+        self.unacknowledged = 0;
+        self.delayed_until = None;
+        self.last_ack_sent = self.rcv_nxt;
+        let window =
+            self.window.buffer().get().min(u64::from(u32::MAX)) >> self.window_scale << self.window_scale;
+        // The right edge never moves left (RFC 9293 §3.8.6).
+        self.advertised = self.advertised.max(self.rcv_nxt + window);
+        let mut packet = Packet::new(kind, self.profile.header.get() as u32, now);
+        packet.seq = self.rcv_nxt;
+        packet.window = (self.advertised - self.rcv_nxt) as u32;
+        packet.ts_ecr = self.ts_recent;
+        packet.ecn_flag = self.echo_congestion;
+        if !self.out_of_order.is_empty() {
+            self.add_sack_blocks(&mut packet);
+        }
+        packet
+    }
+
+    fn add_sack_blocks(&self, packet: &mut Packet) {
+        let blocks = self.recent.iter().flatten().filter_map(|seq| self.out_of_order.containing(*seq));
+        for (start, end) in blocks {
+            let slot = usize::from(packet.sack_blocks);
+            packet.sack[slot] = ((start - self.rcv_nxt) as u32, (end - start) as u32);
+            packet.sack_blocks += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_algorithms::registry::{AlgorithmSpec, Role};
+    use suimon_units::Duration;
+
+    const MSS: u64 = 1_448;
+
+    fn receiver(change: impl FnOnce(&mut StackProfile)) -> Receiver {
+        let mut profile = StackProfile { quick_acks: 0, ..StackProfile::linux_6() };
+        change(&mut profile);
+        let buffer = Bytes::new(96_000);
+        let window = AlgorithmSpec::parse(Role::Receiver, "fixed").unwrap().build_receiver(buffer);
+        Receiver::new(Arc::new(profile), window, buffer)
+    }
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn data(at: u64, segment: u64) -> Packet {
+        Packet { seq: segment * MSS, payload: MSS as u32, ..Packet::new(PacketKind::Data, 1_500, ms(at)) }
+    }
+
+    fn acked(answer: &Packet) -> u64 {
+        answer.seq / MSS
+    }
+
+    fn blocks(answer: &Packet) -> Vec<(u64, u64)> {
+        answer.sack_ranges().map(|(start, end)| (start / MSS, end / MSS)).collect()
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_or_the_first_after_the_timeout() {
+        let mut receiver = receiver(|_| {});
+        assert!(receiver.on_packet(ms(0), &data(0, 0)).is_none());
+        assert_eq!(acked(&receiver.on_packet(ms(5), &data(5, 1)).unwrap()), 2);
+        assert!(receiver.on_packet(ms(10), &data(10, 2)).is_none());
+        assert_eq!(receiver.next_wakeup(), Some(ms(50)));
+        assert!(receiver.on_timer(ms(49)).is_none());
+        assert_eq!(acked(&receiver.on_timer(ms(50)).unwrap()), 3);
+        assert_eq!(receiver.next_wakeup(), None);
+    }
+
+    #[test]
+    fn a_held_back_ack_echoes_the_timestamp_of_the_earlier_segment() {
+        let mut receiver = receiver(|_| {});
+        receiver.on_packet(ms(0), &data(1, 0));
+        let ack = receiver.on_packet(ms(5), &data(2, 1)).unwrap();
+        assert_eq!(ack.ts_ecr, ms(1));
+    }
+
+    #[test]
+    fn gaps_are_answered_at_once_with_the_latest_block_first() {
+        let mut receiver = receiver(|_| {});
+        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 2)).unwrap()), [(2, 3)]);
+        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 5)).unwrap()), [(5, 6), (2, 3)]);
+        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 3)).unwrap()), [(2, 4), (5, 6)]);
+        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 8)).unwrap()), [(8, 9), (2, 4), (5, 6)]);
+        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 11)).unwrap()), [(11, 12), (8, 9), (2, 4)]);
+        let filled = receiver.on_packet(ms(0), &data(0, 0)).unwrap();
+        assert_eq!(acked(&filled), 1);
+        let filled = receiver.on_packet(ms(0), &data(0, 1)).unwrap();
+        assert_eq!(acked(&filled), 4);
+    }
+
+    #[test]
+    fn duplicates_are_answered_and_delivered_once() {
+        let mut receiver = receiver(|profile| profile.delayed_ack = false);
+        receiver.on_packet(ms(0), &data(0, 0));
+        let again = receiver.on_packet(ms(1), &data(1, 0)).unwrap();
+        assert_eq!((acked(&again), receiver.delivered()), (1, MSS));
+    }
+
+    #[test]
+    fn the_window_counts_from_what_was_received_in_order() {
+        let mut receiver = receiver(|profile| profile.delayed_ack = false);
+        assert_eq!(receiver.on_packet(ms(0), &data(0, 0)).unwrap().window, 96_000);
+        assert_eq!(receiver.on_packet(ms(0), &data(0, 2)).unwrap().window, 96_000);
+    }
+
+    #[test]
+    fn a_mark_is_echoed_until_the_window_was_cut() {
+        let mut receiver = receiver(|_| {});
+        let marked = Packet { ecn: Ecn::CongestionExperienced, ..data(0, 0) };
+        assert!(receiver.on_packet(ms(0), &marked).unwrap().ecn_flag);
+        receiver.on_packet(ms(1), &data(1, 1));
+        assert!(receiver.on_packet(ms(2), &data(2, 2)).unwrap().ecn_flag);
+        receiver.on_packet(ms(3), &Packet { ecn_flag: true, ..data(3, 3) });
+        assert!(!receiver.on_packet(ms(4), &data(4, 4)).unwrap().ecn_flag);
+    }
+}

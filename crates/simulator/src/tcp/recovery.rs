@@ -1,0 +1,142 @@
+//! How `cwnd` gets from where it was to `ssthresh` once congestion was noticed.
+
+use suimon_scenario::RecoveryAlgorithm;
+use suimon_units::Bytes;
+
+/// One reduction of the congestion window, from the event to the end of recovery.
+#[derive(Debug, Clone)]
+pub(crate) struct Reduction {
+    algorithm: RecoveryAlgorithm,
+    /// Where it ends.
+    target: Bytes,
+    /// `RecoverFS` of RFC 6937.
+    flight_at_start: Bytes,
+    prr_delivered: Bytes,
+    prr_out: Bytes,
+    /// An odd number of ACKs has come in.
+    odd_ack: bool,
+}
+
+impl Reduction {
+    /// Begins to bring `cwnd` to `ssthresh` while `flight_size` is in flight. An algorithm may ask for
+    /// no reduction at all by a high `ssthresh`; the window does not rise above `cwnd` for that.
+    pub(crate) fn new(
+        algorithm: RecoveryAlgorithm,
+        cwnd: Bytes,
+        ssthresh: Bytes,
+        flight_size: Bytes,
+    ) -> Self {
+        Self {
+            algorithm,
+            target: ssthresh.min(cwnd),
+            flight_at_start: flight_size,
+            prr_delivered: Bytes::ZERO,
+            prr_out: Bytes::ZERO,
+            odd_ack: false,
+        }
+    }
+
+    /// The window after an ACK that confirmed `delivered` bytes and left `flight_size` in flight.
+    pub(crate) fn on_ack(&mut self, cwnd: Bytes, delivered: Bytes, flight_size: Bytes, mss: Bytes) -> Bytes {
+        match self.algorithm {
+            RecoveryAlgorithm::Rfc6675 => self.target,
+            RecoveryAlgorithm::RateHalving { floor_is_half } => {
+                self.odd_ack = !self.odd_ack;
+                let floor = if floor_is_half { self.target / 2 } else { self.target };
+                let halved = if self.odd_ack { cwnd } else { cwnd.saturating_sub(mss).max(floor.min(cwnd)) };
+                halved.min((flight_size + mss).max(if floor_is_half { Bytes::ZERO } else { self.target }))
+            }
+            RecoveryAlgorithm::Prr => flight_size + self.proportional(delivered, flight_size, mss),
+        }
+    }
+
+    /// `sndcnt` of RFC 6937 §3.1, with the slow-start reduction bound.
+    fn proportional(&mut self, delivered: Bytes, flight_size: Bytes, mss: Bytes) -> Bytes {
+        self.prr_delivered += delivered;
+        if flight_size > self.target {
+            let share = self.prr_delivered.get() as u128 * u128::from(self.target.get());
+            let allowed = share.div_ceil(u128::from(self.flight_at_start.get().max(1)));
+            Bytes::new(allowed as u64).saturating_sub(self.prr_out)
+        } else {
+            let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + mss;
+            (self.target - flight_size).min(limit)
+        }
+    }
+
+    /// `sent` bytes were sent during recovery.
+    pub(crate) fn on_sent(&mut self, sent: Bytes) {
+        self.prr_out += sent;
+    }
+
+    /// The window once recovery is over.
+    pub(crate) fn exit(&self, cwnd: Bytes) -> Bytes {
+        match self.algorithm {
+            RecoveryAlgorithm::Rfc6675 | RecoveryAlgorithm::Prr => self.target,
+            RecoveryAlgorithm::RateHalving { .. } => cwnd.min(self.target),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: Bytes = Bytes::new(1_000);
+
+    /// Sends what the window lets after each of `acks` ACKs, each for one segment; gives the windows
+    /// and how much was sent.
+    fn play(algorithm: RecoveryAlgorithm, acks: u64) -> (Vec<u64>, u64) {
+        let mut flight = MSS * 20;
+        let mut cwnd = MSS * 20;
+        let mut sent = 0;
+        let mut reduction = Reduction::new(algorithm, cwnd, MSS * 10, flight);
+        let mut windows = Vec::new();
+        for _ in 0..acks {
+            flight -= MSS;
+            cwnd = reduction.on_ack(cwnd, MSS, flight, MSS);
+            while flight + MSS <= cwnd {
+                flight += MSS;
+                sent += 1;
+                reduction.on_sent(MSS);
+            }
+            windows.push(cwnd.whole(MSS));
+        }
+        (windows, sent)
+    }
+
+    #[test]
+    fn proportional_reduction_sends_half_as_much_as_was_delivered_and_ends_at_ssthresh() {
+        let (windows, sent) = play(RecoveryAlgorithm::Prr, 20);
+        assert_eq!(sent, 10);
+        assert_eq!(windows.last(), Some(&10));
+        assert!(windows.is_sorted_by(|a, b| a >= b));
+    }
+
+    #[test]
+    fn rate_halving_takes_one_segment_for_two_acks_and_stops_at_its_floor() {
+        let (windows, sent) = play(RecoveryAlgorithm::RateHalving { floor_is_half: false }, 30);
+        assert_eq!(&windows[..4], [20, 19, 19, 18]);
+        assert_eq!((windows[29], sent), (10, 20));
+        let (windows, _) = play(RecoveryAlgorithm::RateHalving { floor_is_half: true }, 40);
+        assert_eq!(windows.last(), Some(&5));
+    }
+
+    #[test]
+    fn rfc_6675_waits_until_the_flight_fits_ssthresh() {
+        let (windows, sent) = play(RecoveryAlgorithm::Rfc6675, 15);
+        assert!(windows.iter().all(|window| *window == 10));
+        assert_eq!(sent, 5);
+    }
+
+    #[test]
+    fn no_reduction_asked_for_means_none_and_no_rise() {
+        for algorithm in [
+            RecoveryAlgorithm::Rfc6675,
+            RecoveryAlgorithm::Prr,
+            RecoveryAlgorithm::RateHalving { floor_is_half: false },
+        ] {
+            let reduction = Reduction::new(algorithm, MSS * 20, Bytes::MAX, MSS * 20);
+            assert_eq!(reduction.exit(MSS * 20), MSS * 20);
+        }
+    }
+}

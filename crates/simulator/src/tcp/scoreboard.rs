@@ -1,0 +1,547 @@
+//! The sender's scoreboard: what became of each segment that is not acknowledged yet.
+
+use std::collections::VecDeque;
+
+use suimon_scenario::LossDetection;
+use suimon_units::{Bytes, Instant};
+
+use super::ranges::RangeSet;
+
+/// RFC 6675 §2 `DupThresh`, until reordering shows that more are needed.
+const DUP_THRESH: u64 = 3;
+/// As much reordering as is believed, in segments (Linux's `tcp_max_reordering`).
+const MAX_REORDERING: u64 = 300;
+
+/// A segment sent and not cumulatively acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    pub(crate) seq: u64,
+    pub(crate) len: u32,
+    flags: u8,
+    pub(crate) sent_at: Instant,
+}
+
+const SACKED: u8 = 1;
+const LOST: u8 = 2;
+/// Retransmitted, and the retransmission is in flight.
+const RETRANSMITTED: u8 = 4;
+const EVER_RETRANSMITTED: u8 = 8;
+
+impl Segment {
+    fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+
+    fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// Segments in flight and what is known of them.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    segments: VecDeque<Segment>,
+    sacked_ranges: RangeSet,
+    sacked: u64,
+    lost: u64,
+    retransmitted: u64,
+    /// No segment below this is lost and still to be retransmitted.
+    retransmit_from: u64,
+    /// Every segment below this that is not SACKed has been marked lost, since detection last began anew.
+    marked_up_to: u64,
+    dup_thresh: u64,
+    detection: LossDetection,
+    /// Retransmissions in order: position, and `snd_nxt` when sent. `None` where the stack does not
+    /// notice that one was lost.
+    retransmissions: Option<VecDeque<(u64, u64)>>,
+    snd_una: u64,
+    snd_nxt: u64,
+}
+
+/// What an acknowledgement changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Update {
+    /// How far it moved `snd_una`.
+    pub(crate) newly_acked: u64,
+    /// Bytes confirmed for the first time.
+    pub(crate) delivered: u64,
+    /// When the oldest segment that `snd_una` passed was sent, unless one was retransmitted.
+    pub(crate) oldest_sent_at: Option<Instant>,
+    /// When the newest segment that `snd_una` passed was sent, unless it was retransmitted.
+    pub(crate) newest_sent_at: Option<Instant>,
+    /// A segment that was never retransmitted was confirmed, cumulatively or selectively.
+    pub(crate) original_confirmed: bool,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(detection: LossDetection, detects_lost_retransmissions: bool) -> Self {
+        Self {
+            segments: VecDeque::new(),
+            sacked_ranges: RangeSet::default(),
+            sacked: 0,
+            lost: 0,
+            retransmitted: 0,
+            retransmit_from: 0,
+            marked_up_to: 0,
+            dup_thresh: DUP_THRESH,
+            detection,
+            retransmissions: detects_lost_retransmissions.then(VecDeque::new),
+            snd_una: 0,
+            snd_nxt: 0,
+        }
+    }
+
+    pub(crate) fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    pub(crate) fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Bytes in flight: sent, and neither confirmed nor lost, retransmissions included (RFC 6675 §4
+    /// `SetPipe`).
+    pub(crate) fn flight_size(&self) -> Bytes {
+        Bytes::new(self.snd_nxt - self.snd_una - self.sacked - self.lost + self.retransmitted)
+    }
+
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    pub(crate) fn has_retransmissions_in_flight(&self) -> bool {
+        self.retransmitted > 0
+    }
+
+    /// The receiver holds data out of order.
+    pub(crate) fn has_sacked(&self) -> bool {
+        self.sacked > 0
+    }
+
+    /// New data was sent.
+    pub(crate) fn on_sent(&mut self, now: Instant, len: u32) {
+        self.segments.push_back(Segment { seq: self.snd_nxt, len, flags: 0, sent_at: now });
+        self.snd_nxt += u64::from(len);
+    }
+
+    /// The segment to retransmit next, if one is lost and waits for it.
+    pub(crate) fn next_lost(&mut self) -> Option<Segment> {
+        if self.lost == self.retransmitted {
+            return None;
+        }
+        let from = self.index_of(self.retransmit_from);
+        let found = self
+            .segments
+            .range(from..)
+            .find(|segment| segment.is(LOST) && !segment.is(RETRANSMITTED))
+            .copied();
+        if let Some(segment) = found {
+            self.retransmit_from = segment.seq;
+        }
+        found
+    }
+
+    /// The first unacknowledged segment.
+    pub(crate) fn first(&self) -> Option<Segment> {
+        self.segments.front().copied()
+    }
+
+    /// The segment at `seq` was retransmitted.
+    pub(crate) fn on_retransmitted(&mut self, now: Instant, seq: u64) {
+        let index = self.index_of(seq);
+        let segment = &mut self.segments[index];
+        segment.sent_at = now;
+        if !segment.is(LOST) {
+            self.lost += u64::from(segment.len);
+        }
+        if !segment.is(RETRANSMITTED) {
+            self.retransmitted += u64::from(segment.len);
+        }
+        segment.flags |= LOST | RETRANSMITTED | EVER_RETRANSMITTED;
+        self.retransmit_from = segment.end();
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.push_back((seq, self.snd_nxt));
+        }
+    }
+
+    /// Takes in a cumulative acknowledgement up to `ack` and SACK blocks.
+    pub(crate) fn on_ack(&mut self, ack: u64, blocks: impl Iterator<Item = (u64, u64)>) -> Update {
+        let mut update = Update::default();
+        let highest_sacked = self.sacked_ranges.end().unwrap_or(self.snd_una);
+        self.acknowledge(ack, highest_sacked, &mut update);
+        for (start, end) in blocks {
+            if end > start.max(self.snd_una) && end <= self.snd_nxt {
+                self.selectively_acknowledge(start.max(self.snd_una), end, highest_sacked, &mut update);
+            }
+        }
+        update
+    }
+
+    fn acknowledge(&mut self, ack: u64, highest_sacked: u64, update: &mut Update) {
+        if ack <= self.snd_una {
+            return;
+        }
+        let mut all_original = true;
+        while let Some(segment) = self.segments.front().copied()
+            && segment.end() <= ack
+        {
+            self.segments.pop_front();
+            let len = u64::from(segment.len);
+            if segment.is(SACKED) {
+                self.sacked -= len;
+            } else {
+                update.delivered += len;
+                update.original_confirmed |= !segment.is(EVER_RETRANSMITTED);
+                if !segment.is(EVER_RETRANSMITTED) && segment.seq < highest_sacked {
+                    self.saw_reordering(segment.seq, highest_sacked, u64::from(segment.len));
+                }
+            }
+            if segment.is(LOST) {
+                self.lost -= len;
+            }
+            if segment.is(RETRANSMITTED) {
+                self.retransmitted -= len;
+            }
+            if segment.is(EVER_RETRANSMITTED) {
+                all_original = false;
+                update.newest_sent_at = None;
+            } else if !segment.is(SACKED) {
+                update.oldest_sent_at.get_or_insert(segment.sent_at);
+                update.newest_sent_at = Some(segment.sent_at);
+            }
+        }
+        if !all_original {
+            update.oldest_sent_at = None;
+        }
+        update.newly_acked = ack - self.snd_una;
+        self.snd_una = ack;
+        self.sacked_ranges.remove_below(ack);
+    }
+
+    fn selectively_acknowledge(&mut self, start: u64, end: u64, highest_sacked: u64, update: &mut Update) {
+        if self.sacked_ranges.containing(start).is_some_and(|known| end <= known.1) {
+            return;
+        }
+        for index in self.index_of(start)..self.segments.len() {
+            let segment = &mut self.segments[index];
+            if segment.end() > end {
+                break;
+            }
+            if segment.is(SACKED) {
+                continue;
+            }
+            let len = u64::from(segment.len);
+            self.sacked += len;
+            update.delivered += len;
+            let original = !segment.is(EVER_RETRANSMITTED);
+            update.original_confirmed |= original;
+            if segment.is(LOST) {
+                self.lost -= len;
+            }
+            if segment.is(RETRANSMITTED) {
+                self.retransmitted -= len;
+            }
+            segment.flags = (segment.flags & EVER_RETRANSMITTED) | SACKED;
+            let seq = segment.seq;
+            if original && seq < highest_sacked {
+                self.saw_reordering(seq, highest_sacked, len);
+            }
+        }
+        self.sacked_ranges.insert(start, end);
+    }
+
+    /// A segment arrived that was sent before others that had arrived already: expect as much again.
+    fn saw_reordering(&mut self, seq: u64, highest_sacked: u64, mss: u64) {
+        let distance = (highest_sacked - seq).div_ceil(mss.max(1));
+        self.dup_thresh = self.dup_thresh.max(distance.min(MAX_REORDERING));
+    }
+
+    /// Marks what the SACK information shows to be lost.
+    pub(crate) fn detect_losses(&mut self, mss: Bytes) {
+        let Some(highest) = self.sacked_ranges.end() else { return };
+        let edge = self.loss_edge(highest, mss);
+        if edge > self.marked_up_to {
+            let from = self.index_of(self.marked_up_to);
+            for index in from..self.segments.len() {
+                let segment = &mut self.segments[index];
+                if segment.seq >= edge {
+                    break;
+                }
+                if segment.flags & (SACKED | LOST) == 0 {
+                    segment.flags |= LOST;
+                    self.lost += u64::from(segment.len);
+                    self.retransmit_from = self.retransmit_from.min(segment.seq);
+                }
+            }
+            self.marked_up_to = edge;
+        }
+        self.detect_lost_retransmissions(highest, mss);
+    }
+
+    /// Segments below this and not SACKed are lost.
+    fn loss_edge(&self, highest: u64, mss: Bytes) -> u64 {
+        match self.detection {
+            LossDetection::Fack => highest.saturating_sub(self.dup_thresh * mss.get()),
+            LossDetection::Rfc6675 => {
+                // The start of the segment that has DupThresh - 1 SACKed segments above it.
+                let mut wanted = self.dup_thresh * mss.get();
+                for (start, end) in self.sacked_ranges.iter_rev() {
+                    if end - start >= wanted {
+                        return end - wanted;
+                    }
+                    wanted -= end - start;
+                }
+                0
+            }
+        }
+    }
+
+    /// A retransmission is lost where something sent `DupThresh` segments later was confirmed.
+    fn detect_lost_retransmissions(&mut self, highest: u64, mss: Bytes) {
+        let Some(mut retransmissions) = self.retransmissions.take() else { return };
+        while let Some(&(seq, snd_nxt)) = retransmissions.front() {
+            if seq >= self.snd_una {
+                if highest < snd_nxt + self.dup_thresh * mss.get() {
+                    break;
+                }
+                let index = self.index_of(seq);
+                if let Some(segment) = self.segments.get_mut(index)
+                    && segment.is(RETRANSMITTED)
+                {
+                    segment.flags &= !RETRANSMITTED;
+                    self.retransmitted -= u64::from(segment.len);
+                    self.retransmit_from = self.retransmit_from.min(seq);
+                }
+            }
+            retransmissions.pop_front();
+        }
+        self.retransmissions = Some(retransmissions);
+    }
+
+    /// After a timeout everything that is not SACKed counts as lost (RFC 6675 §5.1).
+    pub(crate) fn mark_all_lost(&mut self) {
+        self.lost = 0;
+        for segment in &mut self.segments {
+            if !segment.is(SACKED) {
+                segment.flags = (segment.flags & EVER_RETRANSMITTED) | LOST;
+                self.lost += u64::from(segment.len);
+            }
+        }
+        self.retransmitted = 0;
+        self.retransmit_from = self.snd_una;
+        self.marked_up_to = self.snd_nxt;
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.clear();
+        }
+    }
+
+    /// What was marked lost was not, except for what has been retransmitted.
+    pub(crate) fn unmark_lost(&mut self) {
+        for segment in &mut self.segments {
+            if segment.is(LOST) && !segment.is(RETRANSMITTED) {
+                segment.flags &= !LOST;
+                self.lost -= u64::from(segment.len);
+            }
+        }
+        self.marked_up_to = self.snd_una;
+        self.retransmit_from = self.snd_nxt;
+    }
+
+    /// Index of the segment that holds `position`, or of the first behind it.
+    fn index_of(&self, position: u64) -> usize {
+        if position <= self.snd_una {
+            return 0;
+        }
+        // Segments mostly have one size, so the first guess is nearly always right.
+        if let (Some(first), Some(last)) = (self.segments.front(), self.segments.back())
+            && position < last.seq
+        {
+            let guess = ((position - first.seq) / u64::from(first.len)) as usize;
+            if let Some(segment) = self.segments.get(guess)
+                && segment.seq <= position
+                && position < segment.end()
+            {
+                return guess;
+            }
+        }
+        self.segments.partition_point(|segment| segment.end() <= position)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn recount(&self) -> (u64, u64, u64) {
+        let sum = |flag| self.segments.iter().filter(|s| s.is(flag)).map(|s| u64::from(s.len)).sum();
+        (sum(SACKED), sum(LOST), sum(RETRANSMITTED))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        (self.sacked, self.lost, self.retransmitted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use suimon_units::Duration;
+
+    const MSS: Bytes = Bytes::new(1_000);
+
+    fn board(detection: LossDetection, segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::new(detection, true);
+        for _ in 0..segments {
+            board.on_sent(Instant::ZERO, 1_000);
+        }
+        board
+    }
+
+    fn sack(board: &mut Scoreboard, blocks: &[(u64, u64)]) -> Update {
+        let update = board.on_ack(board.snd_una(), blocks.iter().map(|b| (b.0 * 1_000, b.1 * 1_000)));
+        board.detect_losses(MSS);
+        update
+    }
+
+    fn lost(board: &mut Scoreboard) -> Vec<u64> {
+        let mut lost = Vec::new();
+        while let Some(segment) = board.next_lost() {
+            lost.push(segment.seq / 1_000);
+            board.on_retransmitted(Instant::ZERO, segment.seq);
+        }
+        lost
+    }
+
+    #[test]
+    fn a_segment_is_lost_at_the_third_sack_above_it_and_not_at_the_second() {
+        let mut board = board(LossDetection::Rfc6675, 10);
+        sack(&mut board, &[(1, 3)]);
+        assert!(!board.has_lost());
+        sack(&mut board, &[(1, 4)]);
+        assert_eq!(board.flight_size(), Bytes::new(6_000));
+        assert_eq!(lost(&mut board), [0]);
+        assert_eq!(board.flight_size(), Bytes::new(7_000));
+    }
+
+    #[test]
+    fn fack_counts_the_distance_where_rfc_6675_counts_segments() {
+        let mut fack = board(LossDetection::Fack, 10);
+        sack(&mut fack, &[(5, 6)]);
+        assert_eq!(lost(&mut fack), [0, 1, 2]);
+        let mut rfc = board(LossDetection::Rfc6675, 10);
+        sack(&mut rfc, &[(5, 6)]);
+        assert!(!rfc.has_lost());
+        sack(&mut rfc, &[(5, 6), (7, 9)]);
+        assert_eq!(lost(&mut rfc), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn bytes_are_delivered_once_however_often_they_are_confirmed() {
+        let mut board = board(LossDetection::Rfc6675, 10);
+        assert_eq!(sack(&mut board, &[(2, 4)]).delivered, 2_000);
+        assert_eq!(sack(&mut board, &[(2, 5)]).delivered, 1_000);
+        assert_eq!(sack(&mut board, &[(2, 5)]).delivered, 0);
+        let update = board.on_ack(6_000, std::iter::empty());
+        assert_eq!((update.newly_acked, update.delivered), (6_000, 3_000));
+    }
+
+    #[test]
+    fn a_lost_retransmission_is_noticed_three_segments_later() {
+        let mut board = board(LossDetection::Rfc6675, 6);
+        sack(&mut board, &[(1, 6)]);
+        assert_eq!(lost(&mut board), [0]);
+        for _ in 0..3 {
+            board.on_sent(Instant::ZERO, 1_000);
+        }
+        sack(&mut board, &[(1, 8)]);
+        assert_eq!(lost(&mut board), [0_u64; 0]);
+        sack(&mut board, &[(1, 9)]);
+        assert_eq!(lost(&mut board), [0]);
+    }
+
+    #[test]
+    fn reordering_raises_the_threshold() {
+        let mut board = board(LossDetection::Rfc6675, 20);
+        sack(&mut board, &[(1, 6)]);
+        let update = board.on_ack(6_000, std::iter::empty());
+        assert!(update.original_confirmed);
+        sack(&mut board, &[(7, 12)]);
+        assert!(!board.has_lost(), "five above were enough to be wrong the last time");
+        sack(&mut board, &[(7, 13)]);
+        assert!(board.has_lost());
+    }
+
+    #[test]
+    fn after_a_timeout_all_but_the_sacked_is_lost() {
+        let mut board = board(LossDetection::Rfc6675, 5);
+        sack(&mut board, &[(3, 4)]);
+        board.mark_all_lost();
+        assert_eq!(board.flight_size(), Bytes::ZERO);
+        assert_eq!(lost(&mut board), [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn the_round_trip_sample_is_that_of_original_segments() {
+        let mut board = Scoreboard::new(LossDetection::Rfc6675, true);
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        board.on_sent(at(1), 1_000);
+        board.on_sent(at(2), 1_000);
+        let update = board.on_ack(2_000, std::iter::empty());
+        assert_eq!((update.oldest_sent_at, update.newest_sent_at), (Some(at(1)), Some(at(2))));
+        board.on_sent(at(3), 1_000);
+        board.on_retransmitted(at(4), 2_000);
+        assert_eq!(board.on_ack(3_000, std::iter::empty()).newest_sent_at, None);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Send,
+        Ack(u64),
+        Sack(u64, u64),
+        Retransmit,
+        Timeout,
+        Undo,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => Just(Step::Send),
+            2 => (0_u64..30).prop_map(Step::Ack),
+            4 => (0_u64..30, 1_u64..6).prop_map(|(start, len)| Step::Sack(start, start + len)),
+            2 => Just(Step::Retransmit),
+            1 => Just(Step::Timeout),
+            1 => Just(Step::Undo),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_counts_equal_a_recount_and_every_byte_is_delivered_once(steps in prop::collection::vec(step(), 0..200)) {
+            let mut board = board(LossDetection::Rfc6675, 4);
+            let mut delivered = 0;
+            for step in steps {
+                match step {
+                    Step::Send => board.on_sent(Instant::ZERO, 1_000),
+                    Step::Ack(to) => {
+                        let to = (to * 1_000).min(board.snd_nxt());
+                        delivered += board.on_ack(to, std::iter::empty()).delivered;
+                    }
+                    Step::Sack(start, end) => delivered += sack(&mut board, &[(start, end)]).delivered,
+                    Step::Retransmit => {
+                        if let Some(segment) = board.next_lost() {
+                            board.on_retransmitted(Instant::ZERO, segment.seq);
+                        }
+                    }
+                    Step::Timeout => board.mark_all_lost(),
+                    Step::Undo => board.unmark_lost(),
+                }
+                prop_assert_eq!(board.counts(), board.recount());
+                let (sacked, _, _) = board.counts();
+                prop_assert_eq!(delivered, board.snd_una() + sacked);
+                prop_assert!(board.flight_size() <= Bytes::new(board.snd_nxt() - board.snd_una()));
+            }
+        }
+    }
+}

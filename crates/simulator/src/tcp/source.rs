@@ -1,0 +1,111 @@
+//! What the application has to send.
+
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+/// The sending application: how many bytes it has produced by a given time.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    size: Option<Bytes>,
+    rate: Option<Rate>,
+    /// Since when it produces, `None` while silent.
+    since: Option<Instant>,
+    /// Produced in earlier periods.
+    produced: u64,
+    /// Nothing more comes beyond this.
+    ended_at: Option<u64>,
+}
+
+impl Source {
+    /// An application with `size` bytes in all (`None` for no end), which come at `rate` (`None` for
+    /// all at once).
+    pub(crate) fn new(size: Option<Bytes>, rate: Option<Rate>) -> Self {
+        Self { size, rate, since: None, produced: 0, ended_at: size.map(Bytes::get) }
+    }
+
+    /// It starts to produce.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// It falls silent; `taken` bytes had been handed over.
+    pub(crate) fn pause(&mut self, now: Instant, taken: u64) {
+        self.produced = if self.rate.is_some() { self.available(now) } else { taken };
+        self.since = None;
+    }
+
+    /// It ends for good; `taken` bytes had been handed over.
+    pub(crate) fn end(&mut self, now: Instant, taken: u64) {
+        self.pause(now, taken);
+        self.ended_at = Some(self.produced);
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Bytes produced by `now`, from the start of the connection.
+    pub(crate) fn available(&self, now: Instant) -> u64 {
+        let end = self.ended_at.or(self.size.map(Bytes::get)).unwrap_or(u64::MAX);
+        let produced = match (self.since, self.rate) {
+            (None, _) => self.produced,
+            (Some(_), None) => u64::MAX,
+            (Some(since), Some(rate)) => {
+                self.produced.saturating_add(rate.amount_in(now.saturating_since(since)).get())
+            }
+        };
+        produced.min(end)
+    }
+
+    /// When `position` bytes will have been produced; `None` where that is not in sight.
+    pub(crate) fn available_at(&self, position: u64) -> Option<Instant> {
+        let (since, rate) = (self.since?, self.rate?);
+        let end = self.ended_at.unwrap_or(u64::MAX);
+        let missing = position.min(end).checked_sub(self.produced)?;
+        let time = rate.transmission_time(Bytes::new(missing));
+        (time != Duration::MAX).then(|| since + time)
+    }
+
+    /// All that it will ever produce, where that is known.
+    pub(crate) fn end_position(&self) -> Option<u64> {
+        self.ended_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn an_unlimited_application_has_everything_at_once_up_to_its_size() {
+        let mut source = Source::new(Some(Bytes::new(10_000)), None);
+        assert_eq!(source.available(ms(0)), 0);
+        source.resume(ms(0));
+        assert_eq!(source.available(ms(0)), 10_000);
+    }
+
+    #[test]
+    fn a_rate_limited_application_tells_when_its_next_bytes_come() {
+        let mut source = Source::new(None, Some(Rate::from_bps(8_000)));
+        source.resume(ms(1_000));
+        assert_eq!(source.available(ms(2_000)), 1_000);
+        let at = source.available_at(1_500).unwrap();
+        assert_eq!(at, ms(2_500));
+        assert!(source.available(at) >= 1_500);
+    }
+
+    #[test]
+    fn silence_keeps_what_was_taken_and_produces_nothing_more() {
+        let mut source = Source::new(None, None);
+        source.resume(ms(0));
+        source.pause(ms(10), 5_000);
+        assert_eq!(source.available(ms(20)), 5_000);
+        source.resume(ms(30));
+        assert_eq!(source.available(ms(30)), u64::MAX);
+        source.end(ms(40), 7_000);
+        assert_eq!((source.available(ms(50)), source.end_position()), (7_000, Some(7_000)));
+    }
+}

@@ -1,0 +1,361 @@
+//! The simulated world: events in, packets from hop to hop, results out.
+
+use suimon_algorithms::Probe;
+use suimon_algorithms::queue::{Dropped, Ecn};
+use suimon_results::{Event as ResultEvent, EventKind, RunResult};
+use suimon_scenario::{Scenario, Traffic};
+use suimon_units::{Duration, Instant, Rate};
+
+use crate::events::{Event, EventQueue};
+use crate::flow::{Endpoints, Flow, Profiles};
+use crate::link::Link;
+use crate::measure::{SeriesBuilder, sample_tcp};
+use crate::packet::Packet;
+use crate::routes::{DELIVER, Routes};
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct World<'a> {
+    scenario: &'a Scenario,
+    events: EventQueue,
+    routes: Routes,
+    links: Vec<Link>,
+    flows: Vec<Flow>,
+    /// Flows with a size that are not complete.
+    incomplete: usize,
+    recorder: Option<Recorder>,
+    kept_events: Vec<ResultEvent>,
+    events_not_kept: u64,
+    // Reused from event to event, so that nothing is allocated per packet.
+    outbox: Vec<Packet>,
+    dropped: Vec<Dropped<Packet>>,
+}
+
+/// Series under construction.
+#[derive(Debug)]
+struct Recorder {
+    interval: Duration,
+    flows: Vec<SeriesBuilder>,
+    /// Delivered at the sample before.
+    delivered: Vec<u64>,
+    queues: Vec<(usize, SeriesBuilder)>,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+        let mut events = EventQueue::default();
+        let mut routes = Routes::new(scenario);
+        let mut profiles = Profiles::default();
+        let links = scenario.links.iter().enumerate();
+        let links: Vec<_> = links.map(|(i, link)| Link::new(i as u32, link, scenario.seed)).collect();
+        let mut flows = Vec::with_capacity(scenario.flows.len());
+        for (index, spec) in scenario.flows.iter().enumerate() {
+            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles);
+            events.schedule(flow.start_time(spec.start), Event::FlowStart(index as u32));
+            if let Some(stop) = spec.stop {
+                events.schedule(stop, Event::FlowStop(index as u32));
+            }
+            flows.push(flow);
+        }
+        if scenario.record.warmup > Duration::ZERO {
+            events.schedule(Instant::ZERO + scenario.record.warmup, Event::WarmupEnd);
+        }
+        let recorder = scenario.record.interval.map(|interval| {
+            events.schedule(Instant::ZERO + interval, Event::Sample);
+            Recorder {
+                interval,
+                flows: scenario.flows.iter().map(|flow| SeriesBuilder::new(&flow.name)).collect(),
+                delivered: vec![0; flows.len()],
+                queues: (scenario.links.iter().enumerate())
+                    .filter(|(_, link)| link.reported)
+                    .map(|(index, link)| (index, SeriesBuilder::new(&link.name)))
+                    .collect(),
+            }
+        });
+        let sized = |traffic: &Traffic| match traffic {
+            Traffic::Tcp(tcp) => tcp.size.is_some(),
+            Traffic::Udp(udp) => udp.size.is_some(),
+        };
+        Self {
+            incomplete: scenario.flows.iter().filter(|flow| sized(&flow.traffic)).count(),
+            scenario,
+            events,
+            routes,
+            links,
+            flows,
+            recorder,
+            kept_events: Vec::new(),
+            events_not_kept: 0,
+            outbox: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    pub(crate) fn run(mut self, labels: &[(String, String)]) -> RunResult {
+        let mut end = Instant::ZERO + self.scenario.duration;
+        let stop_early = self.scenario.stop_when_complete && self.incomplete > 0;
+        while let Some((now, event)) = self.events.pop() {
+            if now > end {
+                break;
+            }
+            self.handle(now, event);
+            if stop_early && self.incomplete == 0 {
+                end = now;
+            }
+        }
+        self.into_result(end, labels)
+    }
+
+    fn handle(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::LinkArrival(link) => self.on_arrival(now, link),
+            Event::LinkFree(link) => {
+                self.links[link as usize].on_free(now, &mut self.events, &mut self.dropped);
+                self.account_for_dropped(link);
+            }
+            Event::SenderTimer(flow) => self.on_sender_timer(now, flow),
+            Event::ReceiverTimer(flow) => self.on_receiver_timer(now, flow),
+            Event::QueueTimer(link) => self.links[link as usize].on_wakeup(now, &mut self.events),
+            Event::FlowStart(flow) => self.on_flow_start(now, flow),
+            Event::FlowStop(flow) => self.flows[flow as usize].stop(now),
+            Event::FlowToggle(flow) => self.on_flow_toggle(now, flow),
+            Event::WarmupEnd => self.on_warmup_end(now),
+            Event::Sample => self.on_sample(now),
+        }
+    }
+
+    fn on_arrival(&mut self, now: Instant, link: u32) {
+        if !self.links[link as usize].expects_arrival(now) {
+            return;
+        }
+        while let Some(packet) = self.links[link as usize].take_arrived(now) {
+            self.forward(now, packet);
+        }
+        self.links[link as usize].schedule_arrival(&mut self.events);
+    }
+
+    /// Takes a packet that has arrived somewhere one step further.
+    fn forward(&mut self, now: Instant, mut packet: Packet) {
+        packet.hop += 1;
+        match self.routes.hops[packet.hop as usize] {
+            DELIVER => self.deliver(now, &packet),
+            link => self.offer(now, link, packet),
+        }
+    }
+
+    fn offer(&mut self, now: Instant, link: u32, packet: Packet) {
+        self.links[link as usize].offer(now, packet, &mut self.events, &mut self.dropped);
+        self.account_for_dropped(link);
+    }
+
+    fn account_for_dropped(&mut self, link: u32) {
+        while let Some(Dropped { packet, reason }) = self.dropped.pop() {
+            if let Some(meter) = &mut self.links[link as usize].meter {
+                meter.on_dropped(reason);
+            }
+            if packet.kind.is_data() {
+                self.flows[packet.flow as usize].tally.lost += 1;
+            }
+        }
+    }
+
+    fn deliver(&mut self, now: Instant, packet: &Packet) {
+        let index = packet.flow;
+        let flow = &mut self.flows[index as usize];
+        if packet.ecn == Ecn::CongestionExperienced {
+            flow.tally.marked += 1;
+        }
+        match &mut flow.endpoints {
+            Endpoints::Udp { received, .. } => *received += u64::from(packet.payload),
+            Endpoints::Tcp { receiver, .. } if packet.kind.is_forward() => {
+                let answer = receiver.on_packet(now, packet);
+                self.send_answer(now, index, answer);
+            }
+            Endpoints::Tcp { sender, .. } => {
+                sender.on_packet(now, packet, &mut self.outbox);
+                self.after_sender(now, index);
+            }
+        }
+    }
+
+    /// Sends what the receiving side has to say and keeps its timer scheduled.
+    fn send_answer(&mut self, now: Instant, index: u32, answer: Option<Packet>) {
+        let flow = &mut self.flows[index as usize];
+        if let Endpoints::Tcp { receiver, .. } = &flow.endpoints
+            && let Some(at) = receiver.next_wakeup()
+            && at < flow.receiver_event
+        {
+            flow.receiver_event = at;
+            self.events.schedule(at, Event::ReceiverTimer(index));
+        }
+        if let Some(mut answer) = answer {
+            answer.flow = index;
+            answer.hop = flow.backward;
+            self.send(now, answer);
+        }
+    }
+
+    fn send(&mut self, now: Instant, packet: Packet) {
+        match self.routes.hops[packet.hop as usize] {
+            DELIVER => self.deliver(now, &packet),
+            link => self.offer(now, link, packet),
+        }
+    }
+
+    /// Sends what the sending side put into the outbox, notes events, keeps its timer scheduled.
+    fn after_sender(&mut self, now: Instant, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let hop = flow.forward;
+        if let Some(at) = flow.next_sender_wakeup()
+            && at < flow.sender_event
+        {
+            flow.sender_event = at;
+            self.events.schedule(at, Event::SenderTimer(index));
+        }
+        let event = match &mut flow.endpoints {
+            Endpoints::Tcp { sender, .. } => sender.counters.event.take(),
+            Endpoints::Udp { source, .. } => {
+                (source.is_complete() && flow.completed.is_none()).then_some(EventKind::Completed)
+            }
+        };
+        if let Some(kind) = event {
+            if kind == EventKind::Completed {
+                flow.completed = Some(now);
+                self.incomplete = self.incomplete.saturating_sub(1);
+            }
+            self.note(now, index, kind);
+        }
+        let mut outbox = std::mem::take(&mut self.outbox);
+        for mut packet in outbox.drain(..) {
+            packet.flow = index;
+            packet.hop = hop;
+            self.send(now, packet);
+        }
+        self.outbox = outbox;
+    }
+
+    fn on_sender_timer(&mut self, now: Instant, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        if flow.sender_event != now {
+            return;
+        }
+        flow.sender_event = Instant::MAX;
+        if flow.next_sender_wakeup().is_some_and(|due| due <= now) {
+            flow.on_sender_wakeup(now, &mut self.outbox);
+        }
+        self.after_sender(now, index);
+    }
+
+    fn on_receiver_timer(&mut self, now: Instant, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        if flow.receiver_event != now {
+            return;
+        }
+        flow.receiver_event = Instant::MAX;
+        if let Endpoints::Tcp { receiver, .. } = &mut flow.endpoints {
+            let answer = receiver.on_timer(now);
+            self.send_answer(now, index, answer);
+        }
+    }
+
+    fn on_flow_start(&mut self, now: Instant, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        flow.start(now, &mut self.outbox);
+        if let Some(time) = flow.time_to_toggle() {
+            self.events.schedule(now + time, Event::FlowToggle(index));
+        }
+        self.note(now, index, EventKind::Started);
+        self.after_sender(now, index);
+    }
+
+    fn on_flow_toggle(&mut self, now: Instant, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        flow.toggle(now);
+        if let Some(time) = flow.time_to_toggle() {
+            self.events.schedule(now + time, Event::FlowToggle(index));
+        }
+        flow.on_sender_wakeup(now, &mut self.outbox);
+        self.after_sender(now, index);
+    }
+
+    fn on_warmup_end(&mut self, now: Instant) {
+        for link in &mut self.links {
+            if let Some(meter) = &mut link.meter {
+                meter.restart(now);
+            }
+        }
+        for flow in &mut self.flows {
+            flow.begin_measuring();
+        }
+    }
+
+    fn on_sample(&mut self, now: Instant) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let interval = recorder.interval;
+        self.events.schedule(now + interval, Event::Sample);
+        for (index, (flow, series)) in self.flows.iter().zip(&mut recorder.flows).enumerate() {
+            if flow.started.is_none() {
+                continue;
+            }
+            let delivered = flow.delivered();
+            let before = std::mem::replace(&mut recorder.delivered[index], delivered.get());
+            let goodput = Rate::of(delivered - suimon_units::Bytes::new(before), interval);
+            series.begin(now);
+            series.value("goodput_bps", goodput.as_bps_f64());
+            if let Endpoints::Tcp { sender, receiver } = &flow.endpoints {
+                sample_tcp(sender, receiver, series);
+            }
+        }
+        for (index, series) in &mut recorder.queues {
+            let link = &mut self.links[*index];
+            if let Some(meter) = &mut link.meter {
+                series.begin(now);
+                meter.sample(interval, series);
+            }
+            link.queue().probe(series);
+        }
+    }
+
+    fn note(&mut self, time: Instant, flow: u32, kind: EventKind) {
+        if self.kept_events.len() < RunResult::MAX_EVENTS {
+            let flow = self.scenario.flows[flow as usize].name.clone();
+            self.kept_events.push(ResultEvent { time, flow, kind });
+        } else {
+            self.events_not_kept += 1;
+        }
+    }
+
+    fn into_result(mut self, end: Instant, labels: &[(String, String)]) -> RunResult {
+        let measured_from = (Instant::ZERO + self.scenario.record.warmup).min(end);
+        let specs = self.scenario.flows.iter();
+        let flows =
+            self.flows.iter().zip(specs).map(|(flow, spec)| flow.result(spec, measured_from, end)).collect();
+        let queues = self
+            .links
+            .iter_mut()
+            .filter_map(|link| {
+                let meter = link.meter.take()?;
+                Some(meter.result(end, |from, to| link.potential(from, to)))
+            })
+            .collect();
+        let (flow_series, queue_series) = self.recorder.map_or_else(Default::default, |recorder| {
+            (
+                recorder.flows.into_iter().map(SeriesBuilder::finish).collect(),
+                recorder.queues.into_iter().map(|(_, series)| series.finish()).collect(),
+            )
+        });
+        RunResult {
+            scenario: self.scenario.name.clone(),
+            labels: labels.to_vec(),
+            seed: self.scenario.seed,
+            duration: end.saturating_since(Instant::ZERO),
+            measured: end.saturating_since(measured_from),
+            flows,
+            queues,
+            events: self.kept_events,
+            events_not_kept: self.events_not_kept,
+            flow_series,
+            queue_series,
+        }
+    }
+}
