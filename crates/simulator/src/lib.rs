@@ -22,11 +22,22 @@ mod world;
 
 use suimon_results::RunResult;
 use suimon_scenario::Scenario;
+use suimon_units::Duration;
 
 /// Runs `scenario` to its end.
 ///
 /// `labels` are passed on to the result; they say what sets this run apart in a comparison.
 #[must_use]
 pub fn run(scenario: &Scenario, labels: &[(String, String)]) -> RunResult {
-    world::World::new(scenario).run(labels)
+    run_observed(scenario, labels, &mut |_| {})
+}
+
+/// As [`run`], and tells now and then how much simulated time has passed.
+#[must_use]
+pub fn run_observed(
+    scenario: &Scenario,
+    labels: &[(String, String)],
+    on_progress: &mut dyn FnMut(Duration),
+) -> RunResult {
+    world::World::new(scenario).run(labels, on_progress)
 }

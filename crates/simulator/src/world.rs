@@ -13,6 +13,9 @@ use crate::measure::{SeriesBuilder, sample_tcp};
 use crate::packet::Packet;
 use crate::routes::{DELIVER, Routes};
 
+/// Progress is told every so many events: some milliseconds of work.
+const EVENTS_PER_REPORT: u64 = 1 << 16;
+
 /// One run.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
@@ -91,14 +94,23 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(crate) fn run(mut self, labels: &[(String, String)]) -> RunResult {
+    pub(crate) fn run(
+        mut self,
+        labels: &[(String, String)],
+        on_progress: &mut dyn FnMut(Duration),
+    ) -> RunResult {
         let mut end = Instant::ZERO + self.scenario.duration;
         let stop_early = self.scenario.stop_when_complete && self.incomplete > 0;
+        let mut handled = 0_u64;
         while let Some((now, event)) = self.events.pop() {
             if now > end {
                 break;
             }
             self.handle(now, event);
+            handled += 1;
+            if handled.is_multiple_of(EVENTS_PER_REPORT) {
+                on_progress(now.saturating_since(Instant::ZERO));
+            }
             if stop_early && self.incomplete == 0 {
                 end = now;
             }
