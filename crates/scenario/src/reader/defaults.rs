@@ -118,6 +118,31 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_has_a_row_for_every_key() {
+        let guide =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios.md")).unwrap();
+        for section in [&SCENARIO, &LINK, &REVERSE, &FLOW, &STACK, &MATRIX, &LOSS, &REORDERING, &ON_OFF, &UDP]
+        {
+            let mut table = String::from("| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n");
+            for key in section.keys {
+                let default = match key.preset {
+                    Preset::Required(_) => "required".to_owned(),
+                    Preset::Unset { means, .. } => means.to_owned(),
+                    Preset::Text(value) => format!("`\"{value}\"`"),
+                    Preset::Flag(value) => format!("`{value}`"),
+                    Preset::Count(value) => format!("`{value}`"),
+                };
+                let takes = match key.kind {
+                    Kind::Sections(_) => "tables".to_owned(),
+                    kind => kind.accepted(),
+                };
+                let _ = writeln!(table, "| `{}` | {takes} | {default} | {} |", key.name, key.help);
+            }
+            assert!(guide.contains(&table), "docs/scenarios.md lacks:\n{table}");
+        }
+    }
+
+    #[test]
     fn every_example_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("cellular.down"), "1\n").unwrap();

@@ -8,6 +8,7 @@ mod keys;
 mod link;
 mod matrix;
 mod node;
+mod paths;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -99,8 +100,8 @@ impl Document {
     /// When there is no such key; whether it takes the value, [`Document::runs`] tells.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
         let refuse = |(key, problem): (String, Problem)| ScenarioError::new("--set", problem).at_key(key);
-        matrix::resolve(&self.root, key)
-            .and_then(|paths| matrix::set(&mut self.root, &paths, &Node::argument(value)))
+        paths::resolve(&self.root, key)
+            .and_then(|paths| paths::set(&mut self.root, &paths, &Node::argument(value)))
             .map_err(refuse)
     }
 
@@ -208,7 +209,8 @@ impl Document {
 
     /// An error at `key`, with the line of the deepest part of the path that was written.
     fn error_at(&self, root: &Table, key: &str, problem: Problem, otherwise: Option<usize>) -> ScenarioError {
-        let line = matrix::line_of(root, key).or(otherwise);
+        let key = paths::as_written(root, key);
+        let line = paths::line_of(root, &key).or(otherwise);
         ScenarioError::new(&self.source_name, problem).at_line(line).at_key(key)
     }
 }
@@ -301,6 +303,19 @@ mod tests {
         assert!(Document::read(directory.path()).unwrap_err().to_string().contains("cannot read"));
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
         assert!(Document::read(&path).unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn errors_of_what_was_expanded_name_the_key_that_was_written() {
+        let text = message(&[LINK, "[link.reverse]\nbuffer = \"9B\"", FLOW]);
+        assert!(
+            text.starts_with("test.toml:7: link.bottleneck.reverse.buffer: \"9 B\" holds no packet"),
+            "{text}"
+        );
+        let text = message(&[LINK, FLOW, "count = 2\nwindow = \"1B\""]);
+        assert!(text.starts_with("test.toml:12: flow.main.window: \"1 B\" is out of range"), "{text}");
+        let text = message(&[LINK, FLOW, "start = \"70s\""]);
+        assert!(text.starts_with("test.toml:11: flow.main.start: \"70 s\" is not before the end"), "{text}");
     }
 
     #[test]

@@ -1,0 +1,215 @@
+//! Key paths: what they lead to, setting it, and where it was written.
+
+use super::fields::unknown_key;
+use super::keys::{FLOW, LINK, SCENARIO};
+use super::node::{Node, Table, Value};
+use super::schema::{Kind, Section};
+use crate::error::{Problem, closest};
+use crate::text;
+
+/// What a key path leads to: a key of the document, or of one of its links or flows.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    /// `link` or `flow`, and the position of the one that is meant.
+    item: Option<(&'static str, usize)>,
+    keys: Vec<&'static str>,
+}
+
+/// A key path and what is wrong there.
+pub(super) type Wrong = (String, Problem);
+
+/// What `path` leads to in `root`: more than one thing where it has a `*`.
+pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
+    let wrong = |problem| (path.chars().take(text::LONGEST).collect::<String>(), problem);
+    let mut parts = path.split('.');
+    let first = parts.next().unwrap_or_default();
+    let (kind, section) = match first {
+        "link" => ("link", &LINK),
+        "flow" => ("flow", &FLOW),
+        // The runs are counted before they are made, so these two cannot vary between them.
+        "matrix" | "seeds" => {
+            return Err(wrong(Problem::Kind { found: "not for setting", accepted: Kind::Paths.accepted() }));
+        }
+        _ => {
+            let keys = vec![SCENARIO.key(first).ok_or_else(|| wrong(unknown_key(&SCENARIO, first)))?.name];
+            return match parts.next() {
+                None => Ok(vec![Target { item: None, keys }]),
+                Some(_) => {
+                    Err(wrong(Problem::Kind { found: "not a table", accepted: Kind::Paths.accepted() }))
+                }
+            };
+        }
+    };
+    let Some(name) = parts.next() else {
+        return Err(wrong(Problem::Missing { accepted: format!("the name of a {kind} after \"{kind}.\"") }));
+    };
+    let mut keys = Vec::new();
+    let mut inside = Some(section);
+    for part in parts {
+        let Some(section) = inside else {
+            return Err(wrong(Problem::Kind {
+                found: "below a key that is no table",
+                accepted: Kind::Paths.accepted(),
+            }));
+        };
+        let key = section.key(part).ok_or_else(|| wrong(unknown_key(section, part)))?;
+        keys.push(key.name);
+        inside = key.inner();
+    }
+    let items: Vec<_> = items(root, kind).collect();
+    let matches = |(_, (known, table)): &(usize, (&str, &Table))| {
+        if name == "*" { takes(table, section, keys.first().copied()) } else { *known == name }
+    };
+    let found: Vec<_> = items
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(matches)
+        .map(|(position, _)| Target { item: Some((kind, position)), keys: keys.clone() })
+        .collect();
+    if found.is_empty() {
+        let names = || items.iter().map(|(name, _)| *name);
+        return Err(wrong(Problem::UnknownName {
+            what: kind,
+            name: name.chars().take(text::LONGEST).collect(),
+            suggestion: closest(name, names()),
+            accepted: names().take(20).chain(["*"]).collect::<Vec<_>>().join(", "),
+        }));
+    }
+    Ok(found)
+}
+
+/// Whether `table` can take `key` beside what it has; a UDP flow takes no congestion control.
+fn takes(table: &Table, section: &Section, key: Option<&str>) -> bool {
+    let Some(key) = key.and_then(|key| section.key(key)) else { return true };
+    // Keys that exclude each other replace each other; those excluded one way only are ruled out.
+    !table
+        .entries
+        .iter()
+        .filter_map(|entry| section.key(&entry.key))
+        .any(|other| other.excludes.contains(&key.name) && !key.excludes.contains(&other.name))
+}
+
+/// Names and tables of the links or flows of `root`; an empty name where one has none.
+fn items<'a>(root: &'a Table, kind: &str) -> impl Iterator<Item = (&'a str, &'a Table)> {
+    let list = match root.get(kind).map(|node| &node.value) {
+        Some(Value::List(list)) => list.as_slice(),
+        _ => &[],
+    };
+    static NOTHING: Table = Table { entries: Vec::new() };
+    list.iter().map(|node| {
+        let table = node.table().unwrap_or(&NOTHING);
+        match table.get("name").map(|name| &name.value) {
+            Some(Value::Text(name)) => (name.as_str(), table),
+            _ => ("", table),
+        }
+    })
+}
+
+/// Puts `value` at every one of `targets`.
+pub(super) fn set(root: &mut Table, targets: &[Target], value: &Node) -> Result<(), Wrong> {
+    for target in targets {
+        let Some((kind, position)) = target.item else {
+            put(root, &SCENARIO, &target.keys, value)?;
+            continue;
+        };
+        let section = if kind == "link" { &LINK } else { &FLOW };
+        let item = root.entries.iter_mut().find(|entry| entry.key == kind).and_then(|entry| match &mut entry
+            .node
+            .value
+        {
+            Value::List(items) => items.get_mut(position).and_then(Node::table_mut),
+            _ => None,
+        });
+        let wrong = |(key, problem): Wrong| (format!("{kind}.*.{key}"), problem);
+        match item {
+            Some(table) => put(table, section, &target.keys, value).map_err(wrong)?,
+            None => {
+                return Err((
+                    kind.to_owned(),
+                    Problem::Kind { found: "not a table", accepted: format!("[[{kind}]]") },
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn put(table: &mut Table, section: &Section, keys: &[&str], value: &Node) -> Result<(), Wrong> {
+    let Some((first, rest)) = keys.split_first() else {
+        let Some(values) = value.table() else {
+            let accepted = format!("a table of {}", section.names().collect::<Vec<_>>().join(", "));
+            return Err((String::new(), Problem::Kind { found: value.kind(), accepted }));
+        };
+        for entry in &values.entries {
+            put(table, section, &[&entry.key], &entry.node)?;
+        }
+        return Ok(());
+    };
+    let Some(key) = section.key(first) else {
+        return Err(((*first).to_owned(), unknown_key(section, first)));
+    };
+    for other in key.excludes {
+        table.remove(other);
+    }
+    let inner = match key.kind {
+        Kind::Section(inner) if value.table().is_some() => inner,
+        _ if rest.is_empty() => {
+            table.insert(key.name, value.clone());
+            return Ok(());
+        }
+        _ => match key.inner() {
+            Some(inner) => inner,
+            None => return Err((key.name.to_owned(), unknown_key(&Section { keys: &[] }, first))),
+        },
+    };
+    let wrong_kind = || Problem::Kind { found: "not a table", accepted: key.kind.accepted() };
+    let child = table.table_at(key.name).ok_or_else(|| (key.name.to_owned(), wrong_kind()))?;
+    put(child, inner, rest, value).map_err(|(below, problem)| (format!("{}.{below}", key.name), problem))
+}
+
+/// The link or flow of `root` called `name`.
+fn item<'a>(root: &'a Table, kind: &str, name: &str) -> Option<&'a Node> {
+    match root.get(kind).map(|node| &node.value) {
+        Some(Value::List(list)) => list.iter().find(|node| {
+            let known = node.table().and_then(|table| table.get("name")).map(|name| &name.value);
+            matches!(known, Some(Value::Text(known)) if known == name)
+        }),
+        _ => None,
+    }
+}
+
+/// The key path as the user knows it: `link.bottleneck-reverse` stems from `link.bottleneck.reverse`,
+/// and `flow.main-17` from `flow.main`.
+pub(super) fn as_written(root: &Table, path: &str) -> String {
+    let mut parts = path.splitn(3, '.');
+    let (Some(kind @ ("link" | "flow")), Some(name), rest) = (parts.next(), parts.next(), parts.next())
+    else {
+        return path.to_owned();
+    };
+    let stem = match name.rsplit_once('-') {
+        Some((stem, end)) if item(root, kind, name).is_none() && item(root, kind, stem).is_some() => {
+            if kind == "link" { format!("{stem}.{end}") } else { stem.to_owned() }
+        }
+        _ => name.to_owned(),
+    };
+    [kind, &stem].into_iter().chain(rest).collect::<Vec<_>>().join(".")
+}
+
+/// The line of the deepest part of `path` that was written in `root`.
+pub(super) fn line_of(root: &Table, path: &str) -> Option<usize> {
+    let mut parts = path.split('.');
+    let first = parts.next()?;
+    let name = if matches!(first, "link" | "flow") { parts.next() } else { None };
+    let mut node = match name {
+        Some(name) => item(root, first, name)?,
+        None => root.get(first)?,
+    };
+    let mut line = node.line;
+    for part in parts {
+        let Some(inner) = node.table().and_then(|table| table.get(part)) else { break };
+        node = inner;
+        line = node.line.or(line);
+    }
+    line
+}
