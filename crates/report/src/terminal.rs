@@ -1,8 +1,7 @@
 //! Results as tables for a terminal.
 
 use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table,
-    TableStyle, Width,
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle,
 };
 use suimon_results::RunResult;
 
@@ -82,6 +81,9 @@ pub fn terminal_verdicts(tables: &[VerdictTable], options: TerminalOptions) -> S
             cells.push(Cell::new(row.verdict.as_str()).fg(colour));
             table.add_row(cells);
         }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
         blocks.push(verdicts.title.clone());
         blocks.push(trimmed(&table));
         blocks.extend(verdicts.note.as_ref().map(|note| wrapped(note, options.width)));
@@ -91,7 +93,7 @@ pub fn terminal_verdicts(tables: &[VerdictTable], options: TerminalOptions) -> S
 
 fn blank(options: TerminalOptions) -> Table {
     let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(options.width);
     if options.colour {
         table.enforce_styling();
@@ -125,13 +127,14 @@ fn draw(
     for row in results.rows.iter().take(MOST_ROWS) {
         table.add_row(cells(row, &columns, with_grade));
     }
+    let content: usize = table.column_max_content_widths().into_iter().map(usize::from).sum();
+    // Two blanks between columns read better, but a name in one piece comes first.
+    let gap = if content + 2 * (columns.len() + 1) <= usize::from(options.width) { 2 } else { 1 };
     for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+        column.set_padding((0, gap));
         if column.index > 0 {
             // Numbers never wrap; where room is short, the name does.
             column.set_constraint(ColumnConstraint::ContentWidth);
-        } else {
-            column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(40)));
         }
     }
     trimmed(&table)
@@ -179,4 +182,82 @@ fn wrapped(text: &str, width: u16) -> String {
         }
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{comparison, flow, queue, run};
+    use crate::verdict::VerdictRow;
+
+    fn plain(runs: &[RunResult]) -> String {
+        terminal(
+            &ReportHeader { title: "DSL".to_owned(), ..ReportHeader::default() },
+            runs,
+            TerminalOptions::default(),
+        )
+    }
+
+    #[test]
+    fn a_comparison_shows_two_tables_the_thresholds_and_a_sentence() {
+        let text = plain(&comparison());
+        assert!(text.starts_with("DSL\n\nRun "), "{text}");
+        let row = |name: &str| -> Vec<Vec<&str>> {
+            text.lines()
+                .filter(|line| line.starts_with(name))
+                .map(|line| line.split_whitespace().skip(2).collect())
+                .collect()
+        };
+        assert_eq!(
+            row("cubic, droptail  "),
+            [
+                vec!["3.50", "98.5", "12.3", "18.4", "65", "97.5", "240", "480", "600", "F"],
+                vec!["121", "300", "3", "2", "4", "0", "0", "1", "–"],
+            ]
+        );
+        assert!(text.contains("A+ < 5 ms, A < 30 ms, B < 60 ms, C < 200 ms, D < 400 ms, F beyond."));
+        assert!(text.contains("fs-at, droptail kept the shortest queue"));
+    }
+
+    #[test]
+    fn lines_fit_a_hundred_columns_and_names_stay_whole_where_they_can() {
+        let mut runs = comparison();
+        runs[0].labels[0].1 = "fs-at:mode=fit".to_owned();
+        let text = plain(&runs);
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.contains("\nfs-at:mode=fit, droptail "), "{text}");
+    }
+
+    #[test]
+    fn many_runs_get_one_compact_table() {
+        let runs: Vec<_> = (0..=DETAILED_RUNS)
+            .map(|i| run(&[("n", &i.to_string())], vec![flow("a", "reno", 1_000)], vec![queue("l", 1.0)]))
+            .collect();
+        let text = plain(&runs);
+        assert_eq!(text.lines().filter(|line| line.starts_with("Run ")).count(), 1);
+        assert_eq!(text.lines().filter(|line| line.ends_with("A+")).count(), DETAILED_RUNS + 1);
+        assert!(!text.contains("p50") && text.contains("p95"), "{text}");
+    }
+
+    #[test]
+    fn colour_is_only_there_when_asked_for() {
+        assert!(!plain(&comparison()).contains('\x1b'));
+        let options = TerminalOptions { colour: true, ..TerminalOptions::default() };
+        assert!(terminal(&ReportHeader::default(), &comparison(), options).contains("\x1b["));
+    }
+
+    #[test]
+    fn verdicts_stand_beside_their_claims() {
+        let row = VerdictRow {
+            claim: "Backlog against Reno".to_owned(),
+            paper: "−78 %".to_owned(),
+            tolerance: "± 3".to_owned(),
+            measured: "−77 %".to_owned(),
+            verdict: Verdict::Reproduced,
+        };
+        let table = VerdictTable { title: "Table 1".to_owned(), note: None, rows: vec![row] };
+        let text = terminal_verdicts(&[table], TerminalOptions::default());
+        assert!(text.starts_with("Table 1\n\n"), "{text}");
+        assert!(text.contains("Backlog against Reno  −78 %  ± 3        −77 %     reproduced\n"), "{text}");
+    }
 }

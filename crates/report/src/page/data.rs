@@ -1,7 +1,7 @@
 //! What the page's script draws, as one JSON document.
 
 use serde::Serialize;
-use suimon_results::QueueResult;
+use suimon_results::{QueueResult, RunResult};
 use suimon_units::Duration;
 
 use super::Page;
@@ -14,6 +14,7 @@ use crate::observations::observations;
 use crate::results_table::{ResultTable, Section};
 use crate::sentence::sentence;
 use crate::summary::{RunSummary, summarise};
+use crate::sweep::{label, swept_axis};
 use crate::verdict::VerdictTable;
 
 /// Runs that charts over time show at first; a reader can switch on the others.
@@ -121,12 +122,8 @@ pub(super) fn json(page: &Page<'_>) -> String {
         runs: summaries
             .iter()
             .take(CHARTED_RUNS)
-            .enumerate()
-            .map(|(position, summary)| Run {
-                name: &summary.name,
-                colour: &summary.colour,
-                shown: position < SHOWN_RUNS,
-            })
+            .zip(shown(page.runs))
+            .map(|(summary, shown)| Run { name: &summary.name, colour: &summary.colour, shown })
             .collect(),
         delays: summaries.iter().filter_map(delay).take(DELAY_BARS).collect(),
         figures: scatter.iter().chain(&page.figures).collect(),
@@ -154,9 +151,24 @@ fn delay<'a>(summary: &'a RunSummary<'a>) -> Option<Delay<'a>> {
     })
 }
 
+/// Which runs the charts over time show at first. Of a sweep these are the runs at its first value,
+/// which compare with each other; else the first few.
+fn shown(runs: &[RunResult]) -> Vec<bool> {
+    let swept = swept_axis(runs);
+    let value = |run| swept.as_deref().and_then(|axis| label(run, axis));
+    let alike: Vec<bool> =
+        runs.iter().map(|run| value(run).is_some() && value(run) == value(&runs[0])).collect();
+    let few = 2..=SHOWN_RUNS;
+    if few.contains(&alike.iter().filter(|alike| **alike).count()) {
+        alike
+    } else {
+        (0..runs.len()).map(|position| position < SHOWN_RUNS).collect()
+    }
+}
+
 /// Scenario, seeds and times: what else one needs to run it again.
 fn facts(page: &Page<'_>) -> Vec<Fact> {
-    let distinct = |value: &dyn Fn(&suimon_results::RunResult) -> String| {
+    let distinct = |value: &dyn Fn(&RunResult) -> String| {
         let mut values: Vec<String> = Vec::new();
         for run in page.runs {
             let value = value(run);
@@ -209,7 +221,7 @@ mod tests {
     use super::*;
     use crate::samples::comparison;
 
-    fn data(runs: &[suimon_results::RunResult]) -> Value {
+    fn data(runs: &[RunResult]) -> Value {
         let header = ReportHeader { version: "0.1.0".to_owned(), ..ReportHeader::default() };
         serde_json::from_str(&json(&Page::new(&header, runs))).unwrap()
     }
@@ -238,6 +250,21 @@ mod tests {
         assert!(notes.contains("first 24 of 26 runs"), "{notes}");
         assert!(notes.contains("first 6 flows of each run"), "{notes}");
         assert_eq!(data(&comparison())["notes"].as_array().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn of_a_sweep_the_runs_at_its_first_value_are_shown_at_first() {
+        let mut runs = Vec::new();
+        for rate in ["1Mbit", "2Mbit"] {
+            for mut run in comparison() {
+                run.labels.push(("rate".to_owned(), rate.to_owned()));
+                runs.push(run);
+            }
+        }
+        assert_eq!(shown(&runs), [true, true, false, false]);
+        assert_eq!(shown(&comparison()), [true, true]);
+        let many: Vec<_> = (0..6).flat_map(|_| comparison()).collect();
+        assert_eq!(shown(&many).iter().filter(|shown| **shown).count(), SHOWN_RUNS);
     }
 
     #[test]

@@ -180,7 +180,8 @@ pub fn throughput_against_backlog(runs: &[RunResult]) -> Option<Figure> {
     if groups.iter().map(|(_, members)| members.len()).sum::<usize>() < 2 {
         return None;
     }
-    let series = groups.into_iter().map(|(name, members)| series(name, members, swept.as_deref())).collect();
+    let series: Vec<FigureSeries> =
+        groups.into_iter().map(|(name, members)| series(name, members, swept.as_deref())).collect();
     let caption = match &swept {
         None => "One point a run. Down and to the right is better: more throughput, less waiting.".to_owned(),
         Some(axis) => format!(
@@ -189,11 +190,20 @@ pub fn throughput_against_backlog(runs: &[RunResult]) -> Option<Figure> {
     };
     Some(Figure {
         title: "Throughput against mean backlog".to_owned(),
-        x: Axis::linear("Goodput", Unit::BitsPerSecond),
+        x: Axis { label: "Goodput".to_owned(), unit: Unit::BitsPerSecond, scale: scale(&series) },
         y: Axis::linear("Mean backlog", Unit::Packets),
         series,
         caption: Some(caption),
     })
+}
+
+/// Throughputs that lie further apart than this ratio would crowd at the edge of an even axis.
+const EVEN_RATIO: f64 = 20.0;
+
+fn scale(series: &[FigureSeries]) -> Scale {
+    let values = || series.iter().flat_map(|series| &series.points).map(|point| point.x);
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    if low > 0.0 && high / low > EVEN_RATIO { Scale::Logarithmic } else { Scale::Linear }
 }
 
 /// What a run is called in the figure: its name without the swept value and the seed.
@@ -244,6 +254,7 @@ mod tests {
                 ("cubic, droptail", "#cc3311", SeriesStyle::Points, 1)
             ]
         );
+        assert_eq!(figure.x.scale, Scale::Linear);
         assert_eq!(figure.series[0].points[0], Point::from((3_400_000.0, 12.25)));
     }
 
@@ -261,6 +272,7 @@ mod tests {
         let line = &figure.series[0];
         assert_eq!((line.name.as_str(), line.style), ("cubic", SeriesStyle::LineAndPoints));
         assert_eq!(line.points.iter().map(|p| p.x).collect::<Vec<_>>(), [3e5, 9e5, 9e6]);
+        assert_eq!(figure.x.scale, Scale::Logarithmic, "30 times apart");
     }
 
     #[test]

@@ -2,7 +2,16 @@
 
 const FRAME: &str = include_str!("../../web/page.html");
 const STYLE: &str = include_str!("../../web/page.css");
-const SCRIPT: &str = include_str!("../../web/page.js");
+/// One script to the browser, in parts to us; each uses those before it.
+const SCRIPT: &str = concat!(
+    include_str!("../../web/script/elements.js"),
+    include_str!("../../web/script/tables.js"),
+    include_str!("../../web/script/delays.js"),
+    include_str!("../../web/script/charts.js"),
+    include_str!("../../web/script/time.js"),
+    include_str!("../../web/script/figures.js"),
+    include_str!("../../web/script/page.js"),
+);
 const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/uplot.js"));
 const LIBRARY_STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/uplot.css"));
 const LIBRARY_LICENCE: &str = include_str!(concat!(env!("OUT_DIR"), "/uplot-licence.txt"));

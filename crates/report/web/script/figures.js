@@ -1,0 +1,182 @@
+// Figures: anything against anything
+
+const MARKERS = ["circle", "square", "triangle", "diamond"];
+
+/** The outline of a marker around a point; the same shapes serve canvas and legend. */
+function markerPath(kind, x, y, size) {
+  const path = new Path2D();
+  if (kind === "circle") {
+    path.arc(x, y, size, 0, 2 * Math.PI);
+  } else {
+    const corners = {
+      square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
+      triangle: [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]],
+      diamond: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]],
+    }[kind];
+    corners.forEach(([dx, dy]) => path.lineTo(x + dx * size, y + dy * size));
+    path.closePath();
+  }
+  return path;
+}
+
+function legendMark(series, kind) {
+  const canvas = element("canvas", { width: 44, height: 24 });
+  const context = canvas.getContext("2d");
+  context.strokeStyle = context.fillStyle = series.colour;
+  if (series.style !== "points") {
+    context.lineWidth = 4;
+    context.setLineDash(series.style === "dashed-line" ? [9, 6] : []);
+    context.beginPath();
+    context.moveTo(0, 12);
+    context.lineTo(44, 12);
+    context.stroke();
+  }
+  if (series.style.includes("points")) context.fill(markerPath(kind, 22, 12, 8));
+  return canvas;
+}
+
+function drawSeries(series, kind) {
+  return (chart, index) => {
+    const [xs, ys] = chart.data[index];
+    const { ctx, bbox } = chart;
+    const pixels = devicePixelRatio;
+    const at = xs.map((x, i) => [chart.valToPos(x, "x", true), chart.valToPos(ys[i], "y", true)]);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.strokeStyle = ctx.fillStyle = series.colour;
+    if (series.style !== "points") {
+      ctx.lineWidth = 1.6 * pixels;
+      ctx.setLineDash(series.style === "dashed-line" ? [6 * pixels, 4 * pixels] : []);
+      ctx.beginPath();
+      at.forEach(([x, y]) => (Number.isFinite(y) ? ctx.lineTo(x, y) : null));
+      ctx.stroke();
+    }
+    if (series.style.includes("points")) {
+      ctx.setLineDash([]);
+      ctx.lineWidth = 1.5 * pixels;
+      ctx.strokeStyle = theme("card");
+      for (const [x, y] of at) {
+        const outline = markerPath(kind, x, y, 4.6 * pixels);
+        ctx.fill(outline);
+        ctx.stroke(outline);
+      }
+    }
+    ctx.restore();
+    return null;
+  };
+}
+
+function figureRange(scale) {
+  if (scale !== "logarithmic") return fromZero;
+  return (chart, low, high) => (low > 0 ? [low / 1.25, high * 1.25] : [1, 10]);
+}
+
+function figureAxis(side) {
+  const logarithmic = side.scale === "logarithmic";
+  return axis(logarithmic
+    // The library counts its lines from the edge of the chart and blanks labels that are not powers of ten.
+    ? { splits: logSplits, values: logValues(side.unit), filter: (chart, splits) => splits }
+    : { values: axisValues(side.unit) });
+}
+
+/** The heading of an axis: linear axes carry one unit, logarithmic labels each their own. */
+function axisTitle(side, values) {
+  if (side.scale === "logarithmic") return side.label;
+  const unit = prefix(side.unit, Math.max(0, ...values.map(Math.abs)))[1];
+  return unit ? `${side.label} (${unit})` : side.label;
+}
+
+function figureChart(spec) {
+  const holder = element("div", { class: "plot" });
+  const known = (point) => point[0] !== null && point[1] !== null;
+  const points = spec.series.map((series) => series.points.filter(known));
+  const all = points.flat();
+  const kinds = spec.series.map((series, index) => MARKERS[index % MARKERS.length]);
+  const legend = spec.series.map((series, index) => {
+    const chip = element("button", {
+      type: "button",
+      class: "chip",
+      "aria-pressed": "true",
+      "data-colour": series.colour,
+      onclick: () => {
+        const show = !figure.chart.series[index + 1].show;
+        figure.chart.setSeries(index + 1, { show });
+        chip.setAttribute("aria-pressed", String(show));
+      },
+    }, legendMark(series, kinds[index]), series.name);
+    return chip;
+  });
+  const figure = element("figure", { class: "card chart figure" },
+    element("header", {}, element("h3", {}, spec.title),
+      element("span", { class: "unit" }, axisTitle(spec.y, all.map(([, y]) => y)))),
+    holder,
+    element("p", { class: "axis" }, axisTitle(spec.x, all.map(([x]) => x))),
+    element("div", { class: "legend" }, ...legend),
+    spec.caption ? element("figcaption", {}, spec.caption) : null);
+
+  const tip = element("div", { class: "tip", hidden: "" });
+  function point(chart) {
+    const { left, top } = chart.cursor;
+    let best = { distance: 28 };
+    points.forEach((members, index) => {
+      if (!chart.series[index + 1].show) return;
+      for (const member of members) {
+        const [x, y] = [chart.valToPos(member[0], "x"), chart.valToPos(member[1], "y")];
+        const distance = Math.hypot(x - left, y - top);
+        if (distance < best.distance) best = { distance, x, y, member, index };
+      }
+    });
+    tip.hidden = !best.member || left < 0;
+    if (tip.hidden) return;
+    const [x, y, label] = best.member;
+    const line = (side, value) => element("div", {}, `${side.label}: ${quantity(value, side.unit)}`);
+    tip.replaceChildren(element("strong", {}, label ?? spec.series[best.index].name), line(spec.x, x), line(spec.y, y));
+    const right = best.x > chart.over.clientWidth / 2;
+    Object.assign(tip.style, {
+      left: right ? "auto" : `${best.x + 12}px`,
+      right: right ? `${chart.over.clientWidth - best.x + 12}px` : "auto",
+      top: `${Math.max(0, best.y - 20)}px`,
+    });
+  }
+
+  function draw() {
+    const height = 330;
+    const scale = (side) => ({
+      time: false,
+      distr: side.scale === "logarithmic" ? 3 : 1,
+      range: figureRange(side.scale),
+    });
+    const chart = new uPlot({
+      mode: 2,
+      width: holder.clientWidth || 500,
+      height,
+      padding: [10, 14, 0, 0],
+      legend: { show: false },
+      cursor: { drag: { x: true, y: true, uni: 40 }, points: { show: false } },
+      scales: { x: scale(spec.x), y: scale(spec.y) },
+      axes: [{ ...figureAxis(spec.x), size: 30 }, { ...figureAxis(spec.y), size: axisSize }],
+      series: [{}, ...spec.series.map((series, index) => ({
+        label: series.name,
+        stroke: series.colour,
+        facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }],
+        paths: drawSeries(series, kinds[index]),
+      }))],
+      hooks: { setCursor: [point] },
+    }, [null, ...points.map((members) => [members.map(([x]) => x), members.map(([, y]) => y)])], holder);
+    chart.over.append(tip);
+    keepSize(chart, holder, height);
+    figure.chart = chart;
+  }
+  return { figure, draw };
+}
+
+function figures() {
+  const drawn = data.figures.map(figureChart);
+  const bars = delays();
+  if (!bars && !drawn.length) return;
+  section("Throughput and latency", bars ?? "",
+    element("div", { class: "grid" }, ...drawn.map((one) => one.figure)));
+  drawn.forEach((one) => one.draw());
+}

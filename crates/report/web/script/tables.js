@@ -1,0 +1,80 @@
+// Heading
+
+function heading() {
+  const { title, description, command, scenario_text } = data.header;
+  const facts = data.facts.map((fact) =>
+    element("div", {}, element("dt", {}, fact.name), element("dd", {}, fact.value)));
+  const copy = element("button", { type: "button" }, "Copy");
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(command);
+    copy.textContent = "Copied";
+  });
+  page.append(
+    element("p", { class: "brand" }, "Suimon"),
+    element("h1", {}, title || "Report"),
+    description ? element("p", { class: "description" }, description) : "",
+    data.summary ? element("p", { class: "lead", id: "summary" }, unbroken(data.summary)) : "",
+    element("dl", { class: "facts", id: "facts" }, ...facts),
+    command ? element("div", { class: "command" }, element("code", { id: "command" }, command), copy) : "",
+    scenario_text
+      ? element("details", {}, element("summary", {}, "The scenario"), element("pre", {}, scenario_text))
+      : "",
+  );
+}
+
+function section(title, ...children) {
+  page.append(element("section", {}, element("h2", {}, title), ...children));
+}
+
+// ---- Tables
+
+const GRADE_CLASS = { "A+": "good", A: "good", B: "fair", C: "fair", D: "bad", F: "bad" };
+const gradeBadge = (grade) => element("span", { class: `grade ${GRADE_CLASS[grade]}` }, grade);
+
+function results() {
+  if (!data.rows.length) return;
+  section("Results",
+    resultTable("latency", true),
+    element("p", { class: "soft", id: "grading" }, unbroken(data.grading)),
+    resultTable("cost", false));
+}
+
+/** The columns of one section, and the grade where `graded`. */
+function resultTable(kind, graded) {
+  const shown = data.columns.flatMap((column, index) => (column.section === kind ? [index] : []));
+  const head = shown.map((index) => {
+    const { title, detail, unit } = data.columns[index];
+    // A hyphen at the end is for narrow terminals, which break the word there.
+    const [name, which] = title.endsWith("-") ? [title.slice(0, -1) + detail, ""] : [title, detail];
+    return element("th", { scope: "col" }, name,
+      element("small", {}, which || "\u00a0"), element("small", {}, unit || "\u00a0"));
+  });
+  if (graded) {
+    head.unshift(element("th", { scope: "col" }, "Grade", element("small", {}, "\u00a0"), element("small", {}, "\u00a0")));
+  }
+  const body = data.rows.map((row) => {
+    const cells = shown.map((index) => element("td", {}, row.cells[index]));
+    if (graded) cells.unshift(element("td", {}, row.grade ? gradeBadge(row.grade) : ""));
+    return element("tr", { class: row.part ? "part" : "run" },
+      element("th", { scope: "row", class: "name", title: row.name }, swatch(row.colour), row.name), ...cells);
+  });
+  return element("div", { class: "card scroll" },
+    element("table", { class: "data", id: `results-${kind}` },
+      element("thead", {}, element("tr", {}, element("th", { scope: "col", class: "name" }, "Run"), ...head)),
+      element("tbody", {}, ...body)));
+}
+
+function verdicts() {
+  for (const table of data.verdicts) {
+    const head = ["Claim", "Paper", "Tolerance", "Measured", "Verdict"].map((title, index) =>
+      element("th", { scope: "col", class: index === 0 ? "text" : "" }, title));
+    const body = table.rows.map((row) => element("tr", {},
+      element("td", { class: "text" }, row.claim),
+      ...[row.paper, row.tolerance, row.measured].map((cell) => element("td", {}, cell)),
+      element("td", { class: `verdict ${row.verdict.replace(" ", "-")}` }, row.verdict)));
+    section(table.title,
+      table.note ? element("p", { class: "soft" }, table.note) : "",
+      element("div", { class: "card scroll" }, element("table", { class: "data verdicts" },
+        element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body))));
+  }
+}

@@ -1,0 +1,223 @@
+// The page in a real browser, opened from a file as a reader would.
+//
+// Needs Chromium (at /usr/bin/chromium or where $CHROMIUM says) and cargo, which makes the page.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const skip = existsSync(executablePath) ? false : `there is no Chromium at ${executablePath}; $CHROMIUM can name another`;
+const quiet = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync",
+];
+
+describe("the report page", { skip }, () => {
+  let browser, folder, url, data, page;
+  const requests = [];
+  const complaints = [];
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "suimon-page-"));
+    const file = join(folder, "page.html");
+    const root = fileURLToPath(new URL("../../../..", import.meta.url));
+    const cargo = ["run", "--quiet", "-p", "suimon-report", "--example", "sample_page", "--", file];
+    execFileSync("cargo", cargo, { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
+    url = pathToFileURL(file).href;
+    const json = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(file, "utf8"))[1];
+    data = JSON.parse(json);
+    browser = await chromium.launch({ executablePath, headless: true, args: quiet });
+    page = await open({ width: 1280, height: 900 }, "light");
+  });
+
+  after(async () => {
+    await browser?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function open(viewport, colorScheme) {
+    const context = await browser.newContext({ viewport, colorScheme });
+    const opened = await context.newPage();
+    opened.on("request", (request) => requests.push(request.url()));
+    opened.on("console", (message) => {
+      // Said because these tests read pixels back, which the page itself never does.
+      if (!message.text().includes("willReadFrequently")) complaints.push(`${message.type()}: ${message.text()}`);
+    });
+    opened.on("pageerror", (error) => complaints.push(error.stack));
+    await opened.goto(url);
+    await opened.waitForSelector("footer");
+    return opened;
+  }
+
+  /** The x range of every chart over time, in order. */
+  const ranges = () => page.$$eval(".chart.time", (figures) =>
+    figures.map(({ chart }) => [chart.scales.x.min, chart.scales.x.max]));
+
+  /** How many pixels of each canvas are not empty, and whether it has a size. */
+  const canvases = (opened) => opened.$$eval(".chart .plot canvas", (all) => all.map((canvas) => {
+    const { data: pixels } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const box = canvas.getBoundingClientRect();
+    const drawn = pixels.reduce((count, value, at) => count + (at % 4 === 3 && value > 0 ? 1 : 0), 0);
+    return { drawn, width: box.width, height: box.height };
+  }));
+
+  /** Pixels of a colour that a chart shows. */
+  const painted = (figure, colour) => figure.$eval("canvas", (canvas, hex) => {
+    const wanted = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+    const { data: pixels } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let at = 0; at < pixels.length; at += 4) {
+      if (pixels[at + 3] === 255 && wanted.every((part, i) => Math.abs(pixels[at + i] - part) < 3)) count++;
+    }
+    return count;
+  }, colour);
+
+  const rgb = (hex) => `rgb(${[1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(", ")})`;
+
+  async function drag(figure, from, to) {
+    await figure.scrollIntoViewIfNeeded();
+    const box = await (await figure.$(".u-over")).boundingBox();
+    const y = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width * from, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * to, y, { steps: 8 });
+    await page.mouse.up();
+    await page.waitForTimeout(50);
+  }
+
+  test("every chart has a size and something drawn", async () => {
+    const drawn = await canvases(page);
+    assert.equal(drawn.length, data.panels.length + data.figures.length);
+    assert.equal(data.panels.length, 4);
+    for (const { drawn: pixels, width, height } of drawn) {
+      assert.ok(width > 300 && height > 200, `${width} × ${height}`);
+      assert.ok(pixels > 2000, `${pixels} pixels`);
+    }
+  });
+
+  test("tables show the runs with their numbers and grades", async () => {
+    const rows = await page.$$eval("#results-latency tbody tr", (all) =>
+      all.map((row) => [...row.children].map((cell) => cell.textContent)));
+    assert.deepEqual(rows[1], ["cubic", "D", "3.39", "97.5", "58.0", "87.0", "66", "99.0", "193", "215", "219"]);
+    assert.deepEqual(rows.map(([name, grade]) => `${name} ${grade}`), [
+      "reno D", "cubic D", "vegas A", "bbr B", "fs-at A", "fs-at:mode=fit A",
+    ]);
+    const costs = await page.$$eval("#results-cost tbody tr:nth-child(2) > *", (all) => all.map((cell) => cell.textContent));
+    assert.deepEqual(costs, ["cubic", "373", "400", "41", "0", "41", "1", "0", "10", "–"]);
+    const claims = await page.$$eval(".verdicts tbody td:last-child", (all) => all.map((cell) => cell.textContent));
+    assert.deepEqual(claims, ["reproduced", "not reproduced", "not tested"]);
+  });
+
+  test("the page says what made it and how it grades", async () => {
+    assert.equal(await page.textContent("h1"), data.header.title);
+    assert.equal(await page.textContent("#command"), data.header.command);
+    const facts = (await page.textContent("#facts")).replace(/\s+/g, " ");
+    for (const fact of ["Scenariodownlink", "Seed7", "Duration60 s", "Version0.1.0"]) assert.ok(facts.includes(fact), facts);
+    const grading = (await page.textContent("#grading")).replaceAll("\u00a0", " ");
+    assert.equal(grading, data.grading);
+    assert.match(grading, /A\+ < 5 ms, A < 30 ms, B < 60 ms, C < 200 ms, D < 400 ms, F beyond/);
+    assert.equal((await page.textContent("#summary")).replaceAll("\u00a0", " "), data.summary);
+  });
+
+  test("legends and curves have the algorithms' colours", async () => {
+    for (const [index, figure] of (await page.$$(".chart.time")).entries()) {
+      const shown = data.panels[index].curves.filter((curve) => data.panels[index].quantities[curve.quantity].shown);
+      const legend = await figure.$$eval(".u-series:not(:first-child)", (all) => all.map((entry) => ({
+        name: entry.querySelector(".u-label").textContent,
+        colour: getComputedStyle(entry.querySelector(".u-marker")).borderTopColor,
+      })));
+      assert.deepEqual(legend, shown.map((curve) => ({ name: curve.name, colour: rgb(curve.colour) })));
+    }
+    const window = (await page.$$(".chart.time"))[1];
+    const scatter = (await page.$$(".chart.figure"))[0];
+    const named = await scatter.$$eval(".legend .chip", (all) => all.map((chip) => [chip.textContent, chip.dataset.colour]));
+    assert.deepEqual(named, data.runs.map((run) => [run.name, run.colour]));
+    for (const { colour } of data.runs) {
+      assert.ok(await painted(window, colour) > 50, `no curve in ${colour}`);
+      assert.ok(await painted(scatter, colour) > 10, `no point in ${colour}`);
+    }
+  });
+
+  test("a drag zooms every chart over time and a double click shows everything again", async () => {
+    const whole = await ranges();
+    const figures = await page.$$(".chart.time");
+    await drag(figures[1], 0.25, 0.5);
+    const zoomed = await ranges();
+    for (const [low, high] of zoomed) {
+      assert.ok(Math.abs(low - 15) < 1 && Math.abs(high - 30) < 1, `${low} to ${high}`);
+      assert.deepEqual([low, high], zoomed[0]);
+    }
+    await (await figures[2].$(".u-over")).dblclick();
+    await page.waitForTimeout(50);
+    assert.deepEqual(await ranges(), whole);
+    await drag(figures[0], 0.6, 0.7);
+    await page.getByRole("button", { name: "Reset zoom" }).click();
+    assert.deepEqual(await ranges(), whole);
+  });
+
+  test("a figure zooms in both directions and comes back", async () => {
+    const [scatter] = await page.$$(".chart.figure");
+    const range = () => scatter.evaluate(({ chart: { scales } }) => [scales.x.min, scales.x.max, scales.y.min, scales.y.max]);
+    const whole = await range();
+    await drag(scatter, 0.5, 0.95);
+    const zoomed = await range();
+    assert.ok(zoomed[0] > whole[0] && zoomed[1] < whole[1], `${zoomed}`);
+    await (await scatter.$(".u-over")).dblclick();
+    await page.waitForTimeout(50);
+    assert.deepEqual(await range(), whole);
+  });
+
+  test("pointing at a point of a figure names its run", async () => {
+    const [scatter] = await page.$$(".chart.figure");
+    await scatter.scrollIntoViewIfNeeded();
+    const at = await scatter.evaluate(({ chart }) => {
+      const box = chart.over.getBoundingClientRect();
+      const [[x], [y]] = chart.data[2];
+      return { x: box.x + chart.valToPos(x, "x"), y: box.y + chart.valToPos(y, "y") };
+    });
+    await page.mouse.move(at.x + 3, at.y - 2);
+    assert.equal(await scatter.$eval(".tip", (tip) => tip.innerText), "cubic\nGoodput: 3.39 Mbit/s\nMean backlog: 58.0 packets");
+  });
+
+  test("runs and quantities can be switched off and on", async () => {
+    const count = (at) => page.$$eval(".chart.time", (all, index) => all[index].chart.series.length - 1, at);
+    assert.equal(await count(0), 6);
+    await page.click('#runs [data-run="1"]');
+    assert.equal(await count(0), 5);
+    assert.equal(await page.getAttribute('#runs [data-run="1"]', "aria-pressed"), "false");
+    await page.click('#runs [data-run="1"]');
+    assert.equal(await count(0), 6);
+    const windows = (await page.$$(".chart.time"))[1];
+    await windows.$$eval(".chip", ([, ssthresh]) => ssthresh.click());
+    assert.equal(await count(1), 12, "cwnd and ssthresh share an axis");
+    await windows.$$eval(".chip", ([, ssthresh]) => ssthresh.click());
+    const backlog = (await page.$$(".chart.time"))[2];
+    await backlog.$$eval(".chip", ([, bytes]) => bytes.click());
+    assert.equal(await count(2), 6, "packets and bytes do not");
+    assert.match(await backlog.$eval(".unit", (unit) => unit.textContent), /kB/);
+    await backlog.$$eval(".chip", ([packets]) => packets.click());
+  });
+
+  test("names with markup stay text", async () => {
+    assert.equal(await page.textContent("#notes li"), "A name such as <b>bold</b> or </script> is only ever text.");
+  });
+
+  test("it fits a narrow screen and a dark scheme", async () => {
+    const narrow = await open({ width: 400, height: 800 }, "dark");
+    assert.ok(await narrow.evaluate(() => document.documentElement.scrollWidth) <= 400);
+    const ground = await narrow.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    assert.equal(ground, "rgb(16, 21, 28)");
+    for (const { drawn, width } of await canvases(narrow)) assert.ok(drawn > 1000 && width <= 400, `${drawn}, ${width}`);
+  });
+
+  test("nothing but the file was asked for and nothing went wrong", () => {
+    assert.deepEqual([...new Set(requests)], [url]);
+    assert.deepEqual(complaints, []);
+  });
+});
