@@ -1,5 +1,7 @@
 //! One run in one row: what every view shows first.
 
+use std::collections::HashMap;
+
 use suimon_results::{FlowResult, QueueResult, RunResult, jain_index};
 use suimon_units::{Bytes, Duration, Rate};
 
@@ -191,18 +193,16 @@ fn names(runs: &[RunResult]) -> Vec<String> {
         run.labels.iter().any(|(_, value)| main.is_some_and(|flow| base(value) == base(&flow.algorithm)))
     };
     let mut names: Vec<String> = Vec::with_capacity(runs.len());
+    let mut seen: HashMap<String, u64> = HashMap::new();
     for (run, algorithm) in runs.iter().zip(all) {
         let mut parts: Vec<&str> = run.labels.iter().map(|(_, value)| value.as_str()).collect();
         if parts.is_empty() || (differ && !named(run)) {
             parts.insert(0, &algorithm);
         }
         let name = parts.join(", ");
-        let mut unique = name.clone();
-        let mut number = 2;
-        while names.contains(&unique) {
-            unique = format!("{name} #{number}");
-            number += 1;
-        }
+        let times = seen.entry(name.clone()).or_insert(0_u64);
+        *times += 1;
+        let unique = if *times == 1 { name } else { format!("{name} #{times}") };
         names.push(unique);
     }
     names
