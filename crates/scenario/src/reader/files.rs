@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use super::fields::Field;
 use crate::error::ScenarioError;
 use crate::model::Capacity;
-use crate::trace::{Opportunities, RateSchedule, read_text};
-
-/// Largest file of either format: a day of a fast link.
-const LARGEST: u64 = 256 << 20;
+use crate::trace::{LARGEST_FILE, Opportunities, RateSchedule, read_text};
 
 /// How a file tells a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +36,7 @@ impl Files {
         if let Some(capacity) = self.read.borrow().get(&key) {
             return Ok(capacity.clone());
         }
-        let text = read_text(&key.0, LARGEST).map_err(|problem| field.error(problem))?;
+        let text = read_text(&key.0, LARGEST_FILE).map_err(|problem| field.error(problem))?;
         let name = key.0.display().to_string();
         let capacity = match format {
             Format::Mahimahi => Opportunities::parse(&text, &name)?.into(),

@@ -12,10 +12,29 @@ pub use cellular::CellularModel;
 pub use opportunities::Opportunities;
 pub use schedule::RateSchedule;
 
-use crate::error::Problem;
+use crate::error::{Problem, ScenarioError};
+use crate::model::Capacity;
 
 /// Latest time of a trace or schedule, in milliseconds: a year.
 const LATEST_MILLIS: u64 = 365 * 24 * 3_600 * 1_000;
+
+/// Largest file of either format: a day of a fast link.
+pub(crate) const LARGEST_FILE: u64 = 256 << 20;
+
+/// Reads the file at `path` as what it is: a schedule where it starts with a header, and else a trace.
+///
+/// # Errors
+/// When the file cannot be read, and as [`RateSchedule::parse`] and [`Opportunities::parse`].
+pub fn read_capacity(path: impl AsRef<Path>) -> Result<Capacity, ScenarioError> {
+    let path = path.as_ref();
+    let name = path.display().to_string();
+    let text = read_text(path, LARGEST_FILE).map_err(|problem| ScenarioError::new(&name, problem))?;
+    if text.trim_start().starts_with("time") {
+        RateSchedule::parse(&text, &name).map(Into::into)
+    } else {
+        Opportunities::parse(&text, &name).map(Into::into)
+    }
+}
 
 /// The text of the file at `path`, if it is no larger than `largest` bytes.
 pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String, Problem> {
@@ -29,4 +48,25 @@ pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String, Problem> {
         return Err(unreadable(format!("it is larger than {} MiB", largest >> 20)));
     }
     String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_what_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cell");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_capacity(&path)
+        };
+        assert!(matches!(read("1\n2\n"), Ok(Capacity::Opportunities { .. })));
+        assert!(matches!(read("time_s,rate_bps\n0,1\n"), Ok(Capacity::Steps { .. })));
+        assert!(read("").unwrap_err().to_string().contains("missing"));
+        assert!(
+            read_capacity(directory.path().join("none")).unwrap_err().to_string().contains("cannot read")
+        );
+    }
 }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use suimon_units::{Bytes, Duration, Rate};
 
-use super::{LATEST_MILLIS, read_text};
+use super::{LARGEST_FILE, LATEST_MILLIS, read_text};
 use crate::error::{Problem, ScenarioError};
 use crate::model::Capacity;
 
-const LARGEST: u64 = 256 << 20;
 const ACCEPTED: &str = "one whole number of milliseconds a line, none less than the one before";
 
 /// A Mahimahi trace: times at which a link may send one packet of 1500 bytes. The list starts again
@@ -41,7 +40,7 @@ impl Opportunities {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let text = read_text(path, LARGEST).map_err(|problem| ScenarioError::new(&name, problem))?;
+        let text = read_text(path, LARGEST_FILE).map_err(|problem| ScenarioError::new(&name, problem))?;
         Self::parse(&text, &name)
     }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use suimon_units::{Duration, Rate};
 
-use super::{LATEST_MILLIS, read_text};
+use super::{LARGEST_FILE, LATEST_MILLIS, read_text};
 use crate::error::{Problem, ScenarioError};
 use crate::model::Capacity;
 
-const LARGEST: u64 = 256 << 20;
 const HEADER: &str = "a header of two columns, the first of time, time_s, time_ms, the second of rate, \
                       rate_bps, rate_kbps, rate_mbps";
 
@@ -28,7 +27,7 @@ impl RateSchedule {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let text = read_text(path, LARGEST).map_err(|problem| ScenarioError::new(&name, problem))?;
+        let text = read_text(path, LARGEST_FILE).map_err(|problem| ScenarioError::new(&name, problem))?;
         Self::parse(&text, &name)
     }
 
