@@ -62,6 +62,16 @@ impl LinkSpec {
         Ok(link)
     }
 
+    /// Sets the buffer to what `text` says: `96kB`, `50 packets` or `unbounded`.
+    ///
+    /// # Errors
+    /// When it is none of those.
+    pub fn set_buffer(&mut self, text: &str) -> Result<(), ScenarioError> {
+        let refuse = |problem| ScenarioError::new("link", problem).at_key("buffer");
+        self.buffer = text::bounded(text).and_then(text::buffer).map_err(refuse)?;
+        Ok(())
+    }
+
     fn option(&mut self, word: &str) -> Result<(), ScenarioError> {
         let Some((name, value)) = word.split_once('=') else {
             self.buffer = text::buffer(word).map_err(|_| refuse(word, &"not understood", OPTIONS))?;
@@ -149,6 +159,19 @@ mod tests {
         assert_eq!(link.loss, Loss::Random(Probability::clamped(0.005)));
         assert_eq!(link.jitter, Duration::from_millis(1));
         assert_eq!(link.reordering.unwrap().delay, Duration::from_millis(10));
+    }
+
+    #[test]
+    fn the_buffer_can_be_set_alone() {
+        let mut link = LinkSpec::new(Capacity::Rate(Rate::MAX), Duration::from_millis(1));
+        assert_eq!(link.buffer, Buffer::Packets(1_000));
+        link.set_buffer("96kB").unwrap();
+        assert_eq!(link.buffer, Buffer::Bytes(Bytes::new(96_000)));
+        let message = link.set_buffer("96").unwrap_err().to_string();
+        assert!(
+            message.starts_with("link: buffer: \"96\" has no unit; accepted: packets or bytes"),
+            "{message}"
+        );
     }
 
     #[test]
