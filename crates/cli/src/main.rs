@@ -1,2 +1,58 @@
-//! The `suimon` command.
-fn main() {}
+//! The `suimon` command: simulate links, compare senders, re-run papers.
+
+#![forbid(unsafe_code)]
+
+mod compare;
+mod error;
+mod list;
+mod output;
+mod paper;
+mod progress;
+mod run;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::CliError;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 a claim that once held no longer does; 2 the input is wrong; 3 a file could not be written.";
+
+/// Keeps queues short and links full: simulate a link, compare senders, see the result.
+#[derive(Debug, Parser)]
+#[command(name = "suimon", version, max_term_width = 100, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Compare(compare::Arguments),
+    Paper(paper::Arguments),
+    List(list::Arguments),
+    Trace(trace::Arguments),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match &cli.command {
+        Command::Run(arguments) => run::execute(arguments),
+        Command::Compare(arguments) => compare::execute(arguments),
+        Command::Paper(arguments) => paper::execute(arguments),
+        Command::List(arguments) => list::execute(arguments),
+        Command::Trace(arguments) => trace::execute(arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the output has seen enough, as `head` does.
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("suimon: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

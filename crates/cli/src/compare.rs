@@ -1,0 +1,143 @@
+//! `suimon compare`: senders over a link, without writing a file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_report::ReportHeader;
+use suimon_scenario::trace::read_capacity;
+use suimon_scenario::{Comparison, LinkSpec, Scheme, StackProfile};
+use suimon_units::{Bytes, Duration};
+
+use crate::error::CliError;
+use crate::output::{Findings, OutputOptions, VERSION, command_line};
+use crate::progress::simulate;
+
+const EXAMPLE: &str = "\
+Examples:
+  suimon compare --link \"2Mbit 180ms 96kB\" --cc reno,cubic,vegas,fs-at
+  suimon compare --trace lte.down --rtt 40ms --buffer 100packets --cc cubic,fs-at
+  suimon compare --link \"10Mbit 40ms 50packets\" --cc reno,fs-at --mixed --flows 4
+
+A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms].";
+
+/// Compare senders over a link
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    /// The link, as in "2Mbit 180ms 96kB"
+    #[arg(long, value_name = "LINK", required_unless_present = "trace", conflicts_with = "trace")]
+    link: Option<String>,
+    /// A measured link in place of a rate: a Mahimahi trace, or CSV with time and rate
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// With --trace: round-trip time without queueing
+    #[arg(long, value_name = "TIME", default_value = "40ms", requires = "trace")]
+    rtt: Duration,
+    /// With --trace: what may wait, as in 96kB, 100packets, unbounded
+    #[arg(long, value_name = "BUFFER", requires = "trace")]
+    buffer: Option<String>,
+    /// Algorithms; a receive window such as drs means Reno under it (see suimon list)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "reno,cubic,vegas,drs,fs-at")]
+    cc: Vec<String>,
+    /// Queue discipline in front of the link
+    #[arg(long, value_name = "NAME", default_value = "droptail")]
+    queue: String,
+    /// Flows of each algorithm
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    flows: u64,
+    /// All algorithms share the link, instead of having it for themselves one after the other
+    #[arg(long)]
+    mixed: bool,
+    /// When a run ends at the latest
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    duration: Duration,
+    /// Leave the beginning out of totals and percentiles
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    warmup: Duration,
+    /// How much each flow sends [default: as much as it can]
+    #[arg(long, value_name = "BYTES")]
+    size: Option<Bytes>,
+    /// Receive buffer, the most that a receiver advertises
+    #[arg(long, value_name = "BYTES", default_value = "6MiB")]
+    window: Bytes,
+    /// Habits of the TCP stacks: linux-6, linux-2.6.16, ns-2, qualnet-3.9
+    #[arg(long, value_name = "NAME", default_value = "linux-6")]
+    profile: String,
+    /// The first seed of all randomness
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// How many seeds
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    seeds: u64,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+impl Arguments {
+    fn comparison(&self) -> Result<Comparison, CliError> {
+        let schemes = self.cc.iter().map(|name| Scheme::parse(name)).collect::<Result<_, _>>()?;
+        let refuse = |option, problem: String| CliError::Option { option, problem };
+        let queue = AlgorithmSpec::parse(Role::Queue, &self.queue)
+            .map_err(|error| refuse("--queue", error.to_string()))?;
+        let profile = StackProfile::named(&self.profile).ok_or_else(|| {
+            let accepted = StackProfile::NAMES.join(", ");
+            refuse("--profile", format!("unknown profile \"{}\"; accepted: {accepted}", self.profile))
+        })?;
+        Ok(Comparison {
+            queue,
+            profile,
+            flows: self.flows,
+            mixed: self.mixed,
+            duration: self.duration,
+            warmup: self.warmup,
+            size: self.size,
+            window: self.window,
+            seed: self.seed,
+            seeds: self.seeds,
+            ..Comparison::new(self.link_spec()?, schemes)
+        })
+    }
+
+    fn link_spec(&self) -> Result<LinkSpec, CliError> {
+        let Some(path) = &self.trace else {
+            return Ok(LinkSpec::parse(self.link.as_deref().unwrap_or_default())?);
+        };
+        let mut link = LinkSpec::new(read_capacity(path)?, self.rtt);
+        if let Some(buffer) = &self.buffer {
+            link.set_buffer(buffer)?;
+        }
+        Ok(link)
+    }
+
+    fn title(&self) -> String {
+        let link = match (&self.link, &self.trace) {
+            (Some(link), _) => link.clone(),
+            (None, trace) => {
+                let name = trace.as_ref().and_then(|path| path.file_name());
+                format!("{} {}", name.unwrap_or_default().to_string_lossy(), self.rtt)
+            }
+        };
+        format!("{} over {link}", self.cc.join(", "))
+    }
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    let comparison = arguments.comparison()?;
+    let results = simulate(&comparison.runs()?);
+    let header = ReportHeader {
+        title: arguments.title(),
+        description: String::new(),
+        command: command_line(),
+        version: VERSION.to_owned(),
+        scenario_text: None,
+    };
+    arguments.output.deliver(Findings {
+        header,
+        name: &comparison.name,
+        runs: &results,
+        verdicts: Vec::new(),
+        figures: Vec::new(),
+        notes: Vec::new(),
+    })
+}

@@ -1,0 +1,115 @@
+//! Where results go: the terminal, or JSON; and files.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use suimon_report::{
+    Figure, JsonSeries, Page, ReportHeader, Tables, TerminalOptions, VerdictTable, json, terminal,
+    terminal_verdicts, write_csv, write_parquet,
+};
+use suimon_results::RunResult;
+
+use crate::error::CliError;
+
+/// Options that all commands with results share.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputOptions {
+    /// Folder for the page and the tables [default: suimon-out/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write no files
+    #[arg(long, conflicts_with = "out")]
+    no_files: bool,
+    /// Print JSON instead of a table; files only with --out
+    #[arg(long)]
+    json: bool,
+    /// With --json: every sample too
+    #[arg(long, requires = "json")]
+    series: bool,
+}
+
+/// What a command has found out.
+pub(crate) struct Findings<'a> {
+    pub(crate) header: ReportHeader,
+    /// Names the folder.
+    pub(crate) name: &'a str,
+    pub(crate) runs: &'a [RunResult],
+    pub(crate) verdicts: Vec<VerdictTable>,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The command line as it was given, for the report.
+pub(crate) fn command_line() -> String {
+    let quoted = std::env::args().enumerate().map(|(position, word)| {
+        if position == 0 {
+            "suimon".to_owned()
+        } else if word.is_empty()
+            || word.contains(|c: char| c.is_whitespace() || "\"'$&|;<>*?()#".contains(c))
+        {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        } else {
+            word
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The program's version, for the report.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl OutputOptions {
+    /// True where standard output is for a program.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints the findings and writes their files.
+    pub(crate) fn deliver(&self, findings: Findings<'_>) -> Result<(), CliError> {
+        let mut stdout = io::stdout().lock();
+        if self.json {
+            let series = if self.series { JsonSeries::With } else { JsonSeries::Without };
+            writeln!(stdout, "{}", json(&findings.header, findings.runs, &findings.verdicts, series))?;
+        } else {
+            let options = terminal_options();
+            if findings.verdicts.is_empty() {
+                writeln!(stdout, "{}", terminal(&findings.header, findings.runs, options))?;
+            } else {
+                writeln!(stdout, "{}", terminal_verdicts(&findings.verdicts, options))?;
+            }
+        }
+        let folder = match &self.out {
+            Some(folder) => folder.clone(),
+            None if self.no_files || self.json => return Ok(()),
+            None => Path::new("suimon-out").join(findings.name),
+        };
+        let report = write_files(&folder, findings)?;
+        if !self.json {
+            writeln!(stdout, "\nReport: {}", report.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn write_files(folder: &Path, findings: Findings<'_>) -> Result<PathBuf, CliError> {
+    let tables = Tables::new(findings.runs);
+    write_csv(folder, &tables)?;
+    write_parquet(folder, &findings.header, &tables)?;
+    let report = folder.join("report.html");
+    let mut page = Page::new(&findings.header, findings.runs);
+    page.figures = findings.figures;
+    page.verdicts = findings.verdicts;
+    page.notes = findings.notes;
+    page.write(&report)?;
+    Ok(report)
+}
+
+/// How wide the terminal is, and whether it shows colours.
+fn terminal_options() -> TerminalOptions {
+    let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width = columns.unwrap_or(TerminalOptions::default().width).max(60);
+    TerminalOptions { colour, width }
+}

@@ -1,0 +1,191 @@
+//! A paper as data: its experiments, its claims with what was printed, its figures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::CliError;
+
+/// `claims.toml` of a paper's folder.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Paper {
+    /// The file that this was read from, for messages.
+    #[serde(skip)]
+    pub(crate) file: PathBuf,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    #[serde(rename = "experiment")]
+    pub(crate) experiments: Vec<Experiment>,
+    #[serde(rename = "claim")]
+    pub(crate) claims: Vec<Claim>,
+    #[serde(rename = "figure", default)]
+    pub(crate) figures: Vec<FigureSpec>,
+}
+
+/// One scenario of the paper.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Experiment {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    /// The scenario file, beside `claims.toml`.
+    pub(crate) scenario: PathBuf,
+    /// A file that does not come with the project; without it the experiment is not tested.
+    pub(crate) needs: Option<PathBuf>,
+    /// What a reader should know, such as how the setting differs from the paper's.
+    pub(crate) note: Option<String>,
+}
+
+/// A claim: one measurement, at one or several places of the matrix.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Claim {
+    pub(crate) experiment: String,
+    /// In words.
+    pub(crate) claim: String,
+    /// Which runs: values of axes.
+    #[serde(default)]
+    pub(crate) at: BTreeMap<String, String>,
+    pub(crate) measure: Measure,
+    /// Prints the measured number, as in `"{} packets"`; one decimal unless `digits` says otherwise.
+    #[serde(default = "plain")]
+    pub(crate) unit: String,
+    #[serde(default = "one")]
+    pub(crate) digits: usize,
+    /// The axis that the cells' `at` are values of.
+    pub(crate) axis: Option<String>,
+    /// One row of the verdict each.
+    #[serde(rename = "cell")]
+    pub(crate) cells: Vec<Cell>,
+}
+
+fn plain() -> String {
+    String::new()
+}
+
+fn one() -> usize {
+    1
+}
+
+/// What is measured of a set of runs; runs that differ only in their seed are averaged.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Measure {
+    /// A quantity of a run: see `measure.rs`.
+    pub(crate) of: String,
+    /// Of the flows with this algorithm only.
+    pub(crate) flows: Option<String>,
+    /// Divided by the same quantity of the flows with this algorithm.
+    pub(crate) over_flows: Option<String>,
+    /// Set against the same quantity at these values of axes.
+    pub(crate) against: Option<BTreeMap<String, String>>,
+    /// How: see [`Relation`].
+    pub(crate) relation: Option<Relation>,
+    /// Where, along this axis, the quantity falls through this level.
+    pub(crate) falls_through: Option<Crossing>,
+}
+
+impl Measure {
+    /// The quantity called `of`, as it is.
+    pub(crate) fn plain(of: &str) -> Self {
+        Self {
+            of: of.to_owned(),
+            flows: None,
+            over_flows: None,
+            against: None,
+            relation: None,
+            falls_through: None,
+        }
+    }
+}
+
+/// How a number is set against another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Relation {
+    /// How much smaller, in percent of the other.
+    Saving,
+    /// In percent of the other.
+    Percent,
+    /// How much larger, in percent of the other.
+    Change,
+}
+
+/// A level on the way along an axis.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Crossing {
+    pub(crate) axis: String,
+    pub(crate) level: f64,
+}
+
+/// One number of a claim.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cell {
+    /// Value of the claim's axis.
+    pub(crate) at: Option<String>,
+    /// The paper's number, or its words.
+    pub(crate) paper: toml::Value,
+    /// What counts as the same; without any of these the number is only shown.
+    pub(crate) within: Option<f64>,
+    pub(crate) within_percent: Option<f64>,
+    pub(crate) at_least: Option<f64>,
+    pub(crate) at_most: Option<f64>,
+    /// It is more than in the cell before.
+    #[serde(default)]
+    pub(crate) more_than_before: bool,
+    /// The claim did not hold when this was written: known, and no reason to fail.
+    #[serde(default)]
+    pub(crate) known_miss: bool,
+}
+
+/// A chart of the paper's page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FigureSpec {
+    pub(crate) experiment: String,
+    pub(crate) title: String,
+    pub(crate) caption: Option<String>,
+    /// An axis of the matrix, or a quantity of a run.
+    pub(crate) x: String,
+    #[serde(default)]
+    pub(crate) logarithmic_x: bool,
+    pub(crate) y: Measure,
+    pub(crate) y_label: String,
+    pub(crate) y_unit: String,
+    /// One line for each value of this axis.
+    pub(crate) lines: String,
+    /// Only these runs.
+    #[serde(default)]
+    pub(crate) at: BTreeMap<String, String>,
+}
+
+impl Paper {
+    /// Reads `claims.toml` in `folder`.
+    pub(crate) fn read(folder: &Path) -> Result<Self, CliError> {
+        let file = folder.join("claims.toml");
+        let refuse = |problem: String| CliError::Claims { file: file.clone(), problem };
+        let text = std::fs::read_to_string(&file).map_err(|error| refuse(error.to_string()))?;
+        let mut paper: Self =
+            toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+        let known = |name: &String| paper.experiments.iter().any(|experiment| experiment.name == *name);
+        let claims = paper.claims.iter().map(|claim| &claim.experiment);
+        if let Some(unknown) =
+            claims.chain(paper.figures.iter().map(|f| &f.experiment)).find(|name| !known(name))
+        {
+            let accepted: Vec<_> = paper.experiments.iter().map(|e| e.name.as_str()).collect();
+            let accepted = accepted.join(", ");
+            return Err(refuse(format!("unknown experiment \"{unknown}\"; accepted: {accepted}")));
+        }
+        paper.file = file;
+        Ok(paper)
+    }
+
+    /// A refusal of something in this file.
+    pub(crate) fn refuse(&self, problem: String) -> CliError {
+        CliError::Claims { file: self.file.clone(), problem }
+    }
+}

@@ -1,0 +1,106 @@
+//! A paper's charts, drawn from what was measured here.
+
+use std::collections::BTreeMap;
+
+use suimon_report::{Axis, Figure, FigureSeries, Point, SeriesStyle, Unit};
+use suimon_results::RunResult;
+
+use super::Outcome;
+use super::claims::{FigureSpec, Measure, Paper};
+use super::measure::{Refusal, number, select, take, unit, values_of};
+use crate::error::CliError;
+
+/// The charts of all experiments that were run.
+pub(super) fn draw(paper: &Paper, outcomes: &[Outcome<'_>]) -> Result<Vec<Figure>, CliError> {
+    let mut figures = Vec::new();
+    for spec in &paper.figures {
+        let outcome = outcomes.iter().find(|outcome| outcome.experiment.name == spec.experiment);
+        if let Some(Ok(runs)) = outcome.map(|outcome| &outcome.results) {
+            let figure = figure(spec, runs);
+            figures.push(
+                figure.map_err(|problem| paper.refuse(format!("figure \"{}\": {problem}", spec.title)))?,
+            );
+        }
+    }
+    Ok(figures)
+}
+
+fn figure(spec: &FigureSpec, runs: &[RunResult]) -> Result<Figure, Refusal> {
+    let selected = select(runs, &spec.at);
+    let places = values_of(&selected, &spec.x);
+    let lines = values_of(&selected, &spec.lines);
+    let mut series = Vec::new();
+    for (position, line) in lines.iter().enumerate() {
+        let mut at = spec.at.clone();
+        at.insert(spec.lines.clone(), line.clone());
+        series.push(FigureSeries {
+            name: line.clone(),
+            colour: colour(runs, &at, position),
+            style: SeriesStyle::LineAndPoints,
+            points: points(spec, runs, &at, &places)?,
+        });
+    }
+    let unit = match places.first() {
+        Some(place) => unit(place),
+        None => Unit::of_column(&spec.x),
+    };
+    let label = spec.x.split('_').next().unwrap_or_default().to_owned();
+    Ok(Figure {
+        title: spec.title.clone(),
+        x: if spec.logarithmic_x { Axis::logarithmic(label, unit) } else { Axis::linear(label, unit) },
+        y: Axis::linear(spec.y_label.clone(), named_unit(&spec.y_unit)),
+        series,
+        caption: spec.caption.clone(),
+    })
+}
+
+/// One point for each value of the axis `x`; where `x` is a quantity, one for each other place of the
+/// matrix, in the order of the runs.
+fn points(
+    spec: &FigureSpec,
+    runs: &[RunResult],
+    at: &BTreeMap<String, String>,
+    places: &[String],
+) -> Result<Vec<Point>, Refusal> {
+    let mut points = Vec::new();
+    if places.is_empty() {
+        let quantity = Measure::plain(&spec.x);
+        for run in select(runs, at) {
+            let place: BTreeMap<_, _> =
+                run.labels.iter().cloned().filter(|(axis, _)| axis != "seed").collect();
+            let (x, y) = (take(runs, &place, &quantity)?, take(runs, &place, &spec.y)?);
+            let others = place.iter().filter(|(axis, _)| **axis != spec.lines && *axis != "experiment");
+            let label = others.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
+            points.push(Point { x, y, label: Some(label) });
+        }
+        points.dedup();
+        return Ok(points);
+    }
+    for place in places {
+        let mut there = at.clone();
+        there.insert(spec.x.clone(), place.clone());
+        points.push(Point { x: number(place)?, y: take(runs, &there, &spec.y)?, label: None });
+    }
+    Ok(points)
+}
+
+/// The algorithm's colour where a line is one algorithm's; else one of a few that are told apart.
+fn colour(runs: &[RunResult], at: &BTreeMap<String, String>, position: usize) -> String {
+    const OTHERS: [&str; 6] = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#9c755f"];
+    let mut colours: Vec<_> =
+        select(runs, at).iter().flat_map(|run| &run.flows).map(|flow| flow.colour.clone()).collect();
+    colours.sort();
+    colours.dedup();
+    match colours.as_slice() {
+        [only] => only.clone(),
+        _ => OTHERS[position % OTHERS.len()].to_owned(),
+    }
+}
+
+/// The unit that column names end in, or one that needs no prefix.
+fn named_unit(name: &str) -> Unit {
+    match Unit::of_column(&format!("_{name}")) {
+        Unit::Other(_) => Unit::Other(name.to_owned()),
+        known => known,
+    }
+}

@@ -1,0 +1,142 @@
+//! Verdicts: what was measured against what the paper printed.
+
+use suimon_report::{Verdict, VerdictRow};
+use suimon_results::RunResult;
+
+use super::claims::{Cell, Claim, Paper};
+use super::measure::take;
+use crate::error::CliError;
+
+/// A row of the verdict, and whether it once held.
+pub(super) struct Judged {
+    pub(super) row: VerdictRow,
+    pub(super) once_held: bool,
+}
+
+/// Judges every cell of `claim`; without results none is tested.
+pub(super) fn judge(
+    paper: &Paper,
+    claim: &Claim,
+    results: Option<&[RunResult]>,
+) -> Result<Vec<Judged>, CliError> {
+    let mut before = None;
+    let mut judged = Vec::new();
+    for cell in &claim.cells {
+        let measured = match results {
+            None => None,
+            Some(runs) => {
+                let mut at = claim.at.clone();
+                if let (Some(axis), Some(value)) = (&claim.axis, &cell.at) {
+                    at.insert(axis.clone(), value.clone());
+                }
+                let value = take(runs, &at, &claim.measure)
+                    .map_err(|problem| paper.refuse(format!("claim \"{}\": {problem}", claim.claim)))?;
+                Some(value)
+            }
+        };
+        judged.push(Judged { row: row(claim, cell, measured, before), once_held: !cell.known_miss });
+        before = measured;
+    }
+    Ok(judged)
+}
+
+fn row(claim: &Claim, cell: &Cell, measured: Option<f64>, before: Option<f64>) -> VerdictRow {
+    let with_unit = |number: f64| format!("{number:.*}{}", claim.digits, claim.unit);
+    let paper = match &cell.paper {
+        toml::Value::String(words) => words.clone(),
+        number => number_of(number).map_or_else(String::new, with_unit),
+    };
+    VerdictRow {
+        claim: match &cell.at {
+            Some(at) => format!("{}, {at}", claim.claim),
+            None => claim.claim.clone(),
+        },
+        paper,
+        tolerance: tolerance(claim, cell),
+        measured: measured.map_or_else(|| "-".to_owned(), with_unit),
+        verdict: verdict(cell, measured, before),
+    }
+}
+
+fn number_of(value: &toml::Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
+}
+
+fn tolerance(claim: &Claim, cell: &Cell) -> String {
+    let unit = &claim.unit;
+    let mut parts = Vec::new();
+    if let Some(within) = cell.within {
+        parts.push(format!("± {within}{unit}"));
+    }
+    if let Some(percent) = cell.within_percent {
+        parts.push(format!("± {percent} %"));
+    }
+    if let Some(bound) = cell.at_least {
+        parts.push(format!("≥ {bound}{unit}"));
+    }
+    if let Some(bound) = cell.at_most {
+        parts.push(format!("≤ {bound}{unit}"));
+    }
+    if cell.more_than_before {
+        parts.push("more than in the row above".to_owned());
+    }
+    if parts.is_empty() { "shown, not judged".to_owned() } else { parts.join(", ") }
+}
+
+fn verdict(cell: &Cell, measured: Option<f64>, before: Option<f64>) -> Verdict {
+    let Some(measured) = measured else { return Verdict::NotTested };
+    let off = number_of(&cell.paper).map(|paper| ((measured - paper).abs(), paper.abs()));
+    let mut tests = vec![
+        cell.within.and_then(|within| off.map(|(off, _)| off <= within)),
+        cell.within_percent.and_then(|percent| off.map(|(off, paper)| off <= paper * percent / 100.0)),
+        cell.at_least.map(|bound| measured >= bound),
+        cell.at_most.map(|bound| measured <= bound),
+    ];
+    if cell.more_than_before {
+        tests.push(Some(before.is_some_and(|before| measured > before)));
+    }
+    let tests: Vec<bool> = tests.into_iter().flatten().collect();
+    match tests.as_slice() {
+        [] => Verdict::NotTested,
+        tests if tests.iter().all(|passed| *passed) => Verdict::Reproduced,
+        _ => Verdict::NotReproduced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(text: &str) -> Cell {
+        toml::from_str(text).expect("a cell of a test reads")
+    }
+
+    #[test]
+    fn a_number_is_reproduced_up_to_its_tolerance_and_no_further() {
+        let cell = cell("paper = 65\nwithin = 1");
+        assert_eq!(verdict(&cell, Some(66.0), None), Verdict::Reproduced);
+        assert_eq!(verdict(&cell, Some(66.1), None), Verdict::NotReproduced);
+        assert_eq!(verdict(&cell, None, None), Verdict::NotTested);
+    }
+
+    #[test]
+    fn all_bounds_must_hold() {
+        let cell = cell("paper = 13\nat_least = 12\nat_most = 18");
+        assert_eq!(verdict(&cell, Some(18.0), None), Verdict::Reproduced);
+        assert_eq!(verdict(&cell, Some(11.9), None), Verdict::NotReproduced);
+        assert_eq!(verdict(&cell, Some(18.1), None), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn without_a_tolerance_a_number_is_only_shown() {
+        assert_eq!(verdict(&cell("paper = 28"), Some(34.0), None), Verdict::NotTested);
+    }
+
+    #[test]
+    fn an_order_is_tested_against_the_row_above() {
+        let cell = cell("paper = \"more\"\nmore_than_before = true");
+        assert_eq!(verdict(&cell, Some(2.0), Some(1.0)), Verdict::Reproduced);
+        assert_eq!(verdict(&cell, Some(1.0), Some(1.0)), Verdict::NotReproduced);
+        assert_eq!(verdict(&cell, Some(1.0), None), Verdict::NotReproduced);
+    }
+}

@@ -1,0 +1,166 @@
+//! Numbers out of results: quantities of runs, averaged over seeds, related to each other.
+
+use std::collections::BTreeMap;
+
+use suimon_report::{Unit, summarise};
+use suimon_results::{FlowResult, RunResult};
+
+use super::claims::{Measure, Relation};
+
+/// Selected runs of one experiment.
+pub(super) type Selection<'a> = Vec<&'a RunResult>;
+
+/// The quantities that a measure can be of.
+const QUANTITIES: &str = "goodput_bps, utilisation_percent, backlog_mean_packets, backlog_max_packets, \
+delay_p50_ms, delay_p95_ms, retransmissions, timeouts, window_cuts";
+
+/// Why a measure cannot be taken.
+pub(super) type Refusal = String;
+
+/// The runs of `runs` whose labels have these values.
+pub(super) fn select<'a>(runs: &'a [RunResult], at: &BTreeMap<String, String>) -> Selection<'a> {
+    runs.iter().filter(|run| at.iter().all(|(axis, value)| label(run, axis) == Some(value))).collect()
+}
+
+/// The value of `axis` for `run`.
+pub(super) fn label<'a>(run: &'a RunResult, axis: &str) -> Option<&'a str> {
+    run.labels.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
+}
+
+/// Takes `measure` at `at`.
+pub(super) fn take(
+    runs: &[RunResult],
+    at: &BTreeMap<String, String>,
+    measure: &Measure,
+) -> Result<f64, Refusal> {
+    if let Some(crossing) = &measure.falls_through {
+        return crossing_of(runs, at, measure, &crossing.axis, crossing.level);
+    }
+    let value = mean(runs, at, measure)?;
+    let (Some(against), Some(relation)) = (&measure.against, measure.relation) else { return Ok(value) };
+    let mut there = at.clone();
+    there.extend(against.iter().map(|(axis, value)| (axis.clone(), value.clone())));
+    let other = mean(runs, &there, measure)?;
+    Ok(match relation {
+        Relation::Saving => 100.0 * (1.0 - value / other),
+        Relation::Percent => 100.0 * value / other,
+        Relation::Change => 100.0 * (value / other - 1.0),
+    })
+}
+
+fn mean(runs: &[RunResult], at: &BTreeMap<String, String>, measure: &Measure) -> Result<f64, Refusal> {
+    let selected = select(runs, at);
+    if selected.is_empty() {
+        let place: Vec<_> = at.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
+        return Err(format!("no run has {}", place.join(", ")));
+    }
+    let values = selected.iter().map(|run| quantity(run, measure)).collect::<Result<Vec<_>, _>>()?;
+    Ok(values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn quantity(run: &RunResult, measure: &Measure) -> Result<f64, Refusal> {
+    let own = quantity_of(run, &measure.of, measure.flows.as_deref())?;
+    match &measure.over_flows {
+        None => Ok(own),
+        Some(others) => Ok(own / quantity_of(run, &measure.of, Some(others))?),
+    }
+}
+
+fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64, Refusal> {
+    let flows: Vec<&FlowResult> = run
+        .flows
+        .iter()
+        .filter(|flow| algorithm.is_none_or(|name| flow.algorithm.split(':').next() == Some(name)))
+        .collect();
+    if flows.is_empty() {
+        return Err(format!("no flow has the algorithm {}", algorithm.unwrap_or_default()));
+    }
+    let total = |value: &dyn Fn(&FlowResult) -> u64| flows.iter().map(|flow| value(flow)).sum::<u64>() as f64;
+    let slowest = summarise(std::slice::from_ref(run)).first().and_then(|summary| summary.slowest.cloned());
+    let queue = slowest.ok_or_else(|| "no link is reported".to_owned());
+    Ok(match of {
+        "goodput_bps" => flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum::<f64>() / flows.len() as f64,
+        "retransmissions" => total(&|flow| flow.retransmissions),
+        "timeouts" => total(&|flow| flow.timeouts),
+        "window_cuts" => total(&|flow| flow.window_cuts),
+        "utilisation_percent" => 100.0 * queue?.utilisation.unwrap_or(f64::NAN),
+        "backlog_mean_packets" => queue?.backlog_mean_packets,
+        "backlog_max_packets" => queue?.backlog_max_packets as f64,
+        "delay_p50_ms" => queue?.delay_p50.as_millis_f64(),
+        "delay_p95_ms" => queue?.delay_p95.as_millis_f64(),
+        _ => return Err(format!("unknown quantity \"{of}\"; accepted: {QUANTITIES}")),
+    })
+}
+
+/// Where along `axis` the measure falls through `level`, between the last place above it and the next;
+/// the end of the axis where it never does.
+fn crossing_of(
+    runs: &[RunResult],
+    at: &BTreeMap<String, String>,
+    measure: &Measure,
+    axis: &str,
+    level: f64,
+) -> Result<f64, Refusal> {
+    let mut before: Option<(f64, f64)> = None;
+    for value in values_of(&select(runs, at), axis) {
+        let mut there = at.clone();
+        there.insert(axis.to_owned(), value.clone());
+        let (x, y) = (number(&value)?, mean(runs, &there, measure)?);
+        if y < level {
+            return Ok(match before {
+                Some((x0, y0)) if y0 > level => x0 + (x - x0) * (y0 - level) / (y0 - y),
+                _ => x,
+            });
+        }
+        before = Some((x, y));
+    }
+    before.map(|(x, _)| x).ok_or_else(|| format!("no run has a value of the axis {axis}"))
+}
+
+/// The values of `axis` in the order of the runs.
+pub(super) fn values_of(runs: &[&RunResult], axis: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for value in runs.iter().filter_map(|run| label(run, axis)) {
+        if !values.iter().any(|known| known == value) {
+            values.push(value.to_owned());
+        }
+    }
+    values
+}
+
+/// The number of a value such as `64kbit` or `10 packets`, in its base unit.
+pub(super) fn number(text: &str) -> Result<f64, Refusal> {
+    if let Ok(rate) = text.parse::<suimon_units::Rate>() {
+        return Ok(rate.as_bps_f64());
+    }
+    if let Ok(probability) = text.parse::<suimon_units::Probability>() {
+        return Ok(if text.contains('%') { 100.0 * probability.get() } else { probability.get() });
+    }
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    text[..digits].parse().map_err(|_| format!("\"{text}\" does not start with a number"))
+}
+
+/// The unit of a value such as `64kbit` or `10 packets`.
+pub(super) fn unit(text: &str) -> Unit {
+    if text.parse::<suimon_units::Rate>().is_ok() {
+        return Unit::BitsPerSecond;
+    }
+    if text.ends_with('%') {
+        return Unit::Other("%".to_owned());
+    }
+    if text.ends_with("packets") { Unit::Packets } else { Unit::Other(String::new()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_axes_are_read_in_their_base_unit() {
+        assert_eq!(number("64kbit"), Ok(64_000.0));
+        assert_eq!(number("10 packets"), Ok(10.0));
+        assert_eq!(number("0.2%"), Ok(0.2));
+        assert_eq!(number("4"), Ok(4.0));
+        assert!(number("many").is_err());
+    }
+}

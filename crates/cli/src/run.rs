@@ -1,0 +1,85 @@
+//! `suimon run`: scenarios from files.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use suimon_report::ReportHeader;
+use suimon_scenario::{Document, print_defaults};
+
+use crate::error::CliError;
+use crate::output::{Findings, OutputOptions, VERSION, command_line};
+use crate::progress::simulate;
+
+const EXAMPLE: &str = "\
+Example:
+  suimon run --print-defaults > my.toml
+  suimon run my.toml --set duration=10s --set flow.main.cc=fs-at";
+
+/// Run scenario files and show the result
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    /// Scenario files; several are shown together, told apart by name
+    #[arg(value_name = "SCENARIO.toml", required_unless_present = "print_defaults")]
+    scenarios: Vec<PathBuf>,
+    /// Set a key of every scenario, as in duration=10s or link.bottleneck.rate=2Mbit
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print a scenario with every key, its default and its meaning
+    #[arg(long, conflicts_with_all = ["scenarios", "set"])]
+    print_defaults: bool,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    if arguments.print_defaults {
+        return Ok(std::io::stdout().write_all(print_defaults().as_bytes())?);
+    }
+    let settings = arguments.set.iter().map(|text| setting(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut runs = Vec::new();
+    let mut texts = Vec::new();
+    for path in &arguments.scenarios {
+        let mut document = Document::read(path)?;
+        for (key, value) in &settings {
+            document.set(key, value)?;
+        }
+        let mut of_document = document.runs()?;
+        if arguments.scenarios.len() > 1 {
+            for run in &mut of_document {
+                run.labels.insert(0, ("scenario".to_owned(), run.scenario.name.clone()));
+            }
+        }
+        runs.append(&mut of_document);
+        texts.push(document.text().to_owned());
+    }
+    let results = simulate(&runs);
+    let first = &runs[0].scenario;
+    let mut names: Vec<_> = runs.iter().map(|run| run.scenario.name.as_str()).collect();
+    names.dedup();
+    let mut descriptions: Vec<_> = runs.iter().map(|run| run.scenario.description.as_str()).collect();
+    descriptions.dedup();
+    let header = ReportHeader {
+        title: names.join(", "),
+        description: descriptions.join(" "),
+        command: command_line(),
+        version: VERSION.to_owned(),
+        scenario_text: Some(texts.join("\n")),
+    };
+    arguments.output.deliver(Findings {
+        header,
+        name: &first.name,
+        runs: &results,
+        verdicts: Vec::new(),
+        figures: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
+fn setting(text: &str) -> Result<(&str, &str), CliError> {
+    text.split_once('=').ok_or_else(|| CliError::Option {
+        option: "--set",
+        problem: format!("\"{text}\" is not a setting; accepted: KEY=VALUE, as in duration=10s"),
+    })
+}
