@@ -1,0 +1,70 @@
+# `make demo` is all that a fresh machine needs; `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Where rustup puts cargo, for a shell that was opened before it was there.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+
+SUIMON := $(or $(CARGO_TARGET_DIR),target)/release/suimon
+# Measured, and not part of the project: shown where it lies beside it.
+UMTS := ../shared/traces/TMobile-UMTS-driving.down
+DEMO := scenarios/demo-wired.toml scenarios/demo-cellular.toml $(if $(wildcard $(UMTS)),scenarios/demo-umts.toml)
+
+.PHONY: help
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+.PHONY: setup-build
+setup-build:
+	@scripts/setup.sh build
+
+.PHONY: setup
+setup: setup-build ## Install what is missing here, also for test and lint
+	@scripts/setup.sh checks
+
+.PHONY: build
+build: setup-build ## Build the suimon command
+	cargo build --release --locked --bin suimon
+
+.PHONY: demo
+demo: build ## FS-AT, Reno, CUBIC, Vegas and DRS over a wired and a cellular link
+	$(SUIMON) run $(DEMO) --out suimon-out/demo
+
+.PHONY: test
+test: setup ## All tests: crates, command, page
+	cargo test --workspace --locked
+	CHROMIUM="$${CHROMIUM:-$$(command -v chromium chromium-browser google-chrome | head -n 1)}" \
+	    npm test --prefix crates/report/web
+	@echo "make test: passed"
+
+.PHONY: lint
+lint: setup ## Format, clippy, documentation, links, wording, Python
+	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	python3 scripts/check_text.py
+	bash -n scripts/*.sh .ci/run
+	.venv/bin/ruff check
+	.venv/bin/mypy --strict $$(git ls-files '*.py')
+	@echo "make lint: passed"
+
+.PHONY: papers
+papers: build ## Re-run the papers and judge their claims
+	$(SUIMON) paper fs-at --out suimon-out/papers/fs-at
+
+.PHONY: bench
+bench: build ## Measure speed
+	python3 bench/bench.py
+
+.PHONY: fuzz
+fuzz: setup-build ## Throw random input at the readers, a minute each (nightly Rust, cargo-fuzz)
+	cargo +nightly fuzz run scenario -- -max_total_time=60
+	cargo +nightly fuzz run trace -- -max_total_time=60
+
+.PHONY: clean
+clean: ## Remove what was built and what was simulated
+	cargo clean
+	rm -rf suimon-out .venv crates/report/web/node_modules

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Installs what this machine lacks; quick and silent where nothing is missing.
+#   scripts/setup.sh build    what `make demo` needs: a C linker, Rust, Node.js, the charting library
+#   scripts/setup.sh checks   what `make test` and `make lint` need beside it: Chromium, Python tools, valgrind
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+    build | checks) wanted=$1 ;;
+    *) echo "usage: scripts/setup.sh build|checks" >&2; exit 2 ;;
+esac
+
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+have() { command -v "$1" >/dev/null 2>&1; }
+fail() { echo "setup: $*" >&2; exit 1; }
+node_is_new() { have node && node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 18 ? 0 : 1)'; }
+
+# Packages of Debian and Ubuntu.
+packages=()
+have cc || packages+=(build-essential)
+have cargo || have curl || packages+=(curl ca-certificates)
+have node || packages+=(nodejs)
+have npm || packages+=(npm)
+if [ "$wanted" = checks ]; then
+    have chromium || have chromium-browser || have google-chrome || [ -n "${CHROMIUM:-}" ] || packages+=(chromium)
+    have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)
+    have valgrind || packages+=(valgrind)
+fi
+if [ ${#packages[@]} -gt 0 ]; then
+    as_root=()
+    [ "$(id -u)" = 0 ] || as_root=(sudo)
+    command="apt-get install -y --no-install-recommends ${packages[*]}"
+    have apt-get || fail "this machine lacks packages that Debian calls: ${packages[*]}"
+    [ ${#as_root[@]} = 0 ] || have sudo || fail "run this as root, then again what you ran: $command"
+    echo "setup: installing ${packages[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive $command
+fi
+node_is_new || fail "Node.js $(node --version) is too old: install 18 or newer, from https://nodejs.org"
+
+if ! have cargo; then
+    echo "setup: installing Rust"
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal
+fi
+needed=$(sed -n 's/^rust-version = "1\.\([0-9]*\).*/\1/p' Cargo.toml)
+rust_is_new() { [ "$(rustc --version | sed 's/^rustc 1\.\([0-9]*\).*/\1/')" -ge "$needed" ]; }
+if ! rust_is_new; then
+    have rustup || fail "$(rustc --version) is too old: install 1.$needed or newer, from https://rustup.rs"
+    rustup update stable
+fi
+if [ "$wanted" = checks ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
+    have rustup || fail "install rustfmt and clippy beside $(cargo --version)"
+    rustup component add rustfmt clippy
+fi
+
+web=crates/report/web
+if ! [ "$web/node_modules/.package-lock.json" -nt "$web/package-lock.json" ]; then
+    npm ci --prefix "$web" --no-audit --no-fund
+fi
+
+if [ "$wanted" = checks ] && ! [ .venv/installed -nt requirements-dev.txt ]; then
+    python3 -m venv --clear .venv
+    .venv/bin/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+    touch .venv/installed
+fi
