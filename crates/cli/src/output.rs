@@ -61,11 +61,6 @@ pub(crate) fn command_line() -> String {
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl OutputOptions {
-    /// True where standard output is for a program.
-    pub(crate) fn json(&self) -> bool {
-        self.json
-    }
-
     /// Prints the findings and writes their files.
     pub(crate) fn deliver(&self, findings: Findings<'_>) -> Result<(), CliError> {
         let mut stdout = io::stdout().lock();
@@ -75,7 +70,7 @@ impl OutputOptions {
         } else {
             let options = terminal_options();
             if findings.verdicts.is_empty() {
-                writeln!(stdout, "{}", terminal(&findings.header, findings.runs, options))?;
+                write!(stdout, "{}", terminal(&findings.header, findings.runs, options))?;
             } else {
                 writeln!(stdout, "{}", terminal_verdicts(&findings.verdicts, options))?;
             }

@@ -74,7 +74,7 @@ pub fn terminal_verdicts(tables: &[VerdictTable], options: TerminalOptions) -> S
             let colour = match row.verdict {
                 Verdict::Reproduced => Color::Green,
                 Verdict::NotReproduced => Color::Red,
-                Verdict::NotTested => Color::DarkGrey,
+                Verdict::NotTested | Verdict::Shown => Color::DarkGrey,
             };
             let texts = [&row.claim, &row.paper, &row.tolerance, &row.measured];
             let mut cells: Vec<Cell> = texts.into_iter().map(Cell::new).collect();

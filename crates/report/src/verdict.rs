@@ -38,6 +38,8 @@ pub enum Verdict {
     NotReproduced,
     /// Could not be tested.
     NotTested,
+    /// Measured and shown beside the paper's number, without a judgement.
+    Shown,
 }
 
 impl Verdict {
@@ -48,6 +50,7 @@ impl Verdict {
             Self::Reproduced => "reproduced",
             Self::NotReproduced => "not reproduced",
             Self::NotTested => "not tested",
+            Self::Shown => "shown",
         }
     }
 }

@@ -80,7 +80,7 @@ fn tolerance(claim: &Claim, cell: &Cell) -> String {
     if cell.more_than_before {
         parts.push("more than in the row above".to_owned());
     }
-    if parts.is_empty() { "shown, not judged".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
 
 fn verdict(cell: &Cell, measured: Option<f64>, before: Option<f64>) -> Verdict {
@@ -97,7 +97,7 @@ fn verdict(cell: &Cell, measured: Option<f64>, before: Option<f64>) -> Verdict {
     }
     let tests: Vec<bool> = tests.into_iter().flatten().collect();
     match tests.as_slice() {
-        [] => Verdict::NotTested,
+        [] => Verdict::Shown,
         tests if tests.iter().all(|passed| *passed) => Verdict::Reproduced,
         _ => Verdict::NotReproduced,
     }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn without_a_tolerance_a_number_is_only_shown() {
-        assert_eq!(verdict(&cell("paper = 28"), Some(34.0), None), Verdict::NotTested);
+        assert_eq!(verdict(&cell("paper = 28"), Some(34.0), None), Verdict::Shown);
     }
 
     #[test]

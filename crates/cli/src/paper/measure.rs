@@ -11,7 +11,7 @@ use super::claims::{Measure, Relation};
 pub(super) type Selection<'a> = Vec<&'a RunResult>;
 
 /// The quantities that a measure can be of.
-const QUANTITIES: &str = "goodput_bps, utilisation_percent, backlog_mean_packets, backlog_max_packets, \
+const QUANTITIES: &str = "goodput_bps, goodput_mbps, utilisation_percent, backlog_mean_packets, backlog_max_packets, \
 delay_p50_ms, delay_p95_ms, retransmissions, timeouts, window_cuts";
 
 /// Why a measure cannot be taken.
@@ -79,7 +79,8 @@ fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64
     let slowest = summarise(std::slice::from_ref(run)).first().and_then(|summary| summary.slowest.cloned());
     let queue = slowest.ok_or_else(|| "no link is reported".to_owned());
     Ok(match of {
-        "goodput_bps" => flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum::<f64>() / flows.len() as f64,
+        "goodput_bps" => goodput(&flows),
+        "goodput_mbps" => goodput(&flows) / 1e6,
         "retransmissions" => total(&|flow| flow.retransmissions),
         "timeouts" => total(&|flow| flow.timeouts),
         "window_cuts" => total(&|flow| flow.window_cuts),
@@ -90,6 +91,11 @@ fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64
         "delay_p95_ms" => queue?.delay_p95.as_millis_f64(),
         _ => return Err(format!("unknown quantity \"{of}\"; accepted: {QUANTITIES}")),
     })
+}
+
+/// Mean goodput of `flows`, in bits per second.
+fn goodput(flows: &[&FlowResult]) -> f64 {
+    flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum::<f64>() / flows.len() as f64
 }
 
 /// Where along `axis` the measure falls through `level`, between the last place above it and the next;

@@ -66,11 +66,6 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         version: VERSION.to_owned(),
         scenario_text: None,
     };
-    if !arguments.output.json() {
-        for note in &notes {
-            eprintln!("{note}");
-        }
-    }
     arguments.output.deliver(Findings {
         header,
         name: &arguments.name,
@@ -189,10 +184,11 @@ fn summary(tables: &[VerdictTable]) -> Vec<String> {
     let rows: Vec<&VerdictRow> = tables.iter().flat_map(|table| &table.rows).collect();
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     vec![format!(
-        "{} of {} numbers reproduced, {} not reproduced, {} not tested or only shown.",
-        count(Verdict::Reproduced),
+        "Of {} numbers {} are reproduced, {} are not, {} are shown without a judgement, {} were not tested.",
         rows.len(),
+        count(Verdict::Reproduced),
         count(Verdict::NotReproduced),
+        count(Verdict::Shown),
         count(Verdict::NotTested),
     )]
 }
