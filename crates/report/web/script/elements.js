@@ -49,12 +49,11 @@ function quantity(value, unit) {
   return `${digits(value / factor)} ${name}`.trim();
 }
 
-/** Axis labels: all in the unit of the largest, which the heading names. */
-function axisValues(unit) {
-  return (chart, splits) => {
-    const [factor] = prefix(unit, Math.max(...splits.map(Math.abs)));
-    return splits.map((value) => (value === null ? "" : String(Number((value / factor).toPrecision(6)))));
-  };
+/** Axis labels: all in the unit of the largest value, which the heading names, however the axis is zoomed. */
+function axisValues(unit, largest) {
+  const [factor] = prefix(unit, largest);
+  return (chart, splits) =>
+    splits.map((value) => (value === null ? "" : String(Number((value / factor).toPrecision(6)))));
 }
 
 /** Lines of a logarithmic axis: as many of each decade as have room for their label. */

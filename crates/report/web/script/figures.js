@@ -73,18 +73,20 @@ function figureRange(scale) {
   return (chart, low, high) => (low > 0 ? [low / 1.25, high * 1.25] : [1, 10]);
 }
 
-function figureAxis(side) {
+function figureAxis(side, largest) {
   const logarithmic = side.scale === "logarithmic";
   return axis(logarithmic
     // The library counts its lines from the edge of the chart and blanks labels that are not powers of ten.
     ? { splits: logSplits, values: logValues(side.unit), filter: (chart, splits) => splits }
-    : { values: axisValues(side.unit) });
+    : { values: axisValues(side.unit, largest) });
 }
 
 /** The heading of an axis: linear axes carry one unit, logarithmic labels each their own. */
+const largestOf = (values) => Math.max(0, ...values.map(Math.abs));
+
 function axisTitle(side, values) {
   if (side.scale === "logarithmic") return side.label;
-  const unit = prefix(side.unit, Math.max(0, ...values.map(Math.abs)))[1];
+  const unit = prefix(side.unit, largestOf(values))[1];
   return unit ? `${side.label} (${unit})` : side.label;
 }
 
@@ -93,7 +95,11 @@ function figureChart(spec) {
   const known = (point) => point[0] !== null && point[1] !== null;
   const points = spec.series.map((series) => series.points.filter(known));
   const all = points.flat();
-  const kinds = spec.series.map((series, index) => MARKERS[index % MARKERS.length]);
+  // Shapes tell apart what one colour has several of, such as an algorithm over several links; else each has its own.
+  const before = spec.series.map(({ colour }, index) =>
+    spec.series.slice(0, index).filter((other) => other.colour === colour).length);
+  const repeated = before.some((count) => count > 0);
+  const kinds = before.map((count, index) => MARKERS[(repeated ? count : index) % MARKERS.length]);
   const legend = spec.series.map((series, index) => {
     const chip = element("button", {
       type: "button",
@@ -156,7 +162,10 @@ function figureChart(spec) {
       legend: { show: false },
       cursor: { drag: { x: true, y: true, uni: 40 }, points: { show: false } },
       scales: { x: scale(spec.x), y: scale(spec.y) },
-      axes: [{ ...figureAxis(spec.x), size: 30 }, { ...figureAxis(spec.y), size: axisSize }],
+      axes: [
+        { ...figureAxis(spec.x, largestOf(all.map(([x]) => x))), size: 30 },
+        { ...figureAxis(spec.y, largestOf(all.map(([, y]) => y))), size: axisSize },
+      ],
       series: [{}, ...spec.series.map((series, index) => ({
         label: series.name,
         stroke: series.colour,
@@ -176,7 +185,7 @@ function figures() {
   const drawn = data.figures.map(figureChart);
   const bars = delays();
   if (!bars && !drawn.length) return;
-  section("Throughput and latency", bars ?? "",
+  section(data.runs.length ? "Throughput and latency" : "Figures", bars ?? "",
     element("div", { class: "grid" }, ...drawn.map((one) => one.figure)));
   drawn.forEach((one) => one.draw());
 }

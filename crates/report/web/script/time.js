@@ -90,7 +90,7 @@ function timePanel(panel, index) {
       },
       axes: [
         axis({ size: 28 }),
-        axis({ values: axisValues(unit), size: axisSize }),
+        axis({ values: axisValues(unit, largest), size: axisSize }),
       ],
       series: [
         {},
@@ -144,8 +144,8 @@ function overTime() {
       update();
     },
   }, swatch(run.colour), run.name));
-  const all = (shown) => () => {
-    data.runs.forEach((run, index) => (shown ? shownRuns.add(index) : shownRuns.delete(index)));
+  const only = (wanted) => () => {
+    data.runs.forEach((run, index) => (wanted(run) ? shownRuns.add(index) : shownRuns.delete(index)));
     update();
   };
   function update() {
@@ -159,7 +159,11 @@ function overTime() {
   };
   const button = (name, onclick) => element("button", { type: "button", onclick }, name);
   const actions = [button("Reset zoom", reset)];
-  if (data.runs.length > 1) actions.unshift(button("All", all(true)), button("None", all(false)));
+  if (data.runs.length > 1) actions.unshift(button("All", only(() => true)), button("None", only(() => false)));
+  const scenarios = [...new Set(data.runs.map((run) => run.scenario))];
+  if (scenarios.length > 1) {
+    actions.unshift(...scenarios.map((name) => button(name, only((run) => run.scenario === name))));
+  }
   section("Over time",
     element("p", { class: "soft" }, "Drag across a chart to zoom all of them; double-click to see everything again."),
     element("div", { class: "card toolbar" },
