@@ -12,9 +12,11 @@ pub(crate) enum Event {
     LinkFree(u32),
     /// The first packet in flight on the link reaches its far end.
     LinkArrival(u32),
-    /// A timer of the flow's sending side may have run out.
+    /// The retransmission timer of the flow's sending side may have run out.
     SenderTimer(u32),
-    /// A timer of the flow's receiving side may have run out.
+    /// The flow's sending side may have more to send.
+    SenderTurn(u32),
+    /// The timer of the flow's receiving side may have run out.
     ReceiverTimer(u32),
     /// The queue of the link asked to be woken.
     QueueTimer(u32),

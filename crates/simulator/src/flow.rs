@@ -8,7 +8,7 @@ use suimon_scenario::{self as scenario, OnOff, StackProfile, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::Packet;
-use crate::routes::Routes;
+use crate::routes::{DELIVER, Routes};
 use crate::tcp::{Receiver, Sender, Source};
 use crate::udp::DatagramSource;
 
@@ -19,11 +19,14 @@ pub(crate) struct Flow {
     /// Where its routes begin.
     pub(crate) forward: u32,
     pub(crate) backward: u32,
-    /// When the next timer event that counts happens; others are stale.
-    pub(crate) sender_event: Instant,
-    pub(crate) receiver_event: Instant,
+    /// When the next event of each kind that counts happens; others are stale.
+    pub(crate) sender_timer: Instant,
+    pub(crate) sender_turn: Instant,
+    pub(crate) receiver_timer: Instant,
     pub(crate) started: Option<Instant>,
     pub(crate) completed: Option<Instant>,
+    /// When payload last reached the receiving host.
+    pub(crate) last_arrival: Instant,
     on_off: Option<OnOff>,
     random: RandomStream,
     pub(crate) tally: Tally,
@@ -88,11 +91,17 @@ impl Flow {
         Self {
             endpoints,
             forward: routes.between(&flow.from, &flow.to),
-            backward: routes.between(&flow.to, &flow.from),
-            sender_event: Instant::MAX,
-            receiver_event: Instant::MAX,
+            backward: match flow.traffic {
+                Traffic::Tcp(_) => routes.between(&flow.to, &flow.from),
+                // Nothing answers a datagram, so there need not be a way back.
+                Traffic::Udp(_) => DELIVER,
+            },
+            sender_timer: Instant::MAX,
+            sender_turn: Instant::MAX,
+            receiver_timer: Instant::MAX,
             started: None,
             completed: None,
+            last_arrival: Instant::ZERO,
             on_off,
             random: RandomStream::new(seed, &format!("flow {}", flow.name)),
             tally: Tally::default(),
@@ -123,14 +132,22 @@ impl Flow {
     }
 
     /// The application ends for good.
-    pub(crate) fn stop(&mut self, now: Instant) {
+    pub(crate) fn stop(&mut self) {
         self.on_off = None;
         match &mut self.endpoints {
             Endpoints::Tcp { sender, .. } => {
                 let taken = sender.taken();
-                sender.source.end(now, taken);
+                sender.source.end(taken);
             }
-            Endpoints::Udp { source, .. } => source.set_active(now, false),
+            Endpoints::Udp { source, .. } => source.end(),
+        }
+    }
+
+    /// It has a size, and will complete once all of that has got through.
+    pub(crate) fn will_complete(&self) -> bool {
+        match &self.endpoints {
+            Endpoints::Tcp { sender, .. } => sender.source.will_complete(),
+            Endpoints::Udp { source, .. } => source.will_complete(),
         }
     }
 
@@ -159,10 +176,19 @@ impl Flow {
         Some(self.random.exponential(if active { on_off.on } else { on_off.off }))
     }
 
-    pub(crate) fn next_sender_wakeup(&self) -> Option<Instant> {
+    /// When the sender's timer runs out.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
         match &self.endpoints {
-            Endpoints::Tcp { sender, .. } => sender.next_wakeup(),
-            Endpoints::Udp { source, .. } => source.next_wakeup(),
+            Endpoints::Tcp { sender, .. } => sender.timer(),
+            Endpoints::Udp { .. } => None,
+        }
+    }
+
+    /// When the sender has more to send, if nothing arrives before.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
+        match &self.endpoints {
+            Endpoints::Tcp { sender, .. } => sender.next_turn(),
+            Endpoints::Udp { source, .. } => source.next_turn(),
         }
     }
 
@@ -202,6 +228,9 @@ impl Flow {
     /// The warm-up is over.
     pub(crate) fn begin_measuring(&mut self) {
         self.before_measuring = self.current();
+        if let Endpoints::Tcp { sender, .. } = &mut self.endpoints {
+            (sender.counters.rtt_min, sender.counters.rtt_max) = (None, None);
+        }
     }
 
     pub(crate) fn result(&self, flow: &scenario::Flow, measured_from: Instant, end: Instant) -> FlowResult {
@@ -215,7 +244,9 @@ impl Flow {
             Endpoints::Udp { .. } => (None, None),
         };
         let start = self.started.unwrap_or(end);
-        let until = self.completed.or(flow.stop).unwrap_or(end).min(end);
+        // What was under way when the application stopped still arrives, and takes its time.
+        let over = self.completed.or(flow.stop).map(|last| last.max(self.last_arrival));
+        let until = over.unwrap_or(end).min(end);
         let delivered = Bytes::new(now.delivered - before.delivered);
         let samples = now.rtt_samples - before.rtt_samples;
         FlowResult {

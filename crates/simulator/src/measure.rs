@@ -27,6 +27,7 @@ struct QueueTotals {
     bytes: Bytes,
     marked: u64,
     overflow: u64,
+    early: u64,
     lost_on_link: u64,
     max: Backlog,
     /// Integrals over time, in packet-nanoseconds and byte-nanoseconds.
@@ -77,6 +78,7 @@ impl QueueMeter {
     pub(crate) fn on_dropped(&mut self, reason: DropReason) {
         match reason {
             DropReason::Overflow => self.totals.overflow += 1,
+            DropReason::Early => self.totals.early += 1,
             DropReason::Link => self.totals.lost_on_link += 1,
         }
         self.sample.dropped += 1;
@@ -122,7 +124,7 @@ impl QueueMeter {
             delay_p99: totals.delays.quantile(0.99),
             delay_max: totals.delays.max(),
             dropped_overflow: totals.overflow,
-            dropped_early: 0,
+            dropped_early: totals.early,
             lost_on_link: totals.lost_on_link,
             marked: totals.marked,
         }

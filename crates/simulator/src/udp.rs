@@ -1,18 +1,22 @@
 //! Datagrams at a constant rate.
 
 use suimon_scenario::UdpFlow;
-use suimon_units::{Bytes, Duration, Instant};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::{Packet, PacketKind};
 
 /// Sends a datagram at every tick while its application is active.
 #[derive(Debug)]
 pub(crate) struct DatagramSource {
-    packet_size: u32,
-    interval: Duration,
+    packet_size: Bytes,
+    rate: Rate,
     limit: Option<Bytes>,
     active: bool,
+    ended: bool,
     next: Instant,
+    /// Since when it has been sending without a pause, and how much.
+    since: Instant,
+    sent_since: Bytes,
     pub(crate) packets_sent: u64,
     bytes_sent: Bytes,
 }
@@ -20,11 +24,14 @@ pub(crate) struct DatagramSource {
 impl DatagramSource {
     pub(crate) fn new(flow: &UdpFlow) -> Self {
         Self {
-            packet_size: flow.packet.get() as u32,
-            interval: flow.rate.transmission_time(flow.packet),
+            packet_size: flow.packet,
+            rate: flow.rate,
             limit: flow.size,
             active: false,
+            ended: false,
             next: Instant::ZERO,
+            since: Instant::ZERO,
+            sent_since: Bytes::ZERO,
             packets_sent: 0,
             bytes_sent: Bytes::ZERO,
         }
@@ -33,7 +40,20 @@ impl DatagramSource {
     /// The application starts or falls silent.
     pub(crate) fn set_active(&mut self, now: Instant, active: bool) {
         self.active = active;
-        self.next = self.next.max(now);
+        if self.next <= now {
+            (self.next, self.since, self.sent_since) = (now, now, Bytes::ZERO);
+        }
+    }
+
+    /// The application ends for good.
+    pub(crate) fn end(&mut self) {
+        self.active = false;
+        self.ended = true;
+    }
+
+    /// It has a size and was not ended before that.
+    pub(crate) fn will_complete(&self) -> bool {
+        self.limit.is_some() && (!self.ended || self.is_complete())
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -44,18 +64,26 @@ impl DatagramSource {
         self.limit.is_some_and(|limit| self.bytes_sent >= limit)
     }
 
-    pub(crate) fn next_wakeup(&self) -> Option<Instant> {
+    /// When the next datagram goes out.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
         (self.active && !self.is_complete()).then_some(self.next)
     }
 
     pub(crate) fn on_wakeup(&mut self, now: Instant, out: &mut Vec<Packet>) {
-        while self.next_wakeup().is_some_and(|due| due <= now) {
-            let mut packet = Packet::new(PacketKind::Datagram, self.packet_size, now);
-            packet.payload = self.packet_size;
+        while self.next_turn().is_some_and(|due| due <= now) {
+            let size = self.limit.map_or(self.packet_size, |all| self.packet_size.min(all - self.bytes_sent));
+            let mut packet = Packet::new(PacketKind::Datagram, size.get() as u32, now);
+            packet.payload = packet.size;
             out.push(packet);
             self.packets_sent += 1;
-            self.bytes_sent += Bytes::new(u64::from(self.packet_size));
-            self.next += self.interval;
+            self.bytes_sent += size;
+            self.sent_since += size;
+            // From the beginning each time, so that rounding to nanoseconds does not add up.
+            let next = self.since + self.rate.transmission_time(self.sent_since);
+            self.next = next.max(self.next + CLOSEST);
         }
     }
 }
+
+/// Datagrams keep this distance at least, or those of an unlimited rate would all be sent at one time.
+const CLOSEST: Duration = Duration::from_nanos(1);

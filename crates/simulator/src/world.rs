@@ -3,7 +3,7 @@
 use suimon_algorithms::Probe;
 use suimon_algorithms::queue::{Dropped, Ecn};
 use suimon_results::{Event as ResultEvent, EventKind, RunResult};
-use suimon_scenario::{Scenario, Traffic};
+use suimon_scenario::Scenario;
 use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::{Event, EventQueue};
@@ -24,7 +24,7 @@ pub(crate) struct World<'a> {
     routes: Routes,
     links: Vec<Link>,
     flows: Vec<Flow>,
-    /// Flows with a size that are not complete.
+    /// Flows with a size that are not complete, and not stopped before that.
     incomplete: usize,
     recorder: Option<Recorder>,
     kept_events: Vec<ResultEvent>,
@@ -75,12 +75,8 @@ impl<'a> World<'a> {
                     .collect(),
             }
         });
-        let sized = |traffic: &Traffic| match traffic {
-            Traffic::Tcp(tcp) => tcp.size.is_some(),
-            Traffic::Udp(udp) => udp.size.is_some(),
-        };
         Self {
-            incomplete: scenario.flows.iter().filter(|flow| sized(&flow.traffic)).count(),
+            incomplete: flows.iter().filter(|flow| flow.will_complete()).count(),
             scenario,
             events,
             routes,
@@ -126,10 +122,11 @@ impl<'a> World<'a> {
                 self.account_for_dropped(link);
             }
             Event::SenderTimer(flow) => self.on_sender_timer(now, flow),
+            Event::SenderTurn(flow) => self.on_sender_turn(now, flow),
             Event::ReceiverTimer(flow) => self.on_receiver_timer(now, flow),
             Event::QueueTimer(link) => self.links[link as usize].on_wakeup(now, &mut self.events),
             Event::FlowStart(flow) => self.on_flow_start(now, flow),
-            Event::FlowStop(flow) => self.flows[flow as usize].stop(now),
+            Event::FlowStop(flow) => self.on_flow_stop(flow),
             Event::FlowToggle(flow) => self.on_flow_toggle(now, flow),
             Event::WarmupEnd => self.on_warmup_end(now),
             Event::Sample => self.on_sample(now),
@@ -177,6 +174,9 @@ impl<'a> World<'a> {
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
         }
+        if packet.kind.is_data() {
+            flow.last_arrival = now;
+        }
         match &mut flow.endpoints {
             Endpoints::Udp { received, .. } => *received += u64::from(packet.payload),
             Endpoints::Tcp { receiver, .. } if packet.kind.is_forward() => {
@@ -194,10 +194,8 @@ impl<'a> World<'a> {
     fn send_answer(&mut self, now: Instant, index: u32, answer: Option<Packet>) {
         let flow = &mut self.flows[index as usize];
         if let Endpoints::Tcp { receiver, .. } = &flow.endpoints
-            && let Some(at) = receiver.next_wakeup()
-            && at < flow.receiver_event
+            && let Some(at) = brought_forward(&mut flow.receiver_timer, receiver.next_wakeup())
         {
-            flow.receiver_event = at;
             self.events.schedule(at, Event::ReceiverTimer(index));
         }
         if let Some(mut answer) = answer {
@@ -214,15 +212,16 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Sends what the sending side put into the outbox, notes events, keeps its timer scheduled.
+    /// Sends what the sending side put into the outbox, notes events, keeps its wakeups scheduled.
     fn after_sender(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
         let hop = flow.forward;
-        if let Some(at) = flow.next_sender_wakeup()
-            && at < flow.sender_event
-        {
-            flow.sender_event = at;
+        let (timer, turn) = (flow.next_timer(), flow.next_turn());
+        if let Some(at) = brought_forward(&mut flow.sender_timer, timer) {
             self.events.schedule(at, Event::SenderTimer(index));
+        }
+        if let Some(at) = brought_forward(&mut flow.sender_turn, turn) {
+            self.events.schedule(at, Event::SenderTurn(index));
         }
         let event = match &mut flow.endpoints {
             Endpoints::Tcp { sender, .. } => sender.counters.event.take(),
@@ -233,7 +232,7 @@ impl<'a> World<'a> {
         if let Some(kind) = event {
             if kind == EventKind::Completed {
                 flow.completed = Some(now);
-                self.incomplete = self.incomplete.saturating_sub(1);
+                self.incomplete -= 1;
             }
             self.note(now, index, kind);
         }
@@ -248,25 +247,48 @@ impl<'a> World<'a> {
 
     fn on_sender_timer(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
-        if flow.sender_event != now {
-            return;
+        if flow.sender_timer == now {
+            flow.sender_timer = Instant::MAX;
+            let due = flow.next_timer();
+            self.wake_sender(now, index, due);
         }
-        flow.sender_event = Instant::MAX;
-        if flow.next_sender_wakeup().is_some_and(|due| due <= now) {
-            flow.on_sender_wakeup(now, &mut self.outbox);
+    }
+
+    fn on_sender_turn(&mut self, now: Instant, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        if flow.sender_turn == now {
+            flow.sender_turn = Instant::MAX;
+            let due = flow.next_turn();
+            self.wake_sender(now, index, due);
+        }
+    }
+
+    /// An event was scheduled for what may since have moved to the time `due`.
+    fn wake_sender(&mut self, now: Instant, index: u32, due: Option<Instant>) {
+        if due.is_some_and(|due| due <= now) {
+            self.flows[index as usize].on_sender_wakeup(now, &mut self.outbox);
         }
         self.after_sender(now, index);
     }
 
     fn on_receiver_timer(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
-        if flow.receiver_event != now {
+        if flow.receiver_timer != now {
             return;
         }
-        flow.receiver_event = Instant::MAX;
+        flow.receiver_timer = Instant::MAX;
         if let Endpoints::Tcp { receiver, .. } = &mut flow.endpoints {
             let answer = receiver.on_timer(now);
             self.send_answer(now, index, answer);
+        }
+    }
+
+    fn on_flow_stop(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let would_have = flow.will_complete();
+        flow.stop();
+        if would_have && !flow.will_complete() {
+            self.incomplete -= 1;
         }
     }
 
@@ -338,6 +360,10 @@ impl<'a> World<'a> {
     }
 
     fn into_result(mut self, end: Instant, labels: &[(String, String)]) -> RunResult {
+        if end < Instant::ZERO + self.scenario.record.warmup {
+            // All was complete before anything was to be measured.
+            self.on_warmup_end(end);
+        }
         let measured_from = (Instant::ZERO + self.scenario.record.warmup).min(end);
         let specs = self.scenario.flows.iter();
         let flows =
@@ -370,4 +396,12 @@ impl<'a> World<'a> {
             queue_series,
         }
     }
+}
+
+/// The time for which to schedule an event: that of `due`, unless one is `scheduled` that comes no later
+/// and will look again.
+fn brought_forward(scheduled: &mut Instant, due: Option<Instant>) -> Option<Instant> {
+    let at = due.filter(|at| at < scheduled)?;
+    *scheduled = at;
+    Some(at)
 }

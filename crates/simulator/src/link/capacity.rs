@@ -39,9 +39,7 @@ impl Server {
                 cycle: 0,
                 left: OPPORTUNITY_BYTES,
             }),
-            Capacity::Steps { steps, period } => {
-                Self::Steps(Steps { steps: Arc::clone(steps), period: *period })
-            }
+            Capacity::Steps { steps, period } => Self::Steps(Steps::new(Arc::clone(steps), *period)),
         }
     }
 
@@ -131,14 +129,24 @@ impl Opportunities {
     }
 }
 
+/// A byte in bit-nanoseconds per second, in which amounts are counted so that nothing is lost to rounding
+/// between steps.
+const BYTE: u128 = 8 * 1_000_000_000;
+
 /// A rate that changes at given times.
 #[derive(Debug)]
 pub(crate) struct Steps {
     steps: Arc<[(Duration, Rate)]>,
     period: Duration,
+    /// What one period lets through.
+    per_period: u128,
 }
 
 impl Steps {
+    fn new(steps: Arc<[(Duration, Rate)]>, period: Duration) -> Self {
+        Self { per_period: amount_until(&steps, period), steps, period }
+    }
+
     /// The rate at `instant` and when it ends.
     fn at(&self, instant: Instant) -> (Rate, Instant) {
         let period = self.period.as_nanos();
@@ -150,10 +158,12 @@ impl Steps {
     }
 
     fn finish(&self, now: Instant, size: Bytes) -> Instant {
-        // Counted in bit-nanoseconds per second, so that nothing is lost to rounding between steps.
-        let mut remaining = u128::from(size.get()) * 8 * 1_000_000_000;
-        let mut time = now;
-        loop {
+        let mut remaining = u128::from(size.get()) * BYTE;
+        // Whole periods at once: with short periods and low rates there may be billions of them.
+        let periods = (remaining - 1) / self.per_period;
+        remaining -= periods * self.per_period;
+        let mut time = now + self.period * u64::try_from(periods).unwrap_or(u64::MAX);
+        while time < Instant::MAX {
             let (rate, ends) = self.at(time);
             let bits_per_second = u128::from(rate.as_bps());
             let possible = bits_per_second * u128::from(ends.saturating_since(time).as_nanos());
@@ -164,19 +174,30 @@ impl Steps {
             remaining -= possible;
             time = ends;
         }
+        Instant::MAX
     }
 
     fn between(&self, from: Instant, to: Instant) -> Bytes {
-        let mut total = 0.0;
-        let mut time = from;
-        while time < to {
-            let (rate, ends) = self.at(time);
-            let until = ends.min(to);
-            total += rate.as_bps_f64() / 8.0 * until.saturating_since(time).as_secs_f64();
-            time = until;
-        }
-        Bytes::from_f64(total)
+        let amount = (self.by(to) - self.by(from)) / BYTE;
+        Bytes::new(u64::try_from(amount).unwrap_or(u64::MAX))
     }
+
+    /// What could have been sent since the start of the run.
+    fn by(&self, instant: Instant) -> u128 {
+        let period = self.period.as_nanos();
+        let phase = Duration::from_nanos(instant.as_nanos() % period);
+        u128::from(instant.as_nanos() / period) * self.per_period + amount_until(&self.steps, phase)
+    }
+}
+
+/// What `steps` let through from their beginning until `phase`.
+fn amount_until(steps: &[(Duration, Rate)], phase: Duration) -> u128 {
+    let ends = steps.iter().skip(1).map(|(time, _)| *time).chain([phase]);
+    (steps.iter().zip(ends).take_while(|((begins, _), _)| *begins < phase))
+        .map(|((begins, rate), ends)| {
+            u128::from(rate.as_bps()) * u128::from((ends.min(phase) - *begins).as_nanos())
+        })
+        .sum()
 }
 
 #[cfg(test)]

@@ -82,12 +82,12 @@ impl Link {
         events: &mut EventQueue,
         dropped: &mut Vec<Dropped<Packet>>,
     ) {
+        packet.queued_at = now;
+        packet.was_marked = packet.ecn == Ecn::CongestionExperienced;
         if matches!(self.server, Server::Unlimited) {
             self.transmit(now, packet, events, dropped);
             return;
         }
-        packet.queued_at = now;
-        packet.was_marked = packet.ecn == Ecn::CongestionExperienced;
         self.queue.enqueue(now, packet, dropped);
         if now >= self.free_at && !self.waiting_for_free {
             self.send_next(now, events, dropped);

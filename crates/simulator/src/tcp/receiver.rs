@@ -73,7 +73,7 @@ impl Receiver {
     /// Takes in what arrived; gives the answer, unless it is held back.
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) -> Option<Packet> {
         if packet.kind == PacketKind::Syn {
-            self.ts_recent = packet.ts_val;
+            self.ts_recent = self.ts_recent.max(packet.ts_val);
             return Some(self.answer(now, PacketKind::SynAck));
         }
         if packet.ecn_flag {
@@ -129,9 +129,10 @@ impl Receiver {
 
     fn remember(&mut self, seq: u64) {
         let Some((start, end)) = self.out_of_order.containing(seq) else { return };
-        // One entry a block: the newest (RFC 2018 §4).
+        // One entry a block, the newest (RFC 2018 §4), and none for what is in order by now.
         let mut kept = [Some(seq), None, None];
-        let others = self.recent.iter().flatten().filter(|other| !(start..end).contains(other));
+        let apart = |other: &&u64| **other >= self.rcv_nxt && !(start..end).contains(*other);
+        let others = self.recent.iter().flatten().filter(apart);
         for (slot, other) in kept[1..].iter_mut().zip(others) {
             *slot = Some(*other);
         }
@@ -142,8 +143,9 @@ impl Receiver {
         self.unacknowledged = 0;
         self.delayed_until = None;
         self.last_ack_sent = self.rcv_nxt;
-        let window =
-            self.window.buffer().get().min(u64::from(u32::MAX)) >> self.window_scale << self.window_scale;
+        let buffer = self.window.buffer().get().min(u64::from(u32::MAX));
+        // Never less than a segment: the sender has no window probes that would get it going again.
+        let window = (buffer >> self.window_scale << self.window_scale).max(self.profile.mss.get());
         // The right edge never moves left (RFC 9293 §3.8.6).
         self.advertised = self.advertised.max(self.rcv_nxt + window);
         let mut packet = Packet::new(kind, self.profile.header.get() as u32, now);

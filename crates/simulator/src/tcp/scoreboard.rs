@@ -42,6 +42,8 @@ impl Segment {
 pub(crate) struct Scoreboard {
     segments: VecDeque<Segment>,
     sacked_ranges: RangeSet,
+    /// Past the highest byte that was ever SACKed.
+    highest_sacked: u64,
     sacked: u64,
     lost: u64,
     retransmitted: u64,
@@ -67,10 +69,9 @@ pub(crate) struct Update {
     pub(crate) delivered: u64,
     /// When the oldest segment that `snd_una` passed was sent, unless one was retransmitted.
     pub(crate) oldest_sent_at: Option<Instant>,
-    /// When the newest segment that `snd_una` passed was sent, unless it was retransmitted.
+    /// When the newest segment that `snd_una` passed was sent, likewise: what waited behind a hole at
+    /// the receiver says how long the hole was there.
     pub(crate) newest_sent_at: Option<Instant>,
-    /// A segment that was never retransmitted was confirmed, cumulatively or selectively.
-    pub(crate) original_confirmed: bool,
 }
 
 impl Scoreboard {
@@ -78,6 +79,7 @@ impl Scoreboard {
         Self {
             segments: VecDeque::new(),
             sacked_ranges: RangeSet::default(),
+            highest_sacked: 0,
             sacked: 0,
             lost: 0,
             retransmitted: 0,
@@ -171,7 +173,7 @@ impl Scoreboard {
     /// Takes in a cumulative acknowledgement up to `ack` and SACK blocks.
     pub(crate) fn on_ack(&mut self, ack: u64, blocks: impl Iterator<Item = (u64, u64)>) -> Update {
         let mut update = Update::default();
-        let highest_sacked = self.sacked_ranges.end().unwrap_or(self.snd_una);
+        let highest_sacked = self.highest_sacked;
         self.acknowledge(ack, highest_sacked, &mut update);
         for (start, end) in blocks {
             if end > start.max(self.snd_una) && end <= self.snd_nxt {
@@ -195,7 +197,6 @@ impl Scoreboard {
                 self.sacked -= len;
             } else {
                 update.delivered += len;
-                update.original_confirmed |= !segment.is(EVER_RETRANSMITTED);
                 if !segment.is(EVER_RETRANSMITTED) && segment.seq < highest_sacked {
                     self.saw_reordering(segment.seq, highest_sacked, u64::from(segment.len));
                 }
@@ -208,14 +209,13 @@ impl Scoreboard {
             }
             if segment.is(EVER_RETRANSMITTED) {
                 all_original = false;
-                update.newest_sent_at = None;
             } else if !segment.is(SACKED) {
                 update.oldest_sent_at.get_or_insert(segment.sent_at);
                 update.newest_sent_at = Some(segment.sent_at);
             }
         }
         if !all_original {
-            update.oldest_sent_at = None;
+            (update.oldest_sent_at, update.newest_sent_at) = (None, None);
         }
         update.newly_acked = ack - self.snd_una;
         self.snd_una = ack;
@@ -226,19 +226,20 @@ impl Scoreboard {
         if self.sacked_ranges.containing(start).is_some_and(|known| end <= known.1) {
             return;
         }
-        for index in self.index_of(start)..self.segments.len() {
-            let segment = &mut self.segments[index];
-            if segment.end() > end {
-                break;
-            }
+        let mut index = self.index_of(start);
+        while let Some(segment) = self.segments.get_mut(index)
+            && segment.end() <= end
+        {
             if segment.is(SACKED) {
+                // Blocks grow by a segment at a time, so what is known already is passed over at once.
+                let known = self.sacked_ranges.containing(segment.seq);
+                index = known.map_or(index + 1, |(_, known_end)| self.index_of(known_end));
                 continue;
             }
             let len = u64::from(segment.len);
             self.sacked += len;
             update.delivered += len;
             let original = !segment.is(EVER_RETRANSMITTED);
-            update.original_confirmed |= original;
             if segment.is(LOST) {
                 self.lost -= len;
             }
@@ -250,8 +251,10 @@ impl Scoreboard {
             if original && seq < highest_sacked {
                 self.saw_reordering(seq, highest_sacked, len);
             }
+            index += 1;
         }
         self.sacked_ranges.insert(start, end);
+        self.highest_sacked = self.highest_sacked.max(end);
     }
 
     /// A segment arrived that was sent before others that had arrived already: expect as much again.
@@ -287,25 +290,28 @@ impl Scoreboard {
         match self.detection {
             LossDetection::Fack => highest.saturating_sub(self.dup_thresh * mss.get()),
             LossDetection::Rfc6675 => {
-                // The start of the segment that has DupThresh - 1 SACKed segments above it.
-                let mut wanted = self.dup_thresh * mss.get();
-                for (start, end) in self.sacked_ranges.iter_rev() {
-                    if end - start >= wanted {
-                        return end - wanted;
+                // RFC 6675 §4 `IsLost`: DupThresh separate ranges above it, or more bytes than
+                // DupThresh - 1 full segments have.
+                let enough = (self.dup_thresh - 1) * mss.get();
+                let mut above = 0;
+                for (nth, (start, end)) in (1..).zip(self.sacked_ranges.iter_rev()) {
+                    above += end - start;
+                    if above > enough || nth >= self.dup_thresh {
+                        return start;
                     }
-                    wanted -= end - start;
                 }
                 0
             }
         }
     }
 
-    /// A retransmission is lost where something sent `DupThresh` segments later was confirmed.
+    /// A retransmission is lost where something sent after it was confirmed, and `DupThresh` segments
+    /// further up than what had been sent before it.
     fn detect_lost_retransmissions(&mut self, highest: u64, mss: Bytes) {
         let Some(mut retransmissions) = self.retransmissions.take() else { return };
         while let Some(&(seq, snd_nxt)) = retransmissions.front() {
             if seq >= self.snd_una {
-                if highest < snd_nxt + self.dup_thresh * mss.get() {
+                if highest <= snd_nxt + (self.dup_thresh - 1) * mss.get() {
                     break;
                 }
                 let index = self.index_of(seq);
@@ -339,16 +345,33 @@ impl Scoreboard {
         }
     }
 
-    /// What was marked lost was not, except for what has been retransmitted.
-    pub(crate) fn unmark_lost(&mut self) {
-        for segment in &mut self.segments {
-            if segment.is(LOST) && !segment.is(RETRANSMITTED) {
-                segment.flags &= !LOST;
-                self.lost -= u64::from(segment.len);
+    /// What was sent below `until` counts as lost, unless SACKed or retransmitted already.
+    pub(crate) fn mark_lost_below(&mut self, until: u64) {
+        for segment in self.segments.iter_mut().take_while(|segment| segment.seq < until) {
+            if segment.flags & (SACKED | LOST) == 0 {
+                segment.flags |= LOST;
+                self.lost += u64::from(segment.len);
             }
         }
+        self.retransmit_from = self.snd_una;
+        self.marked_up_to = self.marked_up_to.max(until);
+    }
+
+    /// What was marked lost was only late: the original of the segment at `late` has arrived. Takes back
+    /// the marks, forgets the retransmissions, and expects as much reordering again.
+    pub(crate) fn forgive(&mut self, late: u64, mss: Bytes) {
+        for segment in &mut self.segments {
+            segment.flags &= !(LOST | RETRANSMITTED);
+        }
+        (self.lost, self.retransmitted) = (0, 0);
         self.marked_up_to = self.snd_una;
         self.retransmit_from = self.snd_nxt;
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.clear();
+        }
+        if late < self.highest_sacked {
+            self.saw_reordering(late, self.highest_sacked, mss.get());
+        }
     }
 
     /// Index of the segment that holds `position`, or of the first behind it.
@@ -465,8 +488,7 @@ mod tests {
     fn reordering_raises_the_threshold() {
         let mut board = board(LossDetection::Rfc6675, 20);
         sack(&mut board, &[(1, 6)]);
-        let update = board.on_ack(6_000, std::iter::empty());
-        assert!(update.original_confirmed);
+        board.on_ack(6_000, std::iter::empty());
         sack(&mut board, &[(7, 12)]);
         assert!(!board.has_lost(), "five above were enough to be wrong the last time");
         sack(&mut board, &[(7, 13)]);
@@ -503,6 +525,7 @@ mod tests {
         Retransmit,
         Timeout,
         Undo,
+        Revert(u64),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -513,6 +536,7 @@ mod tests {
             2 => Just(Step::Retransmit),
             1 => Just(Step::Timeout),
             1 => Just(Step::Undo),
+            1 => (0_u64..30).prop_map(Step::Revert),
         ]
     }
 
@@ -535,7 +559,8 @@ mod tests {
                         }
                     }
                     Step::Timeout => board.mark_all_lost(),
-                    Step::Undo => board.unmark_lost(),
+                    Step::Undo => board.forgive(board.snd_una(), MSS),
+                    Step::Revert(to) => board.mark_lost_below(to * 1_000),
                 }
                 prop_assert_eq!(board.counts(), board.recount());
                 let (sacked, _, _) = board.counts();

@@ -19,6 +19,8 @@ impl Source {
     /// An application with `size` bytes in all (`None` for no end), which come at `rate` (`None` for
     /// all at once).
     pub(crate) fn new(size: Option<Bytes>, rate: Option<Rate>) -> Self {
+        // At an unlimited rate everything is there at once.
+        let rate = rate.filter(|rate| *rate != Rate::MAX);
         Self { size, rate, since: None, produced: 0, ended_at: size.map(Bytes::get) }
     }
 
@@ -33,10 +35,16 @@ impl Source {
         self.since = None;
     }
 
-    /// It ends for good; `taken` bytes had been handed over.
-    pub(crate) fn end(&mut self, now: Instant, taken: u64) {
-        self.pause(now, taken);
-        self.ended_at = Some(self.produced);
+    /// It ends for good; `taken` bytes had been handed over, and whatever remains is not sent.
+    pub(crate) fn end(&mut self, taken: u64) {
+        self.since = None;
+        self.produced = taken;
+        self.ended_at = Some(taken);
+    }
+
+    /// It has a size and was not ended before that.
+    pub(crate) fn will_complete(&self) -> bool {
+        self.size.is_some_and(|size| self.ended_at == Some(size.get()))
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -105,7 +113,7 @@ mod tests {
         assert_eq!(source.available(ms(20)), 5_000);
         source.resume(ms(30));
         assert_eq!(source.available(ms(30)), u64::MAX);
-        source.end(ms(40), 7_000);
+        source.end(7_000);
         assert_eq!((source.available(ms(50)), source.end_position()), (7_000, Some(7_000)));
     }
 }

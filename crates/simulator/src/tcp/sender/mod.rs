@@ -1,23 +1,25 @@
 //! The sending end of a connection.
 
+mod phase;
+#[cfg(test)]
+mod script;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use suimon_algorithms::congestion::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+use suimon_algorithms::congestion::{Ack, CongestionControl, Limits};
 use suimon_algorithms::queue::Ecn;
 use suimon_results::EventKind;
 use suimon_scenario::{RttSample, StackProfile};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use super::recovery::Reduction;
+use self::phase::{Phase, Undo};
 use super::rto::Rto;
 use super::scoreboard::{Scoreboard, Segment, Update};
 use super::source::Source;
 use crate::packet::{Packet, PacketKind};
 
-/// Congestion window after a timeout that F-RTO found to be real (RFC 5682 §2.1, step 3).
-const WINDOW_AFTER_REAL_TIMEOUT: u64 = 3;
-/// New segments that F-RTO sends to find out (RFC 5682 §2.1, step 2b).
-const F_RTO_PROBES: u64 = 2;
 /// Linux's `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio`.
 const PACING_SLOW_START: f64 = 2.0;
 const PACING_AVOIDANCE: f64 = 1.2;
@@ -40,6 +42,8 @@ pub(crate) struct Sender {
     /// Pacing lets nothing out before this.
     paced_until: Instant,
     stopped_by: StoppedBy,
+    /// `snd_nxt` when the congestion window was last full.
+    full_at: u64,
     last_sent: Instant,
     /// Timestamp to echo.
     ts_recent: Instant,
@@ -51,31 +55,9 @@ pub(crate) struct Sender {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connection {
     Closed,
-    SynSent { at: Instant },
+    SynSent { retries: u32 },
     Established,
     Complete,
-}
-
-/// Where the connection stands with congestion.
-#[derive(Debug)]
-enum Phase {
-    /// All is well.
-    Open,
-    /// The window shrinks for a mark, until all that was sent before is acknowledged.
-    Cut { until: u64, reduction: Reduction },
-    /// Lost segments are being retransmitted, likewise.
-    Recovery { until: u64, reduction: Reduction },
-    /// After a timeout, finding out whether it was a mistake (RFC 5682).
-    ForwardRto { until: u64, probing: bool },
-    /// After a timeout, beginning anew, likewise until.
-    Loss { until: u64, una_at_timeout: u64 },
-}
-
-/// How things were before the first retransmission of an episode, in case it was a mistake.
-#[derive(Debug, Clone, Copy)]
-struct Undo {
-    limits: Limits,
-    first_retransmission: Option<Instant>,
 }
 
 /// Why nothing more was sent.
@@ -121,6 +103,7 @@ impl Sender {
             retransmit_at: None,
             paced_until: Instant::ZERO,
             stopped_by: StoppedBy::Application,
+            full_at: 0,
             last_sent: Instant::ZERO,
             ts_recent: Instant::ZERO,
             announce_cut: false,
@@ -149,21 +132,25 @@ impl Sender {
         self.board.snd_nxt()
     }
 
-    /// When it wants to be asked again, if nothing arrives before.
-    pub(crate) fn next_wakeup(&self) -> Option<Instant> {
-        let waits_for = match (self.connection, self.stopped_by) {
+    /// When the retransmission timer runs out.
+    pub(crate) fn timer(&self) -> Option<Instant> {
+        self.retransmit_at
+    }
+
+    /// When there will be more to send, if nothing arrives before.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
+        match (self.connection, self.stopped_by) {
             (Connection::Established, StoppedBy::Pacing) => Some(self.paced_until),
             (Connection::Established, StoppedBy::Application) => {
                 self.source.available_at(self.board.snd_nxt() + self.profile.mss.get())
             }
             _ => None,
-        };
-        [self.retransmit_at, waits_for].into_iter().flatten().min()
+        }
     }
 
     /// Opens the connection.
     pub(crate) fn open(&mut self, now: Instant, out: &mut Vec<Packet>) {
-        self.connection = Connection::SynSent { at: now };
+        self.connection = Connection::SynSent { retries: 0 };
         self.retransmit_at = Some(self.rto.deadline(now));
         out.push(Packet::new(PacketKind::Syn, self.profile.header.get() as u32, now));
     }
@@ -181,10 +168,17 @@ impl Sender {
         self.ts_recent = self.ts_recent.max(packet.ts_val);
         self.window_edge = self.window_edge.max(packet.seq + u64::from(packet.window));
         match self.connection {
-            Connection::SynSent { at } if packet.kind == PacketKind::SynAck => {
+            Connection::SynSent { retries } if packet.kind == PacketKind::SynAck => {
                 self.connection = Connection::Established;
                 self.retransmit_at = None;
-                self.rto.sample(now.saturating_since(at));
+                // The echo tells which SYN was answered; without it only the first leaves no doubt.
+                if self.profile.timestamps || retries == 0 {
+                    self.rto.sample(now.saturating_since(packet.ts_ecr));
+                }
+                // A lost SYN tells of congestion (RFC 5681 §3.1); as in Linux, one may have been a mistake.
+                if retries > 1 {
+                    self.limits.cwnd = self.profile.mss;
+                }
                 self.cc.on_established(now, &mut self.limits);
             }
             Connection::Established if packet.kind == PacketKind::Ack => self.on_ack(now, packet),
@@ -219,7 +213,12 @@ impl Sender {
             prior_flight_size,
             snd_wnd: Bytes::new(self.window_edge - self.board.snd_una()),
             mss: self.profile.mss,
-            cwnd_limited: self.stopped_by == StoppedBy::CongestionWindow,
+            cwnd_limited: match self.stopped_by {
+                StoppedBy::CongestionWindow => true,
+                // Pacing only spreads what the window lets; was it full in the last round trip?
+                StoppedBy::Pacing => self.board.snd_una() <= self.full_at,
+                _ => false,
+            },
             app_limited: self.stopped_by == StoppedBy::Application,
             in_recovery: matches!(
                 self.phase,
@@ -231,7 +230,9 @@ impl Sender {
         if self.source.end_position() == Some(self.board.snd_una()) {
             self.connection = Connection::Complete;
             self.retransmit_at = None;
-            self.counters.event = Some(EventKind::Completed);
+            if self.source.will_complete() {
+                self.counters.event = Some(EventKind::Completed);
+            }
         }
     }
 
@@ -258,161 +259,10 @@ impl Sender {
         Some(rtt)
     }
 
-    /// Moves from phase to phase as the acknowledgement asks for.
-    fn advance_phase(&mut self, now: Instant, packet: &Packet, update: &Update, prior_flight_size: Bytes) {
-        if self.was_unnecessary(packet, update) {
-            self.restore(now);
-        }
-        let snd_una = self.board.snd_una();
-        match &mut self.phase {
-            Phase::Open => {
-                if packet.ecn_flag && self.profile.ecn {
-                    self.begin_cut(now, prior_flight_size);
-                }
-            }
-            Phase::Cut { until, reduction } | Phase::Recovery { until, reduction } => {
-                if snd_una >= *until {
-                    self.limits.cwnd = reduction.exit(self.limits.cwnd);
-                    self.phase = Phase::Open;
-                } else {
-                    let delivered = Bytes::new(update.delivered);
-                    let flight_size = self.board.flight_size();
-                    self.limits.cwnd =
-                        reduction.on_ack(self.limits.cwnd, delivered, flight_size, self.profile.mss);
-                }
-            }
-            Phase::ForwardRto { until, probing } => {
-                let (until, probing) = (*until, *probing);
-                self.advance_forward_rto(now, until, probing, update);
-            }
-            Phase::Loss { until, .. } => {
-                if snd_una >= *until {
-                    self.phase = Phase::Open;
-                }
-            }
-        }
-        let recovering = matches!(self.phase, Phase::Open | Phase::Cut { .. });
-        if recovering && self.board.has_lost() {
-            self.begin_recovery(now, prior_flight_size, Bytes::new(update.delivered));
-        }
-    }
-
-    /// The Eifel detection algorithm (RFC 3522): what is acknowledged was sent before the retransmission.
-    fn was_unnecessary(&self, packet: &Packet, update: &Update) -> bool {
-        let retransmitted = self.undo.and_then(|undo| undo.first_retransmission);
-        self.profile.timestamps
-            && update.newly_acked > 0
-            && !matches!(self.phase, Phase::Open)
-            && retransmitted.is_some_and(|at| packet.ts_ecr < at)
-    }
-
-    fn restore(&mut self, now: Instant) {
-        let Some(undo) = self.undo.take() else { return };
-        self.limits.cwnd = self.limits.cwnd.max(undo.limits.cwnd);
-        self.limits.ssthresh = undo.limits.ssthresh;
-        self.board.unmark_lost();
-        self.phase = Phase::Open;
-        self.cc.on_spurious(now, &mut self.limits);
-        self.counters.spurious += 1;
-        self.counters.event = Some(EventKind::Spurious);
-    }
-
-    fn notify(&mut self, now: Instant, kind: CongestionKind, flight_size: Bytes) {
-        let snd_nxt = self.board.snd_nxt();
-        let event = Congestion { now, kind, flight_size, snd_nxt, mss: self.profile.mss };
-        self.cc.on_congestion(&event, &mut self.limits);
-        self.counters.window_cuts += 1;
-        self.counters.event = Some(match kind {
-            CongestionKind::Loss => EventKind::Recovery,
-            CongestionKind::Ecn => EventKind::EcnCut,
-            CongestionKind::Timeout => EventKind::Timeout,
-        });
-    }
-
-    fn begin_cut(&mut self, now: Instant, flight_size: Bytes) {
-        self.notify(now, CongestionKind::Ecn, flight_size);
-        self.announce_cut = true;
-        self.phase = Phase::Cut { until: self.board.snd_nxt(), reduction: self.reduction(flight_size) };
-    }
-
-    fn begin_recovery(&mut self, now: Instant, prior_flight_size: Bytes, delivered: Bytes) {
-        let already_cut = matches!(self.phase, Phase::Cut { .. });
-        if !already_cut {
-            // While older retransmissions are out, an echo older than the next one proves nothing.
-            let provable = !self.board.has_retransmissions_in_flight();
-            self.undo = provable.then_some(Undo { limits: self.limits, first_retransmission: None });
-            self.notify(now, CongestionKind::Loss, prior_flight_size);
-        }
-        let mut reduction = self.reduction(prior_flight_size);
-        let flight_size = self.board.flight_size();
-        self.limits.cwnd = reduction
-            .on_ack(self.limits.cwnd, delivered, flight_size, self.profile.mss)
-            // Fast retransmit sends the first lost segment whatever the window says.
-            .max(flight_size + self.profile.mss);
-        self.phase = Phase::Recovery { until: self.board.snd_nxt(), reduction };
-    }
-
-    fn reduction(&self, flight_size: Bytes) -> Reduction {
-        Reduction::new(self.profile.recovery, self.limits.cwnd, self.limits.ssthresh, flight_size)
-    }
-
-    /// RFC 5682 §2.1, steps 2 and 3.
-    fn advance_forward_rto(&mut self, now: Instant, until: u64, probing: bool, update: &Update) {
-        let advanced = update.newly_acked > 0;
-        if self.board.snd_una() >= until {
-            // Everything of before is acknowledged, which says nothing about the timeout.
-            self.phase = Phase::Open;
-        } else if advanced && probing {
-            self.restore(now);
-        } else if advanced {
-            self.limits.cwnd = self.board.flight_size() + self.profile.mss * F_RTO_PROBES;
-            self.phase = Phase::ForwardRto { until, probing: true };
-        } else {
-            self.limits.cwnd = self.profile.mss * if probing { WINDOW_AFTER_REAL_TIMEOUT } else { 1 };
-            self.begin_anew(until);
-        }
-    }
-
-    fn begin_anew(&mut self, until: u64) {
-        self.board.mark_all_lost();
-        self.phase = Phase::Loss { until, una_at_timeout: self.board.snd_una() };
-    }
-
-    fn on_timeout(&mut self, now: Instant, out: &mut Vec<Packet>) {
-        self.counters.timeouts += 1;
-        self.rto.back_off();
-        self.retransmit_at = Some(self.rto.deadline(now));
-        if self.connection != Connection::Established {
-            self.open_again(now, out);
-            return;
-        }
-        let first_of_its_kind = match &self.phase {
-            Phase::Open | Phase::Cut { .. } | Phase::Recovery { .. } => true,
-            Phase::ForwardRto { .. } => false,
-            // A retransmission was lost too: congestion anew only if something got through between.
-            Phase::Loss { una_at_timeout, .. } => self.board.snd_una() > *una_at_timeout,
-        };
-        if first_of_its_kind {
-            if !matches!(self.phase, Phase::Recovery { .. } | Phase::Loss { .. }) {
-                self.undo = Some(Undo { limits: self.limits, first_retransmission: None });
-            }
-            self.notify(now, CongestionKind::Timeout, self.board.flight_size());
-        }
-        self.limits.cwnd = self.profile.mss;
-        let until = self.board.snd_nxt();
-        match self.board.first() {
-            Some(first) if self.profile.f_rto && first_of_its_kind && matches!(self.phase, Phase::Open) => {
-                self.phase = Phase::ForwardRto { until, probing: false };
-                self.retransmit(now, first, out);
-            }
-            _ => self.begin_anew(until),
-        }
-    }
-
     /// The SYN, or the answer to it, was lost.
     fn open_again(&mut self, now: Instant, out: &mut Vec<Packet>) {
-        if let Connection::SynSent { at } = &mut self.connection {
-            *at = now;
+        if let Connection::SynSent { retries } = &mut self.connection {
+            *retries += 1;
             out.push(Packet::new(PacketKind::Syn, self.profile.header.get() as u32, now));
         }
     }
@@ -425,14 +275,14 @@ impl Sender {
         self.restart_after_idle(now);
         loop {
             if now < self.paced_until {
-                self.stopped_by = StoppedBy::Pacing;
+                self.stop(StoppedBy::Pacing);
                 return;
             }
             let flight_size = self.board.flight_size();
             let retransmits = matches!(self.phase, Phase::Recovery { .. } | Phase::Loss { .. });
             if retransmits && let Some(segment) = self.board.next_lost() {
                 if flight_size + Bytes::new(u64::from(segment.len)) > self.limits.cwnd {
-                    self.stopped_by = StoppedBy::CongestionWindow;
+                    self.stop(StoppedBy::CongestionWindow);
                     return;
                 }
                 self.retransmit(now, segment, out);
@@ -441,10 +291,17 @@ impl Sender {
             match self.new_segment(now, flight_size) {
                 Ok(len) => self.send_new(now, len, out),
                 Err(reason) => {
-                    self.stopped_by = reason;
+                    self.stop(reason);
                     return;
                 }
             }
+        }
+    }
+
+    fn stop(&mut self, reason: StoppedBy) {
+        self.stopped_by = reason;
+        if reason == StoppedBy::CongestionWindow {
+            self.full_at = self.board.snd_nxt();
         }
     }
 
