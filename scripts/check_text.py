@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Built, installed or simulated, not written.
-SKIPPED = {".git", ".venv", "__pycache__", "node_modules", "suimon-out", "target"}
+# Built, installed or simulated, not written; so is what is hidden, but for .ci.
+SKIPPED = {"__pycache__", "node_modules", "suimon-out", "target"}
 TEXT = {".rs", ".md", ".toml", ".py", ".sh", ".js", ".mjs", ".css", ".html", ".txt", ""}
 FORBIDDEN = [
     (re.compile(r"\b(todo|unimplemented|dbg)!\s*\("), "left over from writing"),
@@ -26,7 +26,8 @@ def files() -> Iterator[Path]:
     folders = [ROOT]
     while folders:
         for path in sorted(folders.pop().iterdir()):
-            if path.name in SKIPPED or path.is_symlink():
+            hidden = path.name.startswith(".") and path.name != ".ci"
+            if hidden or path.name in SKIPPED or path.is_symlink():
                 continue
             if path.is_dir():
                 folders.append(path)

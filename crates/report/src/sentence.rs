@@ -9,12 +9,20 @@ use crate::summary::RunSummary;
 /// Goodputs closer than this ratio are called the same.
 const SAME_GOODPUT: f64 = 0.98;
 
-/// Says what came out, for someone who does not read tables.
+/// Says what came out, for someone who does not read tables; of each scenario apart, since runs over
+/// different links do not compare.
 #[must_use]
 pub fn sentence(summaries: &[RunSummary<'_>]) -> String {
+    if summaries.is_empty() {
+        return "There is no run.".to_owned();
+    }
+    let scenarios = summaries.chunk_by(|a, b| a.run.scenario == b.run.scenario);
+    scenarios.map(of_one_scenario).collect::<Vec<_>>().join(" ")
+}
+
+fn of_one_scenario(summaries: &[RunSummary<'_>]) -> String {
     let graded: Vec<Measured<'_>> = summaries.iter().filter_map(Measured::new).collect();
     match (summaries, graded.as_slice()) {
-        ([], _) => "There is no run.".to_owned(),
         ([one], []) => format!("{} moved {}.", one.name, rate(one)),
         ([_], [one]) => single(one),
         (_, []) => format!("{} runs; none reports a link, so latency is not graded.", summaries.len()),
@@ -162,6 +170,22 @@ mod tests {
             "fs-at, droptail is both the fastest, with 3.40 Mbit/s, and the one with the shortest queue: 95 % of \
              packets waited at most 12.0 ms (grade A); the next shortest is that of cubic, droptail with 480 ms \
              (grade F)."
+        );
+    }
+
+    #[test]
+    fn runs_of_different_scenarios_are_not_compared() {
+        let one = |scenario: &str, bps| {
+            let labels = [("scenario", scenario)];
+            let mut run = run(&labels, vec![flow("web", "cubic", bps)], vec![queue("l", 12.0)]);
+            run.scenario = scenario.to_owned();
+            run
+        };
+        assert_eq!(
+            sentence(&summarise(&[one("wired", 1_000_000), one("cellular", 2_000_000)])),
+            "wired moved 1.00 Mbit/s and kept the link 98.5 % busy; 95 % of packets waited at most 12.0 ms in the \
+             queue: grade A. cellular moved 2.00 Mbit/s and kept the link 98.5 % busy; 95 % of packets waited at \
+             most 12.0 ms in the queue: grade A."
         );
     }
 

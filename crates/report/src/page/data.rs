@@ -65,6 +65,7 @@ struct Row<'a> {
 #[derive(Serialize)]
 struct Run<'a> {
     name: &'a str,
+    scenario: &'a str,
     colour: &'a str,
     shown: bool,
 }
@@ -123,7 +124,12 @@ pub(super) fn json(page: &Page<'_>) -> String {
             .iter()
             .take(CHARTED_RUNS)
             .zip(shown(page.runs))
-            .map(|(summary, shown)| Run { name: &summary.name, colour: &summary.colour, shown })
+            .map(|(summary, shown)| Run {
+                name: &summary.name,
+                scenario: &summary.run.scenario,
+                colour: &summary.colour,
+                shown,
+            })
             .collect(),
         delays: summaries.iter().filter_map(delay).take(DELAY_BARS).collect(),
         figures: scatter.iter().chain(&page.figures).collect(),
@@ -151,13 +157,15 @@ fn delay<'a>(summary: &'a RunSummary<'a>) -> Option<Delay<'a>> {
     })
 }
 
-/// Which runs the charts over time show at first. Of a sweep these are the runs at its first value,
-/// which compare with each other; else the first few.
+/// Which runs the charts over time show at first: those that compare with each other, which are of the
+/// first scenario and, of a sweep, at its first value; where those are too many, the first few.
 fn shown(runs: &[RunResult]) -> Vec<bool> {
     let swept = swept_axis(runs);
-    let value = |run| swept.as_deref().and_then(|axis| label(run, axis));
-    let alike: Vec<bool> =
-        runs.iter().map(|run| value(run).is_some() && value(run) == value(&runs[0])).collect();
+    let group = |run: &RunResult| {
+        let value = swept.as_deref().and_then(|axis| label(run, axis)).map(str::to_owned);
+        (run.scenario.clone(), value)
+    };
+    let alike: Vec<bool> = runs.iter().map(|run| group(run) == group(&runs[0])).collect();
     let few = 2..=SHOWN_RUNS;
     if few.contains(&alike.iter().filter(|alike| **alike).count()) {
         alike
@@ -181,12 +189,14 @@ fn facts(page: &Page<'_>) -> Vec<Fact> {
             count => format!("{}, … {} ({count})", values[0], values[count - 1]),
         }
     };
+    // A run that ends with its last byte ends at no round time.
+    let seconds = |time: Duration| format!("{} s", round_to(time.as_secs_f64(), 4));
     let facts = [
         ("Scenario", distinct(&|run| run.scenario.clone())),
         ("Runs", if page.runs.is_empty() { String::new() } else { page.runs.len().to_string() }),
         ("Seed", distinct(&|run| run.seed.to_string())),
-        ("Duration", distinct(&|run| run.duration.to_string())),
-        ("Measured", distinct(&|run| format!("last {}", run.measured))),
+        ("Duration", distinct(&|run| seconds(run.duration))),
+        ("Measured", distinct(&|run| format!("last {}", seconds(run.measured)))),
         ("Version", page.header.version.clone()),
     ];
     facts
@@ -263,6 +273,9 @@ mod tests {
         }
         assert_eq!(shown(&runs), [true, true, false, false]);
         assert_eq!(shown(&comparison()), [true, true]);
+        let mut scenarios = [comparison(), comparison()].concat();
+        scenarios[2..].iter_mut().for_each(|run| run.scenario = "cellular".to_owned());
+        assert_eq!(shown(&scenarios), [true, true, false, false]);
         let many: Vec<_> = (0..6).flat_map(|_| comparison()).collect();
         assert_eq!(shown(&many).iter().filter(|shown| **shown).count(), SHOWN_RUNS);
     }

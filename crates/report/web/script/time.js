@@ -144,6 +144,7 @@ function overTime() {
       update();
     },
   }, swatch(run.colour), run.name));
+  /** Shows the runs that are wanted, and no others. */
   const only = (wanted) => () => {
     data.runs.forEach((run, index) => (wanted(run) ? shownRuns.add(index) : shownRuns.delete(index)));
     update();

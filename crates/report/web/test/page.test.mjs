@@ -27,7 +27,8 @@ describe("the report page", { skip }, () => {
     folder = mkdtempSync(join(tmpdir(), "suimon-page-"));
     const file = join(folder, "page.html");
     const root = fileURLToPath(new URL("../../../..", import.meta.url));
-    const cargo = ["run", "--quiet", "-p", "suimon-report", "--example", "sample_page", "--", file];
+    // As `cargo test` builds it, so that nothing is built twice.
+    const cargo = ["run", "--quiet", "--profile", "test", "-p", "suimon-report", "--example", "sample_page", "--", file];
     execFileSync("cargo", cargo, { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
     url = pathToFileURL(file).href;
     const json = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(file, "utf8"))[1];
