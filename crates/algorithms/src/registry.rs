@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::congestion::{CongestionControl, bic, cubic, cubic_2_1, fs_at, reno, vegas};
 use crate::parameters::{Arguments, Parameter, ParameterError};
-use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail};
+use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail, red};
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
 
@@ -47,7 +47,7 @@ pub const RECEIVERS: &[(Description, BuildReceiver)] =
     &[(fixed::DESCRIPTION, fixed::build), (drs::DESCRIPTION, drs::build)];
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
-pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION];
+pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION, red::DESCRIPTION];
 
 /// Builds the queue discipline that `spec` names, with room for `buffer`.
 ///
@@ -57,10 +57,12 @@ pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION];
 pub fn build_queue<P: Packet + Send + 'static>(
     spec: &AlgorithmSpec,
     buffer: Buffer,
-    _random: RandomStream,
+    random: RandomStream,
 ) -> Box<dyn QueueDiscipline<P>> {
-    match spec.name() {
+    let (description, arguments) = &spec.layers[0];
+    match description.name {
         "droptail" => Box::new(drop_tail::DropTail::new(buffer)),
+        "red" => Box::new(red::Red::new(arguments, buffer, random)),
         other => unreachable!("{other} was parsed as a queue discipline but has no builder"),
     }
 }

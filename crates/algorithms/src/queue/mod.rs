@@ -3,6 +3,7 @@
 //! A discipline does not know what a packet is: a simulated record or a real buffer.
 
 pub mod drop_tail;
+pub mod red;
 
 use std::fmt::Debug;
 
@@ -84,6 +85,8 @@ pub struct Dropped<P> {
 pub enum DropReason {
     /// The buffer was full.
     Overflow,
+    /// The discipline wanted to tell the sender of congestion, or to keep the queue short.
+    Early,
     /// Not the queue: the link behind it lost the packet.
     Link,
 }

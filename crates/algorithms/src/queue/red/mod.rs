@@ -1,0 +1,372 @@
+//! RED, Random Early Detection (Floyd, Jacobson: Random Early Detection Gateways for Congestion
+//! Avoidance, IEEE/ACM Transactions on Networking 1 (4), 1993), with ECN marking (RFC 3168).
+//!
+//! [`Average`] and [`Spacing`] stand alone, for the disciplines that build on RED.
+
+mod average;
+mod spacing;
+
+use std::collections::VecDeque;
+
+use suimon_units::{Bytes, Instant, Probability};
+
+pub use self::average::{Average, Weight};
+pub use self::spacing::Spacing;
+use super::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet, QueueDiscipline};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::random::RandomStream;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "red",
+    summary: "marks or drops at random, the more the longer the average queue",
+    source: "Floyd, Jacobson: Random Early Detection, 1993; RFC 3168",
+    colour: "#9c755f",
+    parameters: &[
+        Parameter {
+            name: "mode",
+            help: "what the queue is measured in; packets: each counts as mean_packet, whatever its size",
+            default: Value::Choice("bytes"),
+            range: Range::OneOf(&["bytes", "packets"]),
+        },
+        Parameter {
+            name: "min_th",
+            help: "average queue above which packets are marked; 0: a third of max_th",
+            default: Value::Bytes(Bytes::ZERO),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "max_th",
+            help: "average queue at which max_p is reached; 0: three times min_th, or 3/4 of the buffer",
+            default: Value::Bytes(Bytes::ZERO),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "max_p",
+            help: "probability of a mark as the average comes to max_th",
+            default: Value::Number(0.1),
+            range: Range::Between(0.0, 1.0),
+        },
+        Parameter {
+            name: "w_q",
+            help: "weight of one arrival in the average; 0: from the link's rate, a time constant of 1 s",
+            default: Value::Number(0.002),
+            range: Range::Between(0.0, 1.0),
+        },
+        Parameter {
+            name: "gentle",
+            help: "from max_th to twice max_th the probability rises to 1, instead of at once",
+            default: Value::Flag(true),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "ecn",
+            help: "mark packets of ECN-capable transports instead of dropping them",
+            default: Value::Flag(true),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "wait",
+            help: "after a mark let 1/p packets pass before the next, as ns-2 does",
+            default: Value::Flag(false),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "mean_packet",
+            help: "mean size of a packet, where packets and bytes are to be converted",
+            default: Value::Bytes(Bytes::new(1_000)),
+            range: Range::Any,
+        },
+    ],
+};
+
+/// Above which average queue RED acts, in bytes, and how strongly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Thresholds {
+    /// Below this nothing is marked.
+    pub min_th: f64,
+    /// Here the probability has risen to `max_p`.
+    pub max_th: f64,
+    /// The probability as the average comes to `max_th`.
+    pub max_p: Probability,
+    /// Whether the probability rises from `max_p` to 1 between `max_th` and twice that.
+    pub gentle: bool,
+}
+
+impl Thresholds {
+    /// `p_b` at the average queue `avg`; `None` below `min_th`, 1 where every arrival is to go.
+    #[must_use]
+    pub fn probability(&self, avg: f64) -> Option<Probability> {
+        let Self { min_th, max_th, max_p, gentle } = *self;
+        let max_p = max_p.get();
+        if avg < min_th {
+            None
+        } else if avg < max_th {
+            Some(Probability::clamped(max_p * (avg - min_th) / (max_th - min_th)))
+        } else if gentle && avg < 2.0 * max_th {
+            Some(Probability::clamped(max_p + (1.0 - max_p) * (avg - max_th) / max_th))
+        } else {
+            Some(Probability::ONE)
+        }
+    }
+}
+
+/// A queue that marks or drops by its average length.
+#[derive(Debug)]
+pub struct Red<P> {
+    waiting: VecDeque<P>,
+    bytes: Bytes,
+    buffer: Buffer,
+    thresholds: Thresholds,
+    average: Average,
+    spacing: Spacing,
+    ecn: bool,
+    /// What each packet counts for, where not its size.
+    counts_as: Option<Bytes>,
+    random: RandomStream,
+}
+
+impl<P> Red<P> {
+    /// An empty queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+    #[must_use]
+    pub fn new(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> Self {
+        let mean_packet = arguments.bytes("mean_packet");
+        let room = match buffer {
+            Buffer::Packets(limit) => mean_packet * limit,
+            Buffer::Bytes(limit) => limit,
+            Buffer::Unbounded => mean_packet * UNBOUNDED_ROOM,
+        };
+        let given = |name| Some(arguments.bytes(name).as_f64()).filter(|bytes| *bytes > 0.0);
+        let (min_th, max_th) = match (given("min_th"), given("max_th")) {
+            (Some(min_th), Some(max_th)) => (min_th, max_th),
+            (Some(min_th), None) => (min_th, 3.0 * min_th),
+            (None, Some(max_th)) => (max_th / 3.0, max_th),
+            (None, None) => (0.25 * room.as_f64(), 0.75 * room.as_f64()),
+        };
+        let w_q = arguments.number("w_q");
+        Self {
+            waiting: VecDeque::new(),
+            bytes: Bytes::ZERO,
+            buffer,
+            thresholds: Thresholds {
+                min_th,
+                max_th,
+                max_p: Probability::clamped(arguments.number("max_p")),
+                gentle: arguments.flag("gentle"),
+            },
+            average: Average::new(if w_q > 0.0 { Weight::Fixed(w_q) } else { Weight::Automatic }),
+            spacing: Spacing::new(arguments.flag("wait")),
+            ecn: arguments.flag("ecn"),
+            counts_as: (arguments.choice("mode") == "packets").then_some(mean_packet),
+            random,
+        }
+    }
+
+    fn waits(&self) -> Backlog {
+        Backlog { packets: self.waiting.len() as u64, bytes: self.bytes }
+    }
+
+    /// The queue as the average sees it, in bytes.
+    fn length(&self) -> f64 {
+        match self.counts_as {
+            None => self.bytes.as_f64(),
+            Some(mean_packet) => mean_packet.as_f64() * self.waiting.len() as f64,
+        }
+    }
+}
+
+impl<P: Packet> Red<P> {
+    /// What happens to the arrival: `Err` drops it, `Ok(true)` marks it.
+    fn verdict(&mut self, packet: &P) -> Result<bool, DropReason> {
+        if !self.buffer.admits(self.waits(), packet.size()) {
+            self.spacing.restart();
+            return Err(DropReason::Overflow);
+        }
+        let Some(p_b) = self.thresholds.probability(self.average.get()) else {
+            self.spacing.calm();
+            return Ok(false);
+        };
+        // Where every packet would be marked, senders no longer heed marks.
+        let hopeless = p_b == Probability::ONE;
+        if hopeless {
+            self.spacing.restart();
+        } else if !self.spacing.marks(p_b, &mut self.random) {
+            return Ok(false);
+        }
+        if self.ecn && !hopeless && packet.ecn() != Ecn::NotCapable {
+            Ok(true)
+        } else {
+            Err(DropReason::Early)
+        }
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
+    fn enqueue(&mut self, now: Instant, mut packet: P, dropped: &mut Vec<Dropped<P>>) {
+        self.average.on_arrival(now, self.length());
+        match self.verdict(&packet) {
+            Ok(marked) => {
+                if marked {
+                    packet.mark_congestion_experienced();
+                }
+                self.bytes += packet.size();
+                self.waiting.push_back(packet);
+            }
+            Err(reason) => {
+                if self.waiting.is_empty() {
+                    self.average.still_empty(now);
+                }
+                dropped.push(Dropped { packet, reason });
+            }
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        let packet = self.waiting.pop_front()?;
+        self.bytes -= packet.size();
+        self.average.on_departure(now, self.waiting.is_empty());
+        Some(packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.waits()
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        let avg = self.average.get();
+        out.value("average_bytes", avg);
+        out.value("mark_probability", self.thresholds.probability(avg).map_or(0.0, Probability::get));
+    }
+}
+
+/// Thresholds over a buffer without limit are as over one of 20 mean packets: 5 and 15, ns-2's defaults.
+const UNBOUNDED_ROOM: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::TestPacket;
+    use crate::registry::{AlgorithmSpec, Role};
+
+    fn red(settings: &str, buffer: Buffer) -> Red<TestPacket> {
+        let spec = AlgorithmSpec::parse(Role::Queue, &format!("red{settings}")).unwrap();
+        let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
+        for (name, value) in spec.arguments() {
+            arguments.set(name, value);
+        }
+        Red::new(&arguments, buffer, RandomStream::new(1, "red"))
+    }
+
+    fn packet(ecn: Ecn) -> TestPacket {
+        TestPacket { ecn, ..TestPacket::new(0, 1_000) }
+    }
+
+    /// Offers `count` packets to a queue with `avg` held where it is, and gives how many were marked
+    /// and dropped.
+    fn offered(avg: f64, settings: &str, count: u64, ecn: Ecn) -> (u64, u64) {
+        let mut queue = red(&format!(":min_th=10kB:max_th=20kB{settings}"), Buffer::Unbounded);
+        let (mut dropped, mut marked) = (Vec::new(), 0);
+        for _ in 0..count {
+            queue.average = Average::held_at(avg);
+            queue.enqueue(Instant::ZERO, packet(ecn), &mut dropped);
+            let sent = queue.dequeue(Instant::ZERO, &mut Vec::new());
+            marked +=
+                u64::from(sent.is_some_and(|p| p.ecn == Ecn::CongestionExperienced) && ecn == Ecn::Capable);
+        }
+        assert!(dropped.iter().all(|d| d.reason == DropReason::Early));
+        (marked, dropped.len() as u64)
+    }
+
+    fn thresholds(gentle: bool) -> Thresholds {
+        Thresholds { min_th: 10e3, max_th: 20e3, max_p: Probability::clamped(0.1), gentle }
+    }
+
+    #[test]
+    fn probability_rises_from_nothing_at_min_th_to_max_p_at_max_th() {
+        for gentle in [false, true] {
+            let p = |avg| thresholds(gentle).probability(avg).map(Probability::get);
+            assert_eq!(p(9_999.0), None);
+            assert_eq!(p(10_000.0), Some(0.0));
+            assert_eq!(p(15_000.0), Some(0.05));
+            assert!((p(19_999.0).unwrap() - 0.1).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn gentle_rises_on_to_one_at_twice_max_th_and_else_it_jumps_there() {
+        let p = |gentle, avg| thresholds(gentle).probability(avg).unwrap().get();
+        assert_eq!(p(false, 20_000.0), 1.0);
+        assert_eq!(p(true, 20_000.0), 0.1);
+        assert_eq!(p(true, 30_000.0), 0.55);
+        assert!(p(true, 39_999.0) < 1.0);
+        assert_eq!(p(true, 40_000.0), 1.0);
+    }
+
+    #[test]
+    fn max_th_below_min_th_is_a_step_at_min_th() {
+        let step = Thresholds { max_th: 5e3, ..thresholds(false) };
+        assert_eq!(step.probability(9_999.0), None);
+        assert_eq!(step.probability(10_000.0), Some(Probability::ONE));
+    }
+
+    #[test]
+    fn thresholds_not_given_follow_from_the_other_or_from_the_buffer() {
+        let of = |settings, buffer| {
+            let Thresholds { min_th, max_th, .. } = red(settings, buffer).thresholds;
+            (min_th, max_th)
+        };
+        let buffer = Buffer::Bytes(Bytes::new(100_000));
+        assert_eq!(of("", buffer), (25e3, 75e3));
+        assert_eq!(of(":min_th=10kB", buffer), (10e3, 30e3));
+        assert_eq!(of(":max_th=60kB", buffer), (20e3, 60e3));
+        assert_eq!(of(":mean_packet=500B", Buffer::Packets(100)), (12_500.0, 37_500.0));
+        assert_eq!(of("", Buffer::Unbounded), (5e3, 15e3));
+    }
+
+    #[test]
+    fn capable_packets_are_marked_and_others_dropped_equally_often() {
+        let (marked, dropped) = offered(15e3, "", 10_000, Ecn::Capable);
+        assert_eq!(dropped, 0);
+        // Mean distance (1 + 19) / 2 at p_b = 0.05.
+        assert!((950..1_050).contains(&marked), "{marked}");
+        assert_eq!(offered(15e3, "", 10_000, Ecn::NotCapable), (0, marked));
+        assert_eq!(offered(15e3, ":ecn=false", 10_000, Ecn::Capable), (0, marked));
+    }
+
+    #[test]
+    fn nothing_happens_below_min_th_and_everything_is_dropped_at_the_end() {
+        assert_eq!(offered(9_999.0, "", 100, Ecn::Capable), (0, 0));
+        assert_eq!(offered(10e3, "", 100, Ecn::Capable), (0, 0));
+        assert_eq!(offered(40e3, "", 100, Ecn::Capable), (0, 100));
+        assert_eq!(offered(20e3, ":gentle=false", 100, Ecn::Capable), (0, 100));
+    }
+
+    #[test]
+    fn a_mark_of_an_earlier_queue_stays_and_its_packet_is_not_dropped() {
+        let (_, dropped) = offered(15e3, "", 1_000, Ecn::CongestionExperienced);
+        assert_eq!(dropped, 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_dropped_whatever_the_average() {
+        let mut queue = red("", Buffer::Bytes(Bytes::new(2_500)));
+        let mut dropped = Vec::new();
+        (0..3).for_each(|_| queue.enqueue(Instant::ZERO, packet(Ecn::Capable), &mut dropped));
+        assert_eq!(dropped[0].reason, DropReason::Overflow);
+        assert_eq!(queue.backlog(), Backlog { packets: 2, bytes: Bytes::new(2_000) });
+    }
+
+    #[test]
+    fn in_packet_mode_small_packets_weigh_as_much_as_large_ones() {
+        let average = |settings: &str, size| {
+            let mut queue = red(&format!(":w_q=1{settings}"), Buffer::Packets(100));
+            (0..3).for_each(|id| queue.enqueue(Instant::ZERO, TestPacket::new(id, size), &mut Vec::new()));
+            queue.average.get()
+        };
+        assert_eq!(average("", 40), 80.0);
+        assert_eq!(average(":mode=packets", 40), 2_000.0);
+        assert_eq!(average(":mode=packets:mean_packet=1500B", 9_000), 3_000.0);
+    }
+}
