@@ -29,10 +29,21 @@ impl Tables {
     /// The tables of `runs`.
     #[must_use]
     pub fn new(runs: &[RunResult]) -> Self {
-        let summaries = summarise(runs);
-        let keys = Keys::new(runs);
+        Self::build(runs, &summarise(runs), 0)
+    }
+
+    /// The tables of `runs` as a part of the tables of many: run numbers count on from `before`, the runs
+    /// in the parts before, and nothing else depends on what the other parts hold.
+    #[must_use]
+    pub fn part(runs: &[RunResult], before: u64) -> Self {
+        let summaries: Vec<_> = runs.iter().flat_map(|run| summarise(std::slice::from_ref(run))).collect();
+        Self::build(runs, &summaries, before)
+    }
+
+    fn build(runs: &[RunResult], summaries: &[RunSummary<'_>], before: u64) -> Self {
+        let keys = Keys::new(runs, before);
         Self {
-            runs: keys.runs(&summaries),
+            runs: keys.runs(summaries),
             flows: keys.flows(runs),
             queues: keys.queues(runs),
             events: keys.events(runs),
@@ -50,6 +61,8 @@ impl Tables {
 
 /// The columns that tell which run a row belongs to, the same in every table.
 struct Keys {
+    /// How many runs come before.
+    before: u64,
     scenarios: Vec<Arc<str>>,
     seeds: Vec<u64>,
     /// Column of each axis and its value in each run. An axis named like another column gets `axis_`
@@ -61,7 +74,7 @@ struct Keys {
 type Row<T> = (usize, T);
 
 impl Keys {
-    fn new(runs: &[RunResult]) -> Self {
+    fn new(runs: &[RunResult], before: u64) -> Self {
         let mut names: Vec<&str> = Vec::new();
         for (axis, _) in runs.iter().flat_map(|run| &run.labels) {
             if !names.contains(&axis.as_str()) {
@@ -84,6 +97,7 @@ impl Keys {
             })
             .collect();
         Self {
+            before,
             scenarios: runs.iter().map(|run| Arc::from(run.scenario.as_str())).collect(),
             seeds: runs.iter().map(|run| run.seed).collect(),
             axes,
@@ -92,7 +106,7 @@ impl Keys {
 
     /// Names that an axis must not take, since a table has a column of that name already.
     fn fixed_columns() -> Vec<String> {
-        let none = Self { scenarios: Vec::new(), seeds: Vec::new(), axes: Vec::new() };
+        let none = Self { before: 0, scenarios: Vec::new(), seeds: Vec::new(), axes: Vec::new() };
         let tables = [
             none.runs(&[]),
             none.flows(&[]),
@@ -106,7 +120,7 @@ impl Keys {
     /// A builder whose first columns are the keys.
     fn builder<'a, T>(&self, name: &'static str, rows: &'a [Row<T>]) -> TableBuilder<'a, Row<T>> {
         let mut table = TableBuilder::new(name, rows);
-        table.count("run", |(run, _)| Some(*run as u64 + 1));
+        table.count("run", |(run, _)| Some(self.before + *run as u64 + 1));
         table.text("scenario", |(run, _)| Some(self.scenarios[*run].clone()));
         for (axis, values) in &self.axes {
             table.text(axis.as_str(), |(run, _)| values[*run].clone());
@@ -258,4 +272,28 @@ fn text(value: &str) -> Option<Arc<str>> {
 
 fn ms(duration: Option<Duration>) -> Option<f64> {
     duration.map(Duration::as_millis_f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::comparison;
+    use crate::table::Values;
+
+    fn column<'a>(table: &'a Table, name: &str) -> &'a Values {
+        &table.columns().iter().find(|column| column.name == name).unwrap().values
+    }
+
+    #[test]
+    fn parts_number_runs_on_and_name_each_as_it_would_be_alone() {
+        let runs = comparison();
+        let (whole, second) = (Tables::part(&runs, 0), Tables::part(&runs[1..], 1));
+        for (all, part) in whole.all().into_iter().zip(second.all()) {
+            assert_eq!(column(part, "run").get(0), column(all, "run").get(all.rows() - 1), "{}", all.name());
+            for (a, b) in all.columns().iter().zip(part.columns()) {
+                assert_eq!(a.name, b.name);
+                assert_eq!(a.values.get(all.rows() - 1), b.values.get(part.rows() - 1), "{}", a.name);
+            }
+        }
+    }
 }

@@ -46,8 +46,6 @@ struct Curve {
     run: usize,
     quantity: usize,
     colour: String,
-    /// Counts the subjects of the same colour, for the page to vary dashes and shades.
-    variant: usize,
     t: Vec<Compact>,
     v: Vec<Compact>,
 }
@@ -149,24 +147,14 @@ impl Panel {
             .find_map(|name| quantities.iter().position(|quantity| quantity.column == *name))
             .unwrap_or(0);
         quantities[first].shown = true;
-        let mut subjects: Vec<(&str, usize, &str)> = Vec::new();
-        let mut curves = Vec::new();
-        for source in sources {
-            let subject = (source.colour, source.run, source.series.subject.as_str());
-            if !subjects.contains(&subject) {
-                subjects.push(subject);
-            }
-            let variant = subjects
-                .iter()
-                .take_while(|other| **other != subject)
-                .filter(|(colour, ..)| *colour == source.colour)
-                .count();
+        let curve = |source: &&Source<'_>| {
             let quantity = quantities
                 .iter()
                 .position(|quantity| quantity.column == source.column.name)
                 .expect("every column became a quantity above");
-            curves.push(source.curve(quantity, variant, limit));
-        }
+            source.curve(quantity, limit)
+        };
+        let curves = sources.iter().map(curve).collect();
         Self { title, quantities, curves }
     }
 }
@@ -183,7 +171,7 @@ impl Quantity {
 }
 
 impl Source<'_> {
-    fn curve(&self, quantity: usize, variant: usize, limit: usize) -> Curve {
+    fn curve(&self, quantity: usize, limit: usize) -> Curve {
         let times: Vec<f64> = self.series.times.iter().map(|time| time.as_secs_f64()).collect();
         let length = times.last().copied().unwrap_or(0.0);
         let points = downsample(&Points { times, values: self.column.values.clone() }, limit);
@@ -195,7 +183,6 @@ impl Source<'_> {
             run: self.run,
             quantity,
             colour: self.colour.to_owned(),
-            variant,
             t: points.times.into_iter().map(|time| Compact((time * step).round() / step)).collect(),
             v: points.values.into_iter().map(|value| Compact(round_to(value, VALUE_DIGITS))).collect(),
         }
@@ -222,16 +209,6 @@ mod tests {
         assert!(panels[1].quantities[0].shown);
         assert_eq!(panels[0].curves[1].colour, "#cc3311");
         assert_eq!(panels[0].curves[1].name, "cubic, droptail");
-    }
-
-    #[test]
-    fn flows_of_one_colour_are_told_apart_by_variant() {
-        let mut runs = comparison();
-        for run in &mut runs {
-            run.flows[0].colour = "#111111".to_owned();
-        }
-        let panels = panels(&summarise(&runs));
-        assert_eq!(panels[0].curves.iter().map(|curve| curve.variant).collect::<Vec<_>>(), [0, 1]);
     }
 
     #[test]

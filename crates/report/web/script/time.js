@@ -66,6 +66,11 @@ function timePanel(panel, index) {
     remove?.();
     chips.forEach((chip, at) => chip.setAttribute("aria-pressed", String(chosen.has(at))));
     const curves = panel.curves.filter((curve) => chosen.has(curve.quantity) && shownRuns.has(curve.run));
+    // Of the curves shown, those of one colour differ by dash, and beyond that by shade.
+    const variants = curves.map((curve, at) => curves.slice(0, at).filter((other) =>
+      other.colour === curve.colour && other.quantity === curve.quantity).length);
+    // With several quantities the dash tells those apart.
+    const pattern = (at) => (chosen.size > 1 ? curves[at]?.quantity : variants[at]) ?? 0;
     const unit = panel.quantities[[...chosen][0]].unit;
     const largest = curves.reduce((high, curve) => curve.v.reduce((a, b) => Math.max(a, b ?? 0), high), 0);
     unitLabel.textContent = prefix(unit, largest)[1];
@@ -86,7 +91,7 @@ function timePanel(panel, index) {
       },
       legend: {
         mount: (chart, table) => legend.append(table),
-        markers: { dash: (chart, at) => BORDERS[pattern(curves[at - 1]) % BORDERS.length] },
+        markers: { dash: (chart, at) => BORDERS[pattern(at - 1) % BORDERS.length] },
       },
       axes: [
         axis({ size: 28 }),
@@ -94,10 +99,10 @@ function timePanel(panel, index) {
       ],
       series: [
         {},
-        ...curves.map((curve) => ({
+        ...curves.map((curve, at) => ({
           label: chosen.size > 1 ? `${curve.name} ${panel.quantities[curve.quantity].title}` : curve.name,
-          stroke: shade(curve.colour, Math.floor(curve.variant / DASHES.length)),
-          dash: DASHES[pattern(curve) % DASHES.length],
+          stroke: shade(curve.colour, Math.floor(variants[at] / DASHES.length)),
+          dash: DASHES[pattern(at) % DASHES.length],
           width: 1.6,
           points: { show: false },
           value: (chart, value) => (value == null ? "" : quantity(value, unit)),
@@ -119,9 +124,6 @@ function timePanel(panel, index) {
     };
     figure.chart = chart;
   }
-
-  /** With several quantities the dash tells them apart; with one it tells apart runs of one colour. */
-  const pattern = (curve) => (curve ? (chosen.size > 1 ? curve.quantity : curve.variant) : 0);
 
   return { figure, draw };
 }
@@ -154,7 +156,9 @@ function overTime() {
     redraw();
   }
   const reset = () => {
-    const times = data.panels.flatMap((panel) => panel.curves.map((curve) => curve.t));
+    const shown = data.panels.flatMap((panel) => panel.curves.filter((curve) => shownRuns.has(curve.run)));
+    const times = shown.map((curve) => curve.t);
+    if (!times.length) return;
     const full = { min: Math.min(...times.map((t) => t[0])), max: Math.max(...times.map((t) => t.at(-1))) };
     timeCharts.values().next().value?.setScale("x", full);
   };
@@ -163,7 +167,11 @@ function overTime() {
   if (data.runs.length > 1) actions.unshift(button("All", only(() => true)), button("None", only(() => false)));
   const scenarios = [...new Set(data.runs.map((run) => run.scenario))];
   if (scenarios.length > 1) {
-    actions.unshift(...scenarios.map((name) => button(name, only((run) => run.scenario === name))));
+    const show = (name) => () => {
+      only((run) => run.scenario === name)();
+      reset();
+    };
+    actions.unshift(...scenarios.map((name) => button(name, show(name))));
   }
   section("Over time",
     element("p", { class: "soft" }, "Drag across a chart to zoom all of them; double-click to see everything again."),

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -42,16 +42,16 @@ describe("the report page", { skip }, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function open(viewport, colorScheme) {
+  async function open(viewport, colorScheme, address = url) {
     const context = await browser.newContext({ viewport, colorScheme });
     const opened = await context.newPage();
-    opened.on("request", (request) => requests.push(request.url()));
+    opened.on("request", (request) => requests.push(request.url() === address ? "the file" : request.url()));
     opened.on("console", (message) => {
       // Said because these tests read pixels back, which the page itself never does.
       if (!message.text().includes("willReadFrequently")) complaints.push(`${message.type()}: ${message.text()}`);
     });
     opened.on("pageerror", (error) => complaints.push(error.stack));
-    await opened.goto(url);
+    await opened.goto(address);
     await opened.waitForSelector("footer");
     return opened;
   }
@@ -205,6 +205,36 @@ describe("the report page", { skip }, () => {
     await backlog.$$eval(".chip", ([packets]) => packets.click());
   });
 
+  test("runs of one colour differ by dash, where more than one is shown", async () => {
+    const borders = () => page.$eval(".chart.time", (figure) => [...figure.querySelectorAll(".u-marker")]
+      .slice(1).map((marker) => getComputedStyle(marker).borderTopStyle));
+    assert.deepEqual((await borders()).slice(-2), ["solid", "dashed"]);
+    await page.click('#runs [data-run="4"]');
+    assert.deepEqual((await borders()).slice(-1), ["solid"]);
+    await page.click('#runs [data-run="4"]');
+  });
+
+  test("with several scenarios a button shows the runs of one, over all of their time", async () => {
+    const several = structuredClone(data);
+    several.runs.slice(3).forEach((run) => (run.scenario = "uplink"));
+    several.panels.forEach((panel) => panel.curves.filter((curve) => curve.run >= 3).forEach((curve) => {
+      curve.t = curve.t.map((time) => time * 2);
+    }));
+    const html = readFileSync(fileURLToPath(url), "utf8");
+    const json = JSON.stringify(several).replaceAll("<", "\\u003c");
+    const file = join(folder, "several.html");
+    writeFileSync(file, html.replace(/(id="data">).*?(<\/script>)/s, (all, before, after) => before + json + after));
+    const opened = await open({ width: 1280, height: 900 }, "light", pathToFileURL(file).href);
+    const state = () => opened.evaluate(() => ({
+      shown: [...document.querySelectorAll("#runs .chip")].map((chip) => chip.ariaPressed === "true"),
+      end: Math.round(document.querySelector(".chart.time").chart.scales.x.max),
+    }));
+    await opened.getByRole("button", { name: "downlink", exact: true }).click();
+    assert.deepEqual(await state(), { shown: [true, true, true, false, false, false], end: 60 });
+    await opened.getByRole("button", { name: "uplink", exact: true }).click();
+    assert.deepEqual(await state(), { shown: [false, false, false, true, true, true], end: 120 });
+  });
+
   test("names with markup stay text", async () => {
     assert.equal(await page.textContent("#notes li"), "A name such as <b>bold</b> or </script> is only ever text.");
   });
@@ -218,7 +248,7 @@ describe("the report page", { skip }, () => {
   });
 
   test("nothing but the file was asked for and nothing went wrong", () => {
-    assert.deepEqual([...new Set(requests)], [url]);
+    assert.deepEqual([...new Set(requests)], ["the file"]);
     assert.deepEqual(complaints, []);
   });
 });
