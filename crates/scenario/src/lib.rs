@@ -26,7 +26,7 @@ pub use model::{
     UdpFlow,
 };
 pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
-pub use reader::{Document, print_defaults};
+pub use reader::{Document, Plan, print_defaults};
 pub use run::Run;
 pub use scheme::Scheme;
 pub use shorthand::LinkSpec;

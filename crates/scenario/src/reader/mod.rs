@@ -9,6 +9,7 @@ mod link;
 mod matrix;
 mod node;
 mod paths;
+mod plan;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -16,6 +17,7 @@ mod testing;
 use std::path::{Path, PathBuf};
 
 pub use defaults::print_defaults;
+pub use plan::Plan;
 
 use self::fields::Fields;
 use self::files::Files;
@@ -111,37 +113,22 @@ impl Document {
     /// # Errors
     /// The first thing that is not right, with its line and key.
     pub fn runs(&self) -> Result<Vec<Run>, ScenarioError> {
-        let files = Files::new(&self.directory);
-        let axes = self.axes()?;
+        let plan = self.plan()?;
         let mut runs = Runs::default();
-        let count = axes.iter().try_fold(1_u64, |count, axis| count.checked_mul(axis.len() as u64));
-        let Some(count) = count.filter(|count| *count <= Runs::MOST) else {
-            let problem = Problem::TooMany { what: "more runs".to_owned(), limit: Runs::MOST };
-            return Err(ScenarioError::new(&self.source_name, problem).at_key("matrix"));
-        };
-        let mut base = self.root.clone();
-        base.remove("matrix");
-        for nth in 0..count {
-            let mut root = base.clone();
-            let mut labels = Vec::with_capacity(axes.len());
-            let mut below = count;
-            for axis in &axes {
-                below /= axis.len() as u64;
-                // The remainder is below the number of values, so it fits.
-                let position = (nth / below % axis.len() as u64) as usize;
-                labels.push((axis.name().to_owned(), axis.label(position).to_owned()));
-                axis.apply(&mut root, position)
-                    .map_err(|(key, problem)| self.error_at(&root, &key, problem, axis.line()))?;
-            }
-            let (scenario, seeds) = self.scenario(&root, &files)?;
-            if seeds > 1 && labels.iter().any(|(name, _)| name == "seed") {
-                let problem = Problem::Exclusive { other: "a matrix called seed".to_owned() };
-                return Err(self.error_at(&root, "seeds", problem, None));
-            }
-            runs.add(&labels, &scenario, seeds)
+        for nth in 0..plan.points() {
+            let (labels, scenario) = plan.point(nth)?;
+            runs.add(&labels, &scenario, plan.seeds())
                 .map_err(|problem| ScenarioError::new(&self.source_name, problem))?;
         }
         Ok(runs.finish())
+    }
+
+    /// The same runs to be made one at a time, where all of them would take too much memory.
+    ///
+    /// # Errors
+    /// When the matrix or what it varies is not right; [`Plan::point`] tells what is wrong with its values.
+    pub fn plan(&self) -> Result<Plan<'_>, ScenarioError> {
+        Plan::new(self)
     }
 
     fn axes(&self) -> Result<Vec<Axis>, ScenarioError> {
@@ -164,8 +151,8 @@ impl Document {
         Fields::new(&self.source_name, root, &keys::SCENARIO, String::new(), None)
     }
 
-    /// The scenario that `root` describes, and how many seeds it is for.
-    fn scenario(&self, root: &Table, files: &Files) -> Result<(Scenario, u64), ScenarioError> {
+    /// The scenario that `root` describes.
+    fn scenario(&self, root: &Table, files: &Files) -> Result<Scenario, ScenarioError> {
         let fields = self.fields(root)?;
         let mut links = Vec::new();
         for link in fields.list("link")? {
@@ -204,7 +191,7 @@ impl Document {
             },
         };
         scenario.checked().map_err(|(key, problem)| self.error_at(root, &key, problem, None))?;
-        Ok((scenario, fields.field("seeds")?.count()?))
+        Ok(scenario)
     }
 
     /// An error at `key`, with the line of the deepest part of the path that was written.
