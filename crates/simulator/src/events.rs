@@ -37,16 +37,20 @@ pub(crate) enum Event {
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     scheduled: u64,
+    now: Instant,
 }
 
 impl EventQueue {
     pub(crate) fn schedule(&mut self, time: Instant, event: Event) {
+        debug_assert!(time >= self.now, "{event:?} would happen in the past");
         self.heap.push(Reverse((time, self.scheduled, event)));
         self.scheduled += 1;
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
-        self.heap.pop().map(|Reverse((time, _, event))| (time, event))
+        let Reverse((time, _, event)) = self.heap.pop()?;
+        self.now = time;
+        Some((time, event))
     }
 }
 

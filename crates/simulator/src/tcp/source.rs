@@ -64,11 +64,15 @@ impl Source {
         produced.min(end)
     }
 
-    /// When `position` bytes will have been produced; `None` where that is not in sight.
-    pub(crate) fn available_at(&self, position: u64) -> Option<Instant> {
+    /// When there will be `wanted` bytes beyond the `taken` ones, or all that will ever be; `None` where
+    /// nothing more is in sight.
+    pub(crate) fn more_at(&self, taken: u64, wanted: u64) -> Option<Instant> {
         let (since, rate) = (self.since?, self.rate?);
         let end = self.ended_at.unwrap_or(u64::MAX);
-        let missing = position.min(end).checked_sub(self.produced)?;
+        if taken >= end {
+            return None;
+        }
+        let missing = (taken + wanted).min(end).checked_sub(self.produced)?;
         let time = rate.transmission_time(Bytes::new(missing));
         (time != Duration::MAX).then(|| since + time)
     }
@@ -100,9 +104,21 @@ mod tests {
         let mut source = Source::new(None, Some(Rate::from_bps(8_000)));
         source.resume(ms(1_000));
         assert_eq!(source.available(ms(2_000)), 1_000);
-        let at = source.available_at(1_500).unwrap();
+        let at = source.more_at(500, 1_000).unwrap();
         assert_eq!(at, ms(2_500));
         assert!(source.available(at) >= 1_500);
+    }
+
+    #[test]
+    fn nothing_comes_after_the_last_byte() {
+        let mut source = Source::new(Some(Bytes::new(1_500)), Some(Rate::from_bps(8_000)));
+        source.resume(ms(0));
+        assert_eq!(source.more_at(1_000, 1_000), Some(ms(1_500)), "the last 500 bytes");
+        assert_eq!(source.more_at(1_500, 1_000), None);
+        let mut endless = Source::new(None, Some(Rate::from_bps(8_000)));
+        endless.resume(ms(0));
+        endless.end(500);
+        assert_eq!(endless.more_at(500, 1_000), None);
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Sender {
         match (self.connection, self.stopped_by) {
             (Connection::Established, StoppedBy::Pacing) => Some(self.paced_until),
             (Connection::Established, StoppedBy::Application) => {
-                self.source.available_at(self.board.snd_nxt() + self.profile.mss.get())
+                self.source.more_at(self.board.snd_nxt(), self.profile.mss.get())
             }
             _ => None,
         }
