@@ -76,8 +76,10 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     fn comparison(&self) -> Result<Comparison, CliError> {
-        let schemes = self.cc.iter().map(|name| Scheme::parse(name)).collect::<Result<_, _>>()?;
         let refuse = |option, problem: String| CliError::Option { option, problem };
+        let scheme =
+            |name: &String| Scheme::parse(name).map_err(|error| refuse("--cc", error.problem().to_string()));
+        let schemes = self.cc.iter().map(scheme).collect::<Result<_, _>>()?;
         let queue = AlgorithmSpec::parse(Role::Queue, &self.queue)
             .map_err(|error| refuse("--queue", error.to_string()))?;
         let profile = StackProfile::named(&self.profile).ok_or_else(|| {
@@ -101,11 +103,19 @@ impl Arguments {
 
     fn link_spec(&self) -> Result<LinkSpec, CliError> {
         let Some(path) = &self.trace else {
-            return Ok(LinkSpec::parse(self.link.as_deref().unwrap_or_default())?);
+            let text = self.link.as_deref().unwrap_or_default();
+            // A file that the text names is at fault by its own name.
+            return LinkSpec::parse(text).map_err(|error| match error.source_name() {
+                "link" => CliError::Option { option: "--link", problem: error.problem().to_string() },
+                _ => error.into(),
+            });
         };
         let mut link = LinkSpec::new(read_capacity(path)?, self.rtt);
         if let Some(buffer) = &self.buffer {
-            link.set_buffer(buffer)?;
+            link.set_buffer(buffer).map_err(|error| CliError::Option {
+                option: "--buffer",
+                problem: error.problem().to_string(),
+            })?;
         }
         Ok(link)
     }

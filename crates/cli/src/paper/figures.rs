@@ -67,7 +67,7 @@ fn points(
         let quantity = Measure::plain(&spec.x);
         for run in select(runs, at) {
             let place: BTreeMap<_, _> =
-                run.labels.iter().cloned().filter(|(axis, _)| axis != "seed").collect();
+                run.labels.iter().filter(|(axis, _)| axis != "seed").cloned().collect();
             let (x, y) = (take(runs, &place, &quantity)?, take(runs, &place, &spec.y)?);
             let others = place.iter().filter(|(axis, _)| **axis != spec.lines && *axis != "experiment");
             let label = others.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");

@@ -1,0 +1,60 @@
+//! Papers: a verdict for each claim, and exit codes that mean it.
+
+use std::fs;
+
+use crate::{fails, json, project};
+use tempfile::TempDir;
+
+/// A copy of the papers, in which `from` is replaced by `to` in FS-AT's claims.
+fn doctored(from: &str, to: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let copy = folder.path().join("papers/fs-at");
+    fs::create_dir_all(&copy).unwrap();
+    for (name, content) in crate::contents(&project().join("papers/fs-at")) {
+        if name.ends_with(".toml") {
+            fs::write(copy.join(name), content).unwrap();
+        }
+    }
+    let claims = fs::read_to_string(copy.join("claims.toml")).unwrap();
+    assert!(claims.contains(from), "{from}");
+    fs::write(copy.join("claims.toml"), claims.replacen(from, to, 1)).unwrap();
+    folder
+}
+
+const SINGLE_FLOW: [&str; 4] = ["paper", "fs-at", "--experiment", "single-flow"];
+
+#[test]
+fn claims_that_hold_end_with_0_and_stand_in_the_json() {
+    let whole = json(&project(), &[&SINGLE_FLOW[..], &["--json"]].concat());
+    let verdicts = whole["verdicts"].as_array().unwrap();
+    assert_eq!(verdicts.len(), 1);
+    let rows = verdicts[0]["rows"].as_array().unwrap();
+    assert!(rows.len() >= 24, "{}", rows.len());
+    for row in rows {
+        for key in ["claim", "paper", "tolerance", "measured", "verdict"] {
+            assert!(row[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {row}");
+        }
+    }
+}
+
+#[test]
+fn a_claim_that_no_longer_holds_ends_with_1() {
+    let folder = doctored("paper = 9.651, within_percent = 1", "paper = 12.0, within_percent = 1");
+    let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 1);
+    assert_eq!(message, "suimon: a claim that once held no longer does\n");
+}
+
+#[test]
+fn a_miss_that_is_known_is_no_failure() {
+    let known = "paper = 12.0, within_percent = 1, known_miss = true";
+    let folder = doctored("paper = 9.651, within_percent = 1", known);
+    let whole = json(folder.path(), &[&SINGLE_FLOW[..], &["--json"]].concat());
+    assert_eq!(whole["verdicts"][0]["rows"][0]["verdict"], "not reproduced");
+}
+
+#[test]
+fn a_measurement_that_does_not_exist_is_refused() {
+    let folder = doctored("of = \"goodput_mbps\"", "of = \"happiness\"");
+    let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
+    assert!(message.contains("claims.toml") && message.contains("happiness"), "{message}");
+}
