@@ -8,7 +8,7 @@ from measure import BenchError, Usage, counter, median, median_usage, usage
 from scenarios import SUIMON, Case
 from simulators import Counts, Simulator
 
-STARTUP_RUNS = 3
+STARTUP_RUNS = 2
 
 
 @dataclass
@@ -24,8 +24,8 @@ class Measured:
     instructions_per_packet: float | None = None
 
     def nanoseconds(self) -> list[float]:
-        """CPU time per bottleneck data packet of each run, without what starting costs."""
-        return [(one.cpu - self.startup.cpu) * 1e9 / self.counts.packets for one in self.runs]
+        """CPU time per bottleneck data packet of each run, starting included."""
+        return [one.cpu * 1e9 / self.counts.packets for one in self.runs]
 
     def hops_per_second(self) -> float:
         return self.counts.hops * 1e9 / (median(self.nanoseconds()) * self.counts.packets)
@@ -95,14 +95,17 @@ def compare(case: Case, simulators: list[Simulator], rounds: dict[str, int]) -> 
 
 
 def _instructions(simulator: Simulator, case: Case, seconds: float) -> float | None:
-    """Per bottleneck packet: a run less one of half its length, so that starting does not count."""
+    """Per bottleneck packet: a run less a shorter one, so that starting does not count."""
     method = counter()
     if method is None:
         return None
     name, count = method
-    # Callgrind is some fifty times slower than the processor.
-    longer = seconds if name == "perf" else seconds / 10
-    shorter = longer / 2
+    if name == "perf":
+        shorter, longer = seconds / 2, seconds
+    else:
+        # Callgrind is some fifty times slower than the processor.
+        shorter = case.last_start + seconds / 40
+        longer = shorter + seconds / 40
     packets = simulator.counts(case, longer).packets - simulator.counts(case, shorter).packets
     instructions = count(simulator.command(case, longer)) - count(simulator.command(case, shorter))
     return instructions / packets

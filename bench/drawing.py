@@ -12,7 +12,7 @@ INK, LINE, FAINT = "#444444", "#4e79a7", "#dddddd"
 
 
 def draw(axes: list[Axis]) -> str:
-    """Nanoseconds per packet from zero upward, on the same scale everywhere, over a logarithmic axis."""
+    """Nanoseconds per packet-hop from zero upward, on the same scale everywhere, over a logarithmic axis."""
     top = _round_up(max(point.nanoseconds for axis in axes for point in axis.points))
     width = LEFT + len(axes) * (WIDTH + GAP)
     height = TOP + HEIGHT + BOTTOM
@@ -37,7 +37,7 @@ def _panel(axis: Axis, left: float, top: float) -> list[str]:
     def level(value: float) -> float:
         return bottom - value / top * HEIGHT
 
-    parts = [f'<text x="{left}" y="{TOP - 14}">CPU ns per packet against {axis.name}</text>']
+    parts = [f'<text x="{left}" y="{TOP - 14}">CPU ns per packet-hop against {axis.name}</text>']
     for step in range(5):
         value = top * step / 4
         y = level(value)

@@ -1,4 +1,4 @@
-"""How Suimon's cost per packet grows with flows, hops and rate."""
+"""How Suimon's cost per packet-hop grows with flows, hops and rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_SECONDS = 20_000
 
 @dataclass(frozen=True)
 class Point:
-    """Per data packet and bottleneck that it crosses."""
+    """Per packet and link that it crosses, data and acknowledgements alike."""
 
     x: float
     nanoseconds: float
@@ -88,9 +88,9 @@ def _case(name: str, links: list[Link], flows: list[Flows], rate: int, packets: 
 def _point(suimon: Suimon, x: float, case: Case) -> Point:
     seconds = case.seconds[SUIMON]
     command, nothing = suimon.command(case, seconds), suimon.startup(case)
-    packets = suimon.count(case, seconds).packets
+    hops = suimon.count(case, seconds).hops
     method = counter()
     instructions = None
     if method is not None and method[0] == "perf":
-        instructions = (method[1](command) - method[1](nothing)) / packets
-    return Point(x, (usage(command).cpu - usage(nothing).cpu) * 1e9 / packets, instructions)
+        instructions = (method[1](command) - method[1](nothing)) / hops
+    return Point(x, (usage(command).cpu - usage(nothing).cpu) * 1e9 / hops, instructions)

@@ -204,7 +204,7 @@ def _growth(axes: list[Axis]) -> str:
     if not axes:
         return ""
     parts = [
-        "### Growth: Suimon's cost per data packet and bottleneck it crosses",
+        "### Growth: Suimon's cost per packet-hop",
         "![Growth](performance.svg)",
     ]
     for axis in axes:

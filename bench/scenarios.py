@@ -12,7 +12,7 @@ PACKET = PAYLOAD + HEADER
 # As ns-2's Sack1 and ns-3's NewReno have them or can be given them.
 STACK = (
     f'{{ mss = "{PAYLOAD}B", header = "{HEADER}B", initial_window = 10, counting = "per-ack", '
-    'recovery = "rfc6675", loss_detection = "rfc6675", detects_lost_retransmissions = false, '
+    'recovery = "rfc6675", loss_detection = "rfc6675", detects_lost_retransmissions = true, '
     'timestamps = false, f_rto = false, rto_initial = "1s", rto_min = "200ms", rto_minimum = "timeout", '
     "delayed_ack = false, quick_acks = 0, ecn = %s }"
 )
@@ -84,6 +84,11 @@ class Case:
     seconds: dict[str, float]
     quick_seconds: dict[str, float] = field(default_factory=dict)
     bars: Bars = field(default_factory=Bars)
+
+    @property
+    def last_start(self) -> float:
+        """When all flows have started."""
+        return max(flows.spread_ms for flows in self.flows) / 1000
 
     def quick(self) -> Case:
         return replace(self, seconds=self.quick_seconds)
@@ -229,7 +234,7 @@ CASES = [
         "1 flow, 100 Mbit/s, RTT 40 ms, drop tail 500 packets",
         *dumbbell(100 * MEGABIT, 40, DropTail(500), 1, 0),
         seconds={SUIMON: 100, NS2: 100, NS3: 20},
-        quick_seconds={SUIMON: 100, NS2: 30, NS3: 3},
+        quick_seconds={SUIMON: 100, NS2: 100, NS3: 5},
         bars=Bars(300, 2_500, RATIOS),
     ),
     Case(
@@ -237,7 +242,7 @@ CASES = [
         "50 flows, 10 Mbit/s, RTT 28 ms, RED with ECN 150 KB",
         *dumbbell(10 * MEGABIT, 28, Red(150_000, 37_500, 112_500), 50, 5_000),
         seconds={SUIMON: 300, NS2: 300, NS3: 100},
-        quick_seconds={SUIMON: 300, NS2: 100, NS3: 20},
+        quick_seconds={SUIMON: 300, NS2: 300, NS3: 20},
         bars=Bars(300, 2_500, RATIOS),
     ),
     Case(
@@ -245,7 +250,7 @@ CASES = [
         "100 flows, 1 Gbit/s, RTT 40 ms, drop tail 1 BDP",
         *dumbbell(1 * GIGABIT, 40, DropTail(bdp_packets(1 * GIGABIT, 40)), 100, 400),
         seconds={SUIMON: 10, NS2: 10, NS3: 4},
-        quick_seconds={SUIMON: 10, NS2: 3, NS3: 1},
+        quick_seconds={SUIMON: 10, NS2: 10, NS3: 1},
         bars=Bars(450, 2_500, RATIOS),
     ),
     Case(
@@ -253,7 +258,7 @@ CASES = [
         "1 000 flows, 10 Gbit/s, RTT 20 ms, drop tail 1 BDP",
         *dumbbell(10 * GIGABIT, 20, DropTail(bdp_packets(10 * GIGABIT, 20)), 1_000, 80),
         seconds={SUIMON: 2, NS2: 2, NS3: 0.5},
-        quick_seconds={SUIMON: 2, NS2: 0.5, NS3: 0.2},
+        quick_seconds={SUIMON: 2, NS2: 2, NS3: 0.2},
         bars=Bars(900, None, RATIOS),
     ),
     Case(
@@ -264,7 +269,7 @@ CASES = [
             20,
             DropTail(bdp_packets(10 * GIGABIT, 20)),
             100_000,
-            4_000,
+            2_000,
             on_off=("20ms", "10s"),
         ),
         # Neither peer opens a hundred thousand connections in the memory and time that the others take.
@@ -276,7 +281,7 @@ CASES = [
         "10 bottlenecks of 100 Mbit/s in a line, 20 flows through all, 18 across each, drop tail 500 packets",
         *parking_lot(100 * MEGABIT, 10, 20, 18, 500, 400),
         seconds={SUIMON: 20, NS2: 20, NS3: 3},
-        quick_seconds={SUIMON: 20, NS2: 4, NS3: 1},
+        quick_seconds={SUIMON: 20, NS2: 20, NS3: 1},
         bars=Bars(None, None, RATIOS),
     ),
 ]
