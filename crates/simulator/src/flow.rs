@@ -25,8 +25,8 @@ pub(crate) struct Flow {
     pub(crate) receiver_timer: Instant,
     pub(crate) started: Option<Instant>,
     pub(crate) completed: Option<Instant>,
-    /// When payload last reached the receiving host.
-    pub(crate) last_arrival: Instant,
+    /// When payload last reached the receiving application.
+    pub(crate) last_delivery: Instant,
     on_off: Option<OnOff>,
     random: RandomStream,
     pub(crate) tally: Tally,
@@ -101,7 +101,7 @@ impl Flow {
             receiver_timer: Instant::MAX,
             started: None,
             completed: None,
-            last_arrival: Instant::ZERO,
+            last_delivery: Instant::ZERO,
             on_off,
             random: RandomStream::new(seed, &format!("flow {}", flow.name)),
             tally: Tally::default(),
@@ -245,7 +245,7 @@ impl Flow {
         };
         let start = self.started.unwrap_or(end);
         // What was under way when the application stopped still arrives, and takes its time.
-        let over = self.completed.or(flow.stop).map(|last| last.max(self.last_arrival));
+        let over = self.completed.or(flow.stop).map(|last| last.max(self.last_delivery));
         let until = over.unwrap_or(end).min(end);
         let delivered = Bytes::new(now.delivered - before.delivered);
         let samples = now.rtt_samples - before.rtt_samples;

@@ -174,13 +174,17 @@ impl<'a> World<'a> {
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
         }
-        if packet.kind.is_data() {
-            flow.last_arrival = now;
-        }
         match &mut flow.endpoints {
-            Endpoints::Udp { received, .. } => *received += u64::from(packet.payload),
+            Endpoints::Udp { received, .. } => {
+                *received += u64::from(packet.payload);
+                flow.last_delivery = now;
+            }
             Endpoints::Tcp { receiver, .. } if packet.kind.is_forward() => {
+                let before = receiver.delivered();
                 let answer = receiver.on_packet(now, packet);
+                if receiver.delivered() > before {
+                    flow.last_delivery = now;
+                }
                 self.send_answer(now, index, answer);
             }
             Endpoints::Tcp { sender, .. } => {
