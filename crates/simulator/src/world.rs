@@ -10,7 +10,7 @@ use crate::events::{Event, EventQueue};
 use crate::flow::{Endpoints, Flow, Profiles};
 use crate::link::Link;
 use crate::measure::{SeriesBuilder, sample_tcp};
-use crate::packet::Packet;
+use crate::packet::{Frame, Packet, Packets};
 use crate::routes::{DELIVER, Routes};
 
 /// Progress is told every so many events: some milliseconds of work.
@@ -31,7 +31,8 @@ pub(crate) struct World<'a> {
     events_not_kept: u64,
     // Reused from event to event, so that nothing is allocated per packet.
     outbox: Vec<Packet>,
-    dropped: Vec<Dropped<Packet>>,
+    dropped: Vec<Dropped<Frame>>,
+    packets: Packets,
 }
 
 /// Series under construction.
@@ -54,17 +55,17 @@ impl<'a> World<'a> {
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for (index, spec) in scenario.flows.iter().enumerate() {
             let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles);
-            events.schedule(flow.start_time(spec.start), Event::FlowStart(index as u32));
+            events.schedule(flow.start_time(spec.start), Event::FlowStart, index as u32);
             if let Some(stop) = spec.stop {
-                events.schedule(stop, Event::FlowStop(index as u32));
+                events.schedule(stop, Event::FlowStop, index as u32);
             }
             flows.push(flow);
         }
         if scenario.record.warmup > Duration::ZERO {
-            events.schedule(Instant::ZERO + scenario.record.warmup, Event::WarmupEnd);
+            events.schedule(Instant::ZERO + scenario.record.warmup, Event::WarmupEnd, 0);
         }
         let recorder = scenario.record.interval.map(|interval| {
-            events.schedule(Instant::ZERO + interval, Event::Sample);
+            events.schedule(Instant::ZERO + interval, Event::Sample, 0);
             Recorder {
                 interval,
                 flows: scenario.flows.iter().map(|flow| SeriesBuilder::new(&flow.name)).collect(),
@@ -87,6 +88,7 @@ impl<'a> World<'a> {
             events_not_kept: 0,
             outbox: Vec::new(),
             dropped: Vec::new(),
+            packets: Packets::default(),
         }
     }
 
@@ -98,11 +100,11 @@ impl<'a> World<'a> {
         let mut end = Instant::ZERO + self.scenario.duration;
         let stop_early = self.scenario.stop_when_complete && self.incomplete > 0;
         let mut handled = 0_u64;
-        while let Some((now, event)) = self.events.pop() {
+        while let Some((now, event, index)) = self.events.pop() {
             if now > end {
                 break;
             }
-            self.handle(now, event);
+            self.handle(now, event, index);
             handled += 1;
             if handled.is_multiple_of(EVENTS_PER_REPORT) {
                 on_progress(now.saturating_since(Instant::ZERO));
@@ -114,62 +116,69 @@ impl<'a> World<'a> {
         self.into_result(end, labels)
     }
 
-    fn handle(&mut self, now: Instant, event: Event) {
+    fn handle(&mut self, now: Instant, event: Event, index: u32) {
         match event {
-            Event::LinkArrival(link) => self.on_arrival(now, link),
-            Event::LinkFree(link) => {
-                self.links[link as usize].on_free(now, &mut self.events, &mut self.dropped);
-                self.account_for_dropped(link);
+            Event::LinkArrival => self.on_arrival(now, index),
+            Event::LinkFree => {
+                self.links[index as usize].on_free(now, &mut self.events, &mut self.dropped);
+                if !self.dropped.is_empty() {
+                    self.account_for_dropped(index);
+                }
             }
-            Event::SenderTimer(flow) => self.on_sender_timer(now, flow),
-            Event::SenderTurn(flow) => self.on_sender_turn(now, flow),
-            Event::ReceiverTimer(flow) => self.on_receiver_timer(now, flow),
-            Event::QueueTimer(link) => self.links[link as usize].on_wakeup(now, &mut self.events),
-            Event::FlowStart(flow) => self.on_flow_start(now, flow),
-            Event::FlowStop(flow) => self.on_flow_stop(flow),
-            Event::FlowToggle(flow) => self.on_flow_toggle(now, flow),
+            Event::SenderTimer => self.on_sender_timer(now, index),
+            Event::SenderTurn => self.on_sender_turn(now, index),
+            Event::ReceiverTimer => self.on_receiver_timer(now, index),
+            Event::QueueTimer => self.links[index as usize].on_wakeup(now, &mut self.events),
+            Event::FlowStart => self.on_flow_start(now, index),
+            Event::FlowStop => self.on_flow_stop(index),
+            Event::FlowToggle => self.on_flow_toggle(now, index),
             Event::WarmupEnd => self.on_warmup_end(now),
             Event::Sample => self.on_sample(now),
         }
     }
 
     fn on_arrival(&mut self, now: Instant, link: u32) {
-        if !self.links[link as usize].expects_arrival(now) {
-            return;
+        let arrived = self.links[link as usize].arrive(now, &mut self.events, &mut self.dropped);
+        if !self.dropped.is_empty() {
+            self.account_for_dropped(link);
         }
-        while let Some(packet) = self.links[link as usize].take_arrived(now) {
-            self.forward(now, packet);
+        if let Some(frame) = arrived {
+            self.forward(now, frame);
         }
-        self.links[link as usize].schedule_arrival(&mut self.events);
     }
 
     /// Takes a packet that has arrived somewhere one step further.
-    fn forward(&mut self, now: Instant, mut packet: Packet) {
-        packet.hop += 1;
-        match self.routes.hops[packet.hop as usize] {
-            DELIVER => self.deliver(now, &packet),
-            link => self.offer(now, link, packet),
-        }
+    fn forward(&mut self, now: Instant, mut frame: Frame) {
+        frame.hop += 1;
+        self.route(now, frame);
     }
 
-    fn offer(&mut self, now: Instant, link: u32, packet: Packet) {
-        self.links[link as usize].offer(now, packet, &mut self.events, &mut self.dropped);
-        self.account_for_dropped(link);
+    fn route(&mut self, now: Instant, frame: Frame) {
+        match self.routes.hops[frame.hop as usize] {
+            DELIVER => self.deliver(now, &frame),
+            link => {
+                self.links[link as usize].offer(now, frame, &mut self.events, &mut self.dropped);
+                if !self.dropped.is_empty() {
+                    self.account_for_dropped(link);
+                }
+            }
+        }
     }
 
     fn account_for_dropped(&mut self, link: u32) {
-        while let Some(Dropped { packet, reason }) = self.dropped.pop() {
+        while let Some(Dropped { packet: frame, reason }) = self.dropped.pop() {
             if let Some(meter) = &mut self.links[link as usize].meter {
                 meter.on_dropped(reason);
             }
-            if packet.kind.is_data() {
-                self.flows[packet.flow as usize].tally.lost += 1;
+            if self.packets.take(frame.packet).kind.is_data() {
+                self.flows[frame.flow as usize].tally.lost += 1;
             }
         }
     }
 
-    fn deliver(&mut self, now: Instant, packet: &Packet) {
-        let index = packet.flow;
+    fn deliver(&mut self, now: Instant, frame: &Frame) {
+        let index = frame.flow;
+        let packet = Packet { ecn: frame.ecn, ..self.packets.take(frame.packet) };
         let flow = &mut self.flows[index as usize];
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
@@ -181,17 +190,31 @@ impl<'a> World<'a> {
             }
             Endpoints::Tcp { receiver, .. } if packet.kind.is_forward() => {
                 let before = receiver.delivered();
-                let answer = receiver.on_packet(now, packet);
+                let answer = receiver.on_packet(now, &packet);
                 if receiver.delivered() > before {
                     flow.last_delivery = now;
                 }
                 self.send_answer(now, index, answer);
             }
             Endpoints::Tcp { sender, .. } => {
-                sender.on_packet(now, packet, &mut self.outbox);
+                sender.on_packet(now, &packet, &mut self.outbox);
                 self.after_sender(now, index);
             }
         }
+    }
+
+    /// Sends `packet` of the flow with this `index` on the route that begins at `hop`.
+    fn send(&mut self, now: Instant, index: u32, hop: u32, packet: Packet) {
+        let frame = Frame {
+            time: now,
+            packet: self.packets.put(packet),
+            flow: index,
+            hop,
+            size: packet.size,
+            ecn: packet.ecn,
+            was_marked: false,
+        };
+        self.route(now, frame);
     }
 
     /// Sends what the receiving side has to say and keeps its timer scheduled.
@@ -200,19 +223,11 @@ impl<'a> World<'a> {
         if let Endpoints::Tcp { receiver, .. } = &flow.endpoints
             && let Some(at) = brought_forward(&mut flow.receiver_timer, receiver.next_wakeup())
         {
-            self.events.schedule(at, Event::ReceiverTimer(index));
+            self.events.schedule(at, Event::ReceiverTimer, index);
         }
-        if let Some(mut answer) = answer {
-            answer.flow = index;
-            answer.hop = flow.backward;
-            self.send(now, answer);
-        }
-    }
-
-    fn send(&mut self, now: Instant, packet: Packet) {
-        match self.routes.hops[packet.hop as usize] {
-            DELIVER => self.deliver(now, &packet),
-            link => self.offer(now, link, packet),
+        if let Some(answer) = answer {
+            let hop = flow.backward;
+            self.send(now, index, hop, answer);
         }
     }
 
@@ -222,10 +237,10 @@ impl<'a> World<'a> {
         let hop = flow.forward;
         let (timer, turn) = (flow.next_timer(), flow.next_turn());
         if let Some(at) = brought_forward(&mut flow.sender_timer, timer) {
-            self.events.schedule(at, Event::SenderTimer(index));
+            self.events.schedule(at, Event::SenderTimer, index);
         }
         if let Some(at) = brought_forward(&mut flow.sender_turn, turn) {
-            self.events.schedule(at, Event::SenderTurn(index));
+            self.events.schedule(at, Event::SenderTurn, index);
         }
         let event = match &mut flow.endpoints {
             Endpoints::Tcp { sender, .. } => sender.counters.event.take(),
@@ -241,10 +256,8 @@ impl<'a> World<'a> {
             self.note(now, index, kind);
         }
         let mut outbox = std::mem::take(&mut self.outbox);
-        for mut packet in outbox.drain(..) {
-            packet.flow = index;
-            packet.hop = hop;
-            self.send(now, packet);
+        for packet in outbox.drain(..) {
+            self.send(now, index, hop, packet);
         }
         self.outbox = outbox;
     }
@@ -300,7 +313,7 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
         if let Some(time) = flow.time_to_toggle() {
-            self.events.schedule(now + time, Event::FlowToggle(index));
+            self.events.schedule(now + time, Event::FlowToggle, index);
         }
         self.note(now, index, EventKind::Started);
         self.after_sender(now, index);
@@ -310,13 +323,24 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         flow.toggle(now);
         if let Some(time) = flow.time_to_toggle() {
-            self.events.schedule(now + time, Event::FlowToggle(index));
+            self.events.schedule(now + time, Event::FlowToggle, index);
         }
         flow.on_sender_wakeup(now, &mut self.outbox);
         self.after_sender(now, index);
     }
 
+    /// Brings the queues that are looked at up to date.
+    fn catch_up(&mut self, now: Instant) {
+        for index in 0..self.links.len() {
+            if self.links[index].meter.is_some() {
+                self.links[index].catch_up(now, &mut self.events, &mut self.dropped);
+                self.account_for_dropped(index as u32);
+            }
+        }
+    }
+
     fn on_warmup_end(&mut self, now: Instant) {
+        self.catch_up(now);
         for link in &mut self.links {
             if let Some(meter) = &mut link.meter {
                 meter.restart(now);
@@ -328,9 +352,12 @@ impl<'a> World<'a> {
     }
 
     fn on_sample(&mut self, now: Instant) {
+        if self.recorder.is_some() {
+            self.catch_up(now);
+        }
         let Some(recorder) = &mut self.recorder else { return };
         let interval = recorder.interval;
-        self.events.schedule(now + interval, Event::Sample);
+        self.events.schedule(now + interval, Event::Sample, 0);
         for (index, (flow, series)) in self.flows.iter().zip(&mut recorder.flows).enumerate() {
             if flow.started.is_none() {
                 continue;
@@ -364,6 +391,7 @@ impl<'a> World<'a> {
     }
 
     fn into_result(mut self, end: Instant, labels: &[(String, String)]) -> RunResult {
+        self.catch_up(end);
         if end < Instant::ZERO + self.scenario.record.warmup {
             // All was complete before anything was to be measured.
             self.on_warmup_end(end);

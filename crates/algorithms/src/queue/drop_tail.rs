@@ -49,6 +49,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
         Some(packet)
     }
 
+    fn idle_passes(&self) -> bool {
+        true
+    }
+
     fn backlog(&self) -> Backlog {
         Backlog { packets: self.waiting.len() as u64, bytes: self.bytes }
     }

@@ -22,6 +22,17 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
     /// What waits now, without the packet that is being sent.
     fn backlog(&self) -> Backlog;
 
+    /// True where an arrival at an empty queue and an idle link changes nothing, so that the driver may
+    /// send it without showing it here. Asked once.
+    fn idle_passes(&self) -> bool {
+        false
+    }
+
+    /// True where [`QueueDiscipline::next_wakeup`] ever gives a time. Asked once.
+    fn has_timer(&self) -> bool {
+        false
+    }
+
     /// The time asked for by [`QueueDiscipline::next_wakeup`] has come.
     fn on_wakeup(&mut self, _now: Instant) {}
 

@@ -12,7 +12,7 @@ const OPPORTUNITY_BYTES: u64 = 1_500;
 #[derive(Debug)]
 pub(crate) enum Server {
     Unlimited,
-    Constant(Rate),
+    Constant(Constant),
     Opportunities(Opportunities),
     Steps(Steps),
 }
@@ -31,7 +31,9 @@ impl Server {
     pub(crate) fn new(capacity: &Capacity) -> Self {
         match capacity {
             Capacity::Rate(Rate::MAX) => Self::Unlimited,
-            Capacity::Rate(rate) => Self::Constant(*rate),
+            Capacity::Rate(rate) => {
+                Self::Constant(Constant { rate: *rate, size: Bytes::ZERO, time: Duration::ZERO })
+            }
             Capacity::Opportunities { times, period } => Self::Opportunities(Opportunities {
                 times: Arc::clone(times),
                 period: *period,
@@ -44,10 +46,11 @@ impl Server {
     }
 
     /// Sends `size` bytes, beginning at `now` at the earliest.
+    #[inline(always)]
     pub(crate) fn send(&mut self, now: Instant, size: Bytes) -> Service {
         match self {
             Self::Unlimited => Service { starts: now, ends: now },
-            Self::Constant(rate) => Service { starts: now, ends: now + rate.transmission_time(size) },
+            Self::Constant(constant) => Service { starts: now, ends: now + constant.transmission_time(size) },
             Self::Opportunities(opportunities) => {
                 let ends = opportunities.send(now, size);
                 Service { starts: ends, ends }
@@ -60,10 +63,27 @@ impl Server {
     pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match self {
             Self::Unlimited => None,
-            Self::Constant(rate) => Some(rate.amount_in(to.saturating_since(from))),
+            Self::Constant(constant) => Some(constant.rate.amount_in(to.saturating_since(from))),
             Self::Opportunities(opportunities) => Some(opportunities.between(from, to)),
             Self::Steps(steps) => Some(steps.between(from, to)),
         }
+    }
+}
+
+/// A rate that never changes, and how long the latest size takes: sizes repeat, and divisions are slow.
+#[derive(Debug)]
+pub(crate) struct Constant {
+    rate: Rate,
+    size: Bytes,
+    time: Duration,
+}
+
+impl Constant {
+    fn transmission_time(&mut self, size: Bytes) -> Duration {
+        if size != self.size {
+            (self.size, self.time) = (size, self.rate.transmission_time(size));
+        }
+        self.time
     }
 }
 

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::{DropReason, Dropped, Ecn, QueueDiscipline};
 use suimon_algorithms::registry::build_queue;
-use suimon_scenario::{self as scenario, Loss, Reordering};
-use suimon_units::{Bytes, Duration, Instant};
+use suimon_scenario::{self as scenario, Capacity, Loss, Reordering};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::capacity::Server;
 use crate::events::{Event, EventQueue};
 use crate::measure::QueueMeter;
-use crate::packet::Packet;
+use crate::packet::Frame;
 
 /// A link.
 #[derive(Debug)]
@@ -22,13 +22,18 @@ pub(crate) struct Link {
     server: Server,
     delay: Duration,
     impairments: Option<Box<Impairments>>,
-    queue: Box<dyn QueueDiscipline<Packet>>,
+    queue: Box<dyn QueueDiscipline<Frame>>,
+    /// A packet that need not wait need not be shown to the queue.
+    idle_passes: bool,
+    queue_has_timer: bool,
+    /// Packets in the queue.
+    waiting: usize,
     /// The packet in transmission has left by then.
     free_at: Instant,
     /// A [`Event::LinkFree`] is scheduled.
     waiting_for_free: bool,
     /// Packets between transmission and arrival, by arrival.
-    in_flight: VecDeque<(Instant, Packet)>,
+    in_flight: VecDeque<Frame>,
     /// When the next [`Event::LinkArrival`] that counts happens; events at other times are stale.
     next_arrival: Instant,
     next_wakeup: Option<Instant>,
@@ -50,6 +55,7 @@ impl Link {
     pub(crate) fn new(index: u32, link: &scenario::Link, seed: u64) -> Self {
         let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
         let impaired = link.loss != Loss::None || link.jitter != Duration::ZERO || link.reordering.is_some();
+        let queue: Box<dyn QueueDiscipline<Frame>> = build_queue(&link.queue, link.buffer, random("queue"));
         Self {
             index,
             server: Server::new(&link.capacity),
@@ -64,7 +70,10 @@ impl Link {
                     random: random("impairments"),
                 })
             }),
-            queue: build_queue(&link.queue, link.buffer, random("queue")),
+            idle_passes: queue.idle_passes() || link.capacity == Capacity::Rate(Rate::MAX),
+            queue_has_timer: queue.has_timer(),
+            queue,
+            waiting: 0,
             free_at: Instant::ZERO,
             waiting_for_free: false,
             in_flight: VecDeque::new(),
@@ -75,25 +84,30 @@ impl Link {
     }
 
     /// Takes a packet in. What the queue drops goes to `dropped`.
+    #[inline(always)]
     pub(crate) fn offer(
         &mut self,
         now: Instant,
-        mut packet: Packet,
+        mut frame: Frame,
         events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Packet>>,
+        dropped: &mut Vec<Dropped<Frame>>,
     ) {
-        packet.queued_at = now;
-        packet.was_marked = packet.ecn == Ecn::CongestionExperienced;
-        if matches!(self.server, Server::Unlimited) {
-            self.transmit(now, packet, events, dropped);
+        frame.time = now;
+        frame.was_marked = frame.ecn == Ecn::CongestionExperienced;
+        self.catch_up(now, events, dropped);
+        let idle = now >= self.free_at;
+        if idle && self.idle_passes {
+            self.transmit(now, frame, events, dropped);
             return;
         }
-        self.queue.enqueue(now, packet, dropped);
-        if now >= self.free_at && !self.waiting_for_free {
+        let dropped_before = dropped.len();
+        self.queue.enqueue(now, frame, dropped);
+        self.waiting += 1;
+        self.waiting -= dropped.len() - dropped_before;
+        if idle {
             self.send_next(now, events, dropped);
-        } else {
-            self.wait_for_free(events);
         }
+        self.keep_going(events);
         self.observe(now, events);
     }
 
@@ -102,11 +116,42 @@ impl Link {
         &mut self,
         now: Instant,
         events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Packet>>,
+        dropped: &mut Vec<Dropped<Frame>>,
     ) {
         self.waiting_for_free = false;
-        self.send_next(now, events, dropped);
-        self.observe(now, events);
+        self.catch_up(now, events, dropped);
+    }
+
+    /// Sends what waits and had its turn by `now`, each packet at the time of its turn. Nobody looks at
+    /// a queue between arrivals at one of its ends, so that is when this happens, and no event is needed
+    /// for it.
+    #[inline(always)]
+    pub(crate) fn catch_up(
+        &mut self,
+        now: Instant,
+        events: &mut EventQueue,
+        dropped: &mut Vec<Dropped<Frame>>,
+    ) {
+        while self.waiting > 0 && self.free_at <= now {
+            let turn = self.free_at;
+            self.send_next(turn, events, dropped);
+            self.observe(turn, events);
+        }
+        self.keep_going(events);
+    }
+
+    /// Makes sure that somebody looks again while packets wait: when the next one arrives, or else when
+    /// the link is free.
+    #[inline(always)]
+    fn keep_going(&mut self, events: &mut EventQueue) {
+        // A packet held back to be overtaken arrives too late to look after the others, and a queue with
+        // timers is told the time as it passes.
+        let arrivals_do = !self.in_flight.is_empty() && self.impairments.is_none() && !self.queue_has_timer;
+        let looked_after = self.waiting_for_free || arrivals_do;
+        if self.waiting > 0 && !looked_after {
+            self.waiting_for_free = true;
+            events.schedule(self.free_at, Event::LinkFree, self.index);
+        }
     }
 
     /// The queue's own timer.
@@ -118,31 +163,29 @@ impl Link {
         self.observe(now, events);
     }
 
-    /// Gives the next packet that has arrived by `now`.
-    pub(crate) fn take_arrived(&mut self, now: Instant) -> Option<Packet> {
-        match self.in_flight.front() {
-            Some((arrival, _)) if *arrival <= now => self.in_flight.pop_front().map(|(_, packet)| packet),
-            _ => None,
+    /// Gives the packet that arrives now and schedules the arrival of the one behind it; nothing where
+    /// the event is stale.
+    #[inline(always)]
+    pub(crate) fn arrive(
+        &mut self,
+        now: Instant,
+        events: &mut EventQueue,
+        dropped: &mut Vec<Dropped<Frame>>,
+    ) -> Option<Frame> {
+        if self.next_arrival != now {
+            return None;
         }
+        let frame = self.in_flight.pop_front();
+        if let Some(next) = self.in_flight.front() {
+            self.expect_arrival(next.time, events);
+        } else {
+            self.next_arrival = Instant::MAX;
+            self.catch_up(now, events, dropped);
+        }
+        frame
     }
 
-    /// True where a [`Event::LinkArrival`] at `now` is not stale.
-    pub(crate) fn expects_arrival(&self, now: Instant) -> bool {
-        self.next_arrival == now
-    }
-
-    /// Schedules the arrival of what is in flight after those of now were taken.
-    pub(crate) fn schedule_arrival(&mut self, events: &mut EventQueue) {
-        self.next_arrival = match self.in_flight.front() {
-            Some((arrival, _)) => {
-                events.schedule(*arrival, Event::LinkArrival(self.index));
-                *arrival
-            }
-            None => Instant::MAX,
-        };
-    }
-
-    pub(crate) fn queue(&self) -> &dyn QueueDiscipline<Packet> {
+    pub(crate) fn queue(&self) -> &dyn QueueDiscipline<Frame> {
         &*self.queue
     }
 
@@ -151,57 +194,64 @@ impl Link {
         self.server.potential(from, to)
     }
 
-    fn send_next(&mut self, now: Instant, events: &mut EventQueue, dropped: &mut Vec<Dropped<Packet>>) {
-        let Some(packet) = self.queue.dequeue(now, dropped) else { return };
-        self.transmit(now, packet, events, dropped);
-        if self.queue.backlog().packets > 0 {
-            self.wait_for_free(events);
+    #[inline(always)]
+    fn send_next(&mut self, now: Instant, events: &mut EventQueue, dropped: &mut Vec<Dropped<Frame>>) {
+        let dropped_before = dropped.len();
+        let next = self.queue.dequeue(now, dropped);
+        self.waiting -= dropped.len() - dropped_before;
+        if let Some(frame) = next {
+            self.waiting -= 1;
+            self.transmit(now, frame, events, dropped);
         }
     }
 
-    fn wait_for_free(&mut self, events: &mut EventQueue) {
-        if !self.waiting_for_free && self.queue.backlog().packets > 0 {
-            self.waiting_for_free = true;
-            events.schedule(self.free_at, Event::LinkFree(self.index));
-        }
-    }
-
+    #[inline(always)]
     fn transmit(
         &mut self,
         now: Instant,
-        packet: Packet,
+        mut frame: Frame,
         events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Packet>>,
+        dropped: &mut Vec<Dropped<Frame>>,
     ) {
-        let service = self.server.send(now, Bytes::new(u64::from(packet.size)));
+        let service = self.server.send(now, Bytes::new(u64::from(frame.size)));
         self.free_at = service.ends;
         if let Some(meter) = &mut self.meter {
-            let waited = service.starts.saturating_since(packet.queued_at);
-            let newly_marked = packet.ecn == Ecn::CongestionExperienced && !packet.was_marked;
-            meter.on_sent(packet.size, waited, newly_marked);
+            let waited = service.starts.saturating_since(frame.time);
+            let newly_marked = frame.ecn == Ecn::CongestionExperienced && !frame.was_marked;
+            meter.on_sent(frame.size, waited, newly_marked);
         }
         let mut arrival = service.ends + self.delay;
         if let Some(impairments) = &mut self.impairments {
             let Some(late) = impairments.apply(arrival) else {
-                dropped.push(Dropped { packet, reason: DropReason::Link });
+                dropped.push(Dropped { packet: frame, reason: DropReason::Link });
                 return;
             };
             arrival = late;
         }
-        // In order nearly always; a packet held back finds its place from the end.
-        let mut place = self.in_flight.len();
-        while place > 0 && self.in_flight[place - 1].0 > arrival {
-            place -= 1;
+        frame.time = arrival;
+        match self.in_flight.back() {
+            None => {
+                self.in_flight.push_back(frame);
+                self.expect_arrival(arrival, events);
+            }
+            Some(last) if last.time <= arrival => self.in_flight.push_back(frame),
+            Some(_) => self.overtake(frame, events),
         }
-        if place == self.in_flight.len() {
-            self.in_flight.push_back((arrival, packet));
-        } else {
-            self.in_flight.insert(place, (arrival, packet));
-        }
+    }
+
+    /// Puts a packet that overtakes others in its place.
+    fn overtake(&mut self, frame: Frame, events: &mut EventQueue) {
+        let place = self.in_flight.partition_point(|other| other.time <= frame.time);
+        self.in_flight.insert(place, frame);
         if place == 0 {
-            self.next_arrival = arrival;
-            events.schedule(arrival, Event::LinkArrival(self.index));
+            self.expect_arrival(frame.time, events);
         }
+    }
+
+    #[inline(always)]
+    fn expect_arrival(&mut self, arrival: Instant, events: &mut EventQueue) {
+        self.next_arrival = arrival;
+        events.schedule(arrival, Event::LinkArrival, self.index);
     }
 
     /// Keeps the books on what waits, and the queue's timer scheduled.
@@ -209,11 +259,12 @@ impl Link {
         if let Some(meter) = &mut self.meter {
             meter.on_backlog(now, self.queue.backlog());
         }
-        if let Some(at) = self.queue.next_wakeup()
+        if self.queue_has_timer
+            && let Some(at) = self.queue.next_wakeup()
             && self.next_wakeup.is_none_or(|scheduled| at < scheduled)
         {
             self.next_wakeup = Some(at);
-            events.schedule(at, Event::QueueTimer(self.index));
+            events.schedule(at, Event::QueueTimer, self.index);
         }
     }
 }
