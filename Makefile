@@ -56,6 +56,10 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 papers: build ## Re-run the papers and judge their claims
 	$(SUIMON) paper fs-at --out suimon-out/papers/fs-at
 
+.PHONY: picture
+picture: build ## Draw the README's picture anew
+	python3 scripts/picture.py $(SUIMON) docs/demo.svg
+
 .PHONY: bench
 bench: build ## Measure speed
 	python3 bench/bench.py
