@@ -32,12 +32,12 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    pub(crate) fn put(&mut self, packet: Packet) -> u32 {
+    pub(crate) fn put(&mut self, packet: &Packet) -> u32 {
         if let Some(place) = self.free.pop() {
-            self.places[place as usize] = packet;
+            self.places[place as usize] = *packet;
             return place;
         }
-        self.places.push(packet);
+        self.places.push(*packet);
         (self.places.len() - 1) as u32
     }
 

@@ -148,11 +148,13 @@ impl<'a> World<'a> {
     }
 
     /// Takes a packet that has arrived somewhere one step further.
+    #[inline(always)]
     fn forward(&mut self, now: Instant, mut frame: Frame) {
         frame.hop += 1;
         self.route(now, frame);
     }
 
+    #[inline(always)]
     fn route(&mut self, now: Instant, frame: Frame) {
         match self.routes.hops[frame.hop as usize] {
             DELIVER => self.deliver(now, &frame),
@@ -165,6 +167,7 @@ impl<'a> World<'a> {
         }
     }
 
+    #[cold]
     fn account_for_dropped(&mut self, link: u32) {
         while let Some(Dropped { packet: frame, reason }) = self.dropped.pop() {
             if let Some(meter) = &mut self.links[link as usize].meter {
@@ -176,6 +179,7 @@ impl<'a> World<'a> {
         }
     }
 
+    #[inline(never)]
     fn deliver(&mut self, now: Instant, frame: &Frame) {
         let index = frame.flow;
         let packet = Packet { ecn: frame.ecn, ..self.packets.take(frame.packet) };
@@ -204,7 +208,8 @@ impl<'a> World<'a> {
     }
 
     /// Sends `packet` of the flow with this `index` on the route that begins at `hop`.
-    fn send(&mut self, now: Instant, index: u32, hop: u32, packet: Packet) {
+    #[inline(never)]
+    fn send(&mut self, now: Instant, index: u32, hop: u32, packet: &Packet) {
         let frame = Frame {
             time: now,
             packet: self.packets.put(packet),
@@ -227,7 +232,7 @@ impl<'a> World<'a> {
         }
         if let Some(answer) = answer {
             let hop = flow.backward;
-            self.send(now, index, hop, answer);
+            self.send(now, index, hop, &answer);
         }
     }
 
@@ -256,9 +261,10 @@ impl<'a> World<'a> {
             self.note(now, index, kind);
         }
         let mut outbox = std::mem::take(&mut self.outbox);
-        for packet in outbox.drain(..) {
+        for packet in &outbox {
             self.send(now, index, hop, packet);
         }
+        outbox.clear();
         self.outbox = outbox;
     }
 

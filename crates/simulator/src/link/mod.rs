@@ -144,11 +144,14 @@ impl Link {
     /// the link is free.
     #[inline(always)]
     fn keep_going(&mut self, events: &mut EventQueue) {
+        if self.waiting == 0 {
+            return;
+        }
         // A packet held back to be overtaken arrives too late to look after the others, and a queue with
         // timers is told the time as it passes.
         let arrivals_do = !self.in_flight.is_empty() && self.impairments.is_none() && !self.queue_has_timer;
         let looked_after = self.waiting_for_free || arrivals_do;
-        if self.waiting > 0 && !looked_after {
+        if !looked_after {
             self.waiting_for_free = true;
             events.schedule(self.free_at, Event::LinkFree, self.index);
         }
