@@ -20,6 +20,14 @@ pub(crate) enum CliError {
         /// What is wrong, and what is accepted.
         problem: String,
     },
+    /// A folder cannot take what was to go there.
+    #[error("{}: {problem}", path.display())]
+    Folder {
+        /// The folder, or the file in it.
+        path: PathBuf,
+        /// What is wrong, and what is accepted.
+        problem: String,
+    },
     /// A paper's claims do not read.
     #[error("{file}: {problem}")]
     Claims {
@@ -44,7 +52,7 @@ impl CliError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::ClaimsBroken(..) => 1,
-            Self::Scenario(_) | Self::Option { .. } | Self::Claims { .. } => 2,
+            Self::Scenario(_) | Self::Option { .. } | Self::Folder { .. } | Self::Claims { .. } => 2,
             Self::Report(_) | Self::Output(_) => 3,
         }
     }

@@ -9,6 +9,7 @@ mod output;
 mod paper;
 mod progress;
 mod run;
+mod sweep;
 mod trace;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ struct Cli {
 enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
+    Sweep(sweep::Arguments),
     Paper(paper::Arguments),
     List(list::Arguments),
     Trace(trace::Arguments),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(arguments) => run::execute(arguments),
         Command::Compare(arguments) => compare::execute(arguments),
+        Command::Sweep(arguments) => sweep::execute(arguments),
         Command::Paper(arguments) => paper::execute(arguments),
         Command::List(arguments) => list::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),

@@ -43,18 +43,18 @@ pub(crate) struct Findings<'a> {
 
 /// The command line as it was given, for the report.
 pub(crate) fn command_line() -> String {
-    let quoted = std::env::args().enumerate().map(|(position, word)| {
-        if position == 0 {
-            "suimon".to_owned()
-        } else if word.is_empty()
-            || word.contains(|c: char| c.is_whitespace() || "\"'$&|;<>*?()#".contains(c))
-        {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        } else {
-            word
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    let words = std::env::args().skip(1).map(quoted);
+    std::iter::once("suimon".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell takes it for one.
+pub(crate) fn quoted(word: String) -> String {
+    let plain = |c: char| !c.is_whitespace() && !"\"'$&|;<>*?()#".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// The program's version, for the report.

@@ -9,41 +9,43 @@ use rayon::prelude::*;
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_simulator::run_observed;
+use suimon_units::Duration as Simulated;
 
 /// Nobody wonders before.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs everything; results come in the order of `runs`, on any number of cores.
 pub(crate) fn simulate(runs: &[Run]) -> Vec<RunResult> {
-    let progress = Progress::new(runs);
+    let progress = Progress::new(runs.iter().map(|run| run.scenario.duration));
     let results = runs
         .par_iter()
         .map(|run| {
-            let mut told = 0;
+            let mut told = Simulated::ZERO;
             let result = run_observed(&run.scenario, &run.labels, &mut |passed| {
-                let millis = passed.as_nanos() / 1_000_000;
-                progress.advance(millis - told);
-                told = millis;
+                progress.advance(passed.saturating_sub(told));
+                told = passed;
             });
-            progress.advance((run.scenario.duration.as_nanos() / 1_000_000).saturating_sub(told));
+            progress.advance(run.scenario.duration.saturating_sub(told));
             result
         })
         .collect();
-    progress.bar.finish_and_clear();
+    progress.finish();
     results
 }
 
-/// Simulated milliseconds done, of all that are to do.
-struct Progress {
+/// Simulated time done, of all that is to do. Threads may share it.
+pub(crate) struct Progress {
     bar: ProgressBar,
     started: Instant,
+    /// In nanoseconds, not yet shown.
     pending: AtomicU64,
     shown: Mutex<bool>,
 }
 
 impl Progress {
-    fn new(runs: &[Run]) -> Self {
-        let total = runs.iter().map(|run| run.scenario.duration.as_nanos() / 1_000_000).sum();
+    /// Over runs that last so long; the bar counts their milliseconds.
+    pub(crate) fn new(durations: impl Iterator<Item = Simulated>) -> Self {
+        let total = durations.map(|duration| duration.as_nanos() / NANOS_PER_MILLI).sum();
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {eta} left")
             .expect("the template is constant and checked by every long run");
@@ -51,16 +53,27 @@ impl Progress {
         Self { bar, started: Instant::now(), pending: AtomicU64::new(0), shown: Mutex::new(false) }
     }
 
-    fn advance(&self, millis: u64) {
-        self.pending.fetch_add(millis, Ordering::Relaxed);
+    /// So much more is done.
+    pub(crate) fn advance(&self, by: Simulated) {
+        self.pending.fetch_add(by.as_nanos(), Ordering::Relaxed);
         if self.started.elapsed() < PATIENCE {
             return;
         }
-        let mut shown = self.shown.lock().expect("no thread panics while it holds this lock");
+        // Who finds it held has nothing to wait for: the other one or the next one shows this too.
+        let Ok(mut shown) = self.shown.try_lock() else { return };
         if !*shown {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             *shown = true;
         }
-        self.bar.inc(self.pending.swap(0, Ordering::Relaxed));
+        let nanos = self.pending.swap(0, Ordering::Relaxed);
+        self.pending.fetch_add(nanos % NANOS_PER_MILLI, Ordering::Relaxed);
+        self.bar.inc(nanos / NANOS_PER_MILLI);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
     }
 }
+
+const NANOS_PER_MILLI: u64 = 1_000_000;

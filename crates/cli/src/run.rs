@@ -77,7 +77,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     })
 }
 
-fn setting(text: &str) -> Result<(&str, &str), CliError> {
+/// Reads KEY=VALUE.
+pub(crate) fn setting(text: &str) -> Result<(&str, &str), CliError> {
     text.split_once('=').ok_or_else(|| CliError::Option {
         option: "--set",
         problem: format!("\"{text}\" is not a setting; accepted: KEY=VALUE, as in duration=10s"),

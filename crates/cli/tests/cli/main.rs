@@ -3,6 +3,7 @@
 mod papers;
 mod refusals;
 mod results;
+mod sweep;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,85 @@
+//! `suimon sweep`: many runs, on all cores, that survive being stopped.
+
+mod parts;
+mod plan;
+mod work;
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use suimon_scenario::Document;
+
+use self::parts::{Folder, progress_of};
+use self::plan::Sweep;
+use crate::error::CliError;
+use crate::run::setting;
+
+const EXAMPLE: &str = "\
+Example:
+  suimon sweep my.toml --set duration=30s --out sweep
+  duckdb -c \"SELECT cc, avg(goodput_bps) FROM 'sweep/part-*/runs.parquet' GROUP BY cc\"
+
+Stopped, by Ctrl-C or otherwise, the same command goes on where it was.";
+
+/// Run a scenario file's matrix and seeds on all cores, as Parquet; goes on after a stop
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO.toml", required_unless_present = "status")]
+    scenario: Option<PathBuf>,
+    /// Set a key of the scenario, as in duration=10s or link.bottleneck.rate=2Mbit
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Folder for the results [default: suimon-out/NAME-sweep]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write every event and sample too
+    #[arg(long)]
+    series: bool,
+    /// Runs at the same time; results do not depend on it [default: one for each core]
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<NonZeroUsize>,
+    /// Discard what a sweep has left in the folder
+    #[arg(long)]
+    restart: bool,
+    /// Only tell how far the sweep in this folder is
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "set", "out", "series", "jobs", "restart"])]
+    status: Option<PathBuf>,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    if let Some(folder) = &arguments.status {
+        let (manifest, done) = progress_of(folder)?;
+        writeln!(out, "{}: {done} of {} runs", manifest.name, manifest.runs)?;
+        return Ok(());
+    }
+    let path = arguments.scenario.as_deref().unwrap_or(Path::new(""));
+    let mut document = Document::read(path)?;
+    for text in &arguments.set {
+        let (key, value) = setting(text)?;
+        document.set(key, value)?;
+    }
+    let sweep = Sweep::new(&document, &arguments.set, arguments.series)?;
+    let manifest = &sweep.manifest;
+    let path = match &arguments.out {
+        Some(path) => path.clone(),
+        None => Path::new("suimon-out").join(format!("{}-sweep", manifest.name)),
+    };
+    let folder = Folder::open(&path, manifest, arguments.restart)?;
+    let missing: Vec<_> = (0..manifest.parts()).filter(|part| !folder.has(*part)).collect();
+    let to_do: u64 = missing.iter().map(|part| manifest.runs_in(*part).count() as u64).sum();
+    if to_do < manifest.runs {
+        eprintln!("suimon: {} of {} runs are there already", manifest.runs - to_do, manifest.runs);
+    }
+    let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok());
+    work::make(&sweep, &folder, &missing, jobs.map_or(1, NonZeroUsize::get))?;
+    let parts = path.join("part-*");
+    writeln!(out, "{} runs in {}", manifest.runs, path.display())?;
+    writeln!(out, "Read them: polars.read_parquet(\"{}/runs.parquet\")", parts.display())?;
+    writeln!(out, "       or: duckdb -c \"FROM '{}/runs.parquet'\"", parts.display())?;
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The folder of a sweep: a manifest, and a folder for each part that is whole.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use suimon_report::{ReportError, ReportHeader, Tables, write_parquet};
+
+use super::plan::Manifest;
+use crate::error::CliError;
+
+/// A sweep's folder that this process alone writes to.
+///
+/// A part comes to be by a rename, under its own name and with all its tables, so that whatever ends the
+/// process leaves whole parts only.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Held until the process ends, however it ends.
+    _lock: File,
+}
+
+impl Folder {
+    /// The folder at `path` for the sweep of `manifest`: new, or where a sweep alike has stopped.
+    pub(crate) fn open(path: &Path, manifest: &Manifest, restart: bool) -> Result<Self, CliError> {
+        fs::create_dir_all(path).map_err(|source| ReportError::Folder { path: path.to_owned(), source })?;
+        if !path.join(MANIFEST).exists() && foreign(path)? {
+            return refuse(path, "holds files but no sweep; accepted: another --out, an empty folder");
+        }
+        let lock_path = path.join(LOCK);
+        let lock = File::create(&lock_path).map_err(at(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return refuse(path, "another suimon sweep is at work there; accepted: another --out");
+            }
+            Err(TryLockError::Error(source)) => return Err(at(&lock_path)(source)),
+        }
+        let folder = Self { path: path.to_owned(), _lock: lock };
+        folder.clear(restart)?;
+        match read_manifest(path) {
+            Ok(Some(found)) if !restart => {
+                if let Some(difference) = found.difference(manifest) {
+                    let problem = format!(
+                        "holds a sweep with another {difference}; accepted: the same sweep to go on with, \
+                         another --out, --restart to discard what is there"
+                    );
+                    return refuse(path, problem);
+                }
+            }
+            Err(error) if !restart => return Err(error),
+            _ => folder.write_manifest(manifest)?,
+        }
+        Ok(folder)
+    }
+
+    /// Whether `part` is there.
+    pub(crate) fn has(&self, part: u64) -> bool {
+        self.path.join(part_name(part)).is_dir()
+    }
+
+    /// Writes `part`; it is there once this returns, and not before.
+    pub(crate) fn write(&self, part: u64, header: &ReportHeader, tables: &Tables) -> Result<(), CliError> {
+        let name = part_name(part);
+        let unfinished = self.path.join(format!("{UNFINISHED}{name}"));
+        for file in write_parquet(&unfinished, header, tables)? {
+            sync(&file)?;
+        }
+        sync(&unfinished)?;
+        let path = self.path.join(name);
+        fs::rename(&unfinished, &path).map_err(at(&path))?;
+        sync(&self.path)
+    }
+
+    /// Removes what an interrupted sweep was about to write, and with `everything` its parts too.
+    fn clear(&self, everything: bool) -> Result<(), CliError> {
+        for name in names(&self.path)? {
+            if name.starts_with(UNFINISHED) || (everything && part_number(&name).is_some()) {
+                let path = self.path.join(name);
+                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                removed.map_err(at(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Result<(), CliError> {
+        let unfinished = self.path.join(format!("{UNFINISHED}{MANIFEST}"));
+        let text = serde_json::to_string_pretty(manifest).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&unfinished, text + "\n")).map_err(at(&unfinished))?;
+        sync(&unfinished)?;
+        let path = self.path.join(MANIFEST);
+        fs::rename(&unfinished, &path).map_err(at(&path))?;
+        sync(&self.path)
+    }
+}
+
+/// The sweep in the folder at `path`, and how many of its runs are there.
+pub(crate) fn progress_of(path: &Path) -> Result<(Manifest, u64), CliError> {
+    let Some(manifest) = read_manifest(path)? else {
+        return refuse(path, "holds no sweep; accepted: the folder of a sweep");
+    };
+    let parts = names(path)?.iter().filter_map(|name| part_number(name)).collect::<Vec<_>>();
+    let done = parts.into_iter().map(|part| manifest.runs_in(part).count() as u64).sum();
+    Ok((manifest, done))
+}
+
+fn read_manifest(folder: &Path) -> Result<Option<Manifest>, CliError> {
+    let path = folder.join(MANIFEST);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return refuse(&path, format!("does not read: {error}")),
+    };
+    match serde_json::from_str(&text) {
+        Ok(manifest) => Ok(Some(manifest)),
+        Err(error) => {
+            let problem = format!("does not read: {error}; accepted: another --out, --restart to discard it");
+            refuse(&path, problem)
+        }
+    }
+}
+
+/// Whether the folder holds anything that no sweep has put there.
+fn foreign(folder: &Path) -> Result<bool, CliError> {
+    Ok(names(folder)?.iter().any(|name| name != LOCK && !name.starts_with(UNFINISHED)))
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, CliError> {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    match entries {
+        Ok(entries) => Ok(entries.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect()),
+        Err(error) => refuse(folder, format!("does not read: {error}")),
+    }
+}
+
+fn part_name(part: u64) -> String {
+    format!("{PART}{part:06}")
+}
+
+fn part_number(name: &str) -> Option<u64> {
+    name.strip_prefix(PART)?.parse().ok()
+}
+
+/// Waits until a file or the names in a folder are on the disk.
+fn sync(path: &Path) -> Result<(), CliError> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(at(path))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> CliError {
+    move |source| ReportError::File { path: path.to_owned(), source }.into()
+}
+
+fn refuse<T>(folder: &Path, problem: impl Into<String>) -> Result<T, CliError> {
+    Err(CliError::Folder { path: folder.to_owned(), problem: problem.into() })
+}
+
+const MANIFEST: &str = "sweep.json";
+const LOCK: &str = "sweep.lock";
+const PART: &str = "part-";
+/// Starts with a dot, so that no pattern such as `part-*` takes it for a part.
+const UNFINISHED: &str = ".unfinished-";
