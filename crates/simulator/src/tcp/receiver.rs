@@ -236,6 +236,73 @@ mod tests {
     }
 
     #[test]
+    fn the_first_segments_are_acknowledged_one_by_one_where_the_stack_does_so() {
+        let mut receiver = receiver(|profile| profile.quick_acks = 3);
+        for segment in 0..3 {
+            assert_eq!(
+                acked(&receiver.on_packet(ms(segment), &data(segment, segment)).unwrap()),
+                segment + 1
+            );
+        }
+        assert!(receiver.on_packet(ms(3), &data(3, 3)).is_none());
+        assert!(receiver.on_packet(ms(4), &data(4, 4)).is_some());
+    }
+
+    #[test]
+    fn what_ends_a_wait_acknowledges_what_was_held_back_too() {
+        let mut receiver = receiver(|_| {});
+        assert!(receiver.on_packet(ms(0), &data(0, 0)).is_none());
+        let gap = receiver.on_packet(ms(1), &data(1, 2)).unwrap();
+        assert_eq!((acked(&gap), blocks(&gap)), (1, vec![(2, 3)]));
+        assert_eq!(receiver.next_wakeup(), None);
+        // The ACK of what fills the gap comes at once (RFC 5681 §4.2).
+        assert_eq!(acked(&receiver.on_packet(ms(2), &data(2, 1)).unwrap()), 3);
+    }
+
+    #[test]
+    fn blocks_that_are_in_order_by_now_make_room_for_others() {
+        let mut receiver = receiver(|_| {});
+        for segment in [10, 8, 6, 2] {
+            receiver.on_packet(ms(0), &data(0, segment));
+        }
+        receiver.on_packet(ms(1), &data(1, 0));
+        receiver.on_packet(ms(1), &data(1, 1));
+        assert_eq!(blocks(&receiver.on_packet(ms(2), &data(2, 12)).unwrap()), [(12, 13), (6, 7), (8, 9)]);
+    }
+
+    #[test]
+    fn the_echo_never_goes_back() {
+        let mut receiver = receiver(|profile| profile.delayed_ack = false);
+        assert_eq!(receiver.on_packet(ms(9), &data(9, 0)).unwrap().ts_ecr, ms(9));
+        let late = receiver.on_packet(ms(10), &data(5, 1)).unwrap();
+        assert_eq!((acked(&late), late.ts_ecr), (2, ms(9)));
+        let syn = Packet::new(PacketKind::Syn, 52, ms(1));
+        assert_eq!(receiver.on_packet(ms(11), &syn).unwrap().ts_ecr, ms(9));
+    }
+
+    #[test]
+    fn what_arrives_behind_a_gap_does_not_change_the_echo() {
+        let mut receiver = receiver(|profile| profile.delayed_ack = false);
+        receiver.on_packet(ms(1), &data(1, 0));
+        assert_eq!(receiver.on_packet(ms(3), &data(3, 2)).unwrap().ts_ecr, ms(1));
+        assert_eq!(
+            receiver.on_packet(ms(7), &data(7, 1)).unwrap().ts_ecr,
+            ms(7),
+            "that of the retransmission"
+        );
+    }
+
+    #[test]
+    fn at_least_one_segment_is_always_allowed() {
+        let buffer = Bytes::new(1 << 30);
+        let window = AlgorithmSpec::parse(Role::Receiver, "drs:min_buffer=500B").unwrap();
+        let profile = Arc::new(StackProfile::linux_6());
+        let mut receiver = Receiver::new(profile, window.build_receiver(buffer), buffer);
+        let syn = Packet::new(PacketKind::Syn, 52, ms(1));
+        assert_eq!(receiver.on_packet(ms(1), &syn).unwrap().window, 1_448);
+    }
+
+    #[test]
     fn duplicates_are_answered_and_delivered_once() {
         let mut receiver = receiver(|profile| profile.delayed_ack = false);
         receiver.on_packet(ms(0), &data(0, 0));
