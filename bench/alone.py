@@ -29,9 +29,9 @@ def measure_alone(suimon: Suimon, cases: list[Case], *, quick: bool) -> Alone:
     return Alone(
         version_wall=median_usage([str(suimon.binary), "--version"], starts).wall,
         startup_wall=median_usage(suimon.startup(cases[0]), starts).wall,
-        idle_flow_bytes=_bytes_per_flow(suimon, _idle, 10_000, 100_000),
+        idle_flow_bytes=_bytes_per_flow(suimon, _idle, 10_000, 50_000 if quick else 100_000),
         busy_flow_bytes=_bytes_per_flow(suimon, _busy, 500, 2_000),
-        probes={case.name: _probe_cost(suimon, case, 3 if quick else 5) for case in cases},
+        probes={case.name: _probe_cost(suimon, case, 2 if quick else 7) for case in cases},
     )
 
 

@@ -19,7 +19,7 @@ from simulators import Ns2, Ns3, Simulator, Suimon, default_binary, install
 PAGE = ROOT / "docs" / "performance.md"
 DRAWING = ROOT / "docs" / "performance.svg"
 ROUNDS = {SUIMON: 7, NS2: 7, NS3: 3}
-QUICK_ROUNDS = {SUIMON: 3, NS2: 3, NS3: 1}
+QUICK_ROUNDS = {SUIMON: 2, NS2: 2, NS3: 1}
 # Probes are paid for per sample, so by few flows with many packets and by many with few.
 PROBED = ("B1", "B3")
 

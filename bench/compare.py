@@ -95,17 +95,13 @@ def compare(case: Case, simulators: list[Simulator], rounds: dict[str, int]) -> 
 
 
 def _instructions(simulator: Simulator, case: Case, seconds: float) -> float | None:
-    """Per bottleneck packet: a run less a shorter one, so that starting does not count."""
+    """Per bottleneck packet, without what starting costs."""
     method = counter()
     if method is None:
         return None
     name, count = method
-    if name == "perf":
-        shorter, longer = seconds / 2, seconds
-    else:
+    if name != "perf":
         # Callgrind is some fifty times slower than the processor.
-        shorter = case.last_start + seconds / 40
-        longer = shorter + seconds / 40
-    packets = simulator.counts(case, longer).packets - simulator.counts(case, shorter).packets
-    instructions = count(simulator.command(case, longer)) - count(simulator.command(case, shorter))
-    return instructions / packets
+        seconds = case.last_start + seconds / 40
+    instructions = count(simulator.command(case, seconds)) - count(simulator.startup(case))
+    return instructions / simulator.counts(case, seconds).packets

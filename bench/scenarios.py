@@ -242,7 +242,7 @@ CASES = [
         "50 flows, 10 Mbit/s, RTT 28 ms, RED with ECN 150 KB",
         *dumbbell(10 * MEGABIT, 28, Red(150_000, 37_500, 112_500), 50, 5_000),
         seconds={SUIMON: 300, NS2: 300, NS3: 100},
-        quick_seconds={SUIMON: 300, NS2: 300, NS3: 20},
+        quick_seconds={SUIMON: 300, NS2: 300, NS3: 30},
         bars=Bars(300, 2_500, RATIOS),
     ),
     Case(
@@ -274,7 +274,7 @@ CASES = [
         ),
         # Neither peer opens a hundred thousand connections in the memory and time that the others take.
         seconds={SUIMON: 5},
-        quick_seconds={SUIMON: 5},
+        quick_seconds={SUIMON: 3},
     ),
     Case(
         "B6",

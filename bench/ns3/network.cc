@@ -186,7 +186,8 @@ int main(int argc, char** argv) {
             sinks[flow.to] = sink.Install(nodes[flow.to]);
         }
         BulkSendHelper sender("ns3::TcpSocketFactory", InetSocketAddress(addresses.at(flow.to), kPort));
-        sender.SetAttribute("SendSize", UintegerValue(kPayload));
+        // Large writes: one object fills much of the send buffer, which segments are then cut from.
+        sender.SetAttribute("SendSize", UintegerValue(100 * kPayload));
         sender.Install(nodes[flow.from]).Start(NanoSeconds(flow.start));
     }
 
