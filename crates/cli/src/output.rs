@@ -73,6 +73,9 @@ impl OutputOptions {
                 write!(stdout, "{}", terminal(&findings.header, findings.runs, options))?;
             } else {
                 writeln!(stdout, "{}", terminal_verdicts(&findings.verdicts, options))?;
+                for note in &findings.notes {
+                    writeln!(stdout, "{note}")?;
+                }
             }
         }
         let folder = match &self.out {
