@@ -37,6 +37,29 @@ fn claims_that_hold_end_with_0_and_stand_in_the_json() {
     }
 }
 
+/// All experiments that need nothing beside the project; this is also where a claim that fell is noticed.
+#[test]
+fn the_readme_says_how_many_numbers_are_reproduced() {
+    let folder = doctored("../../../shared/traces/", "not/here/");
+    let whole = json(folder.path(), &["paper", "fs-at", "--json"]);
+    let readme = fs::read_to_string(project().join("README.md")).unwrap();
+    let counted = |ground: bool| {
+        let tables = whole["verdicts"].as_array().unwrap().iter();
+        let rows = tables
+            .filter(|table| table["title"].as_str().unwrap().starts_with("The ground under it") == ground)
+            .flat_map(|table| table["rows"].as_array().unwrap());
+        let verdicts: Vec<&str> = rows.map(|row| row["verdict"].as_str().unwrap()).collect();
+        let count = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
+        (count("reproduced"), count("reproduced") + count("not reproduced"))
+    };
+    let (held, judged) = counted(false);
+    let (ground_held, ground_judged) = counted(true);
+    let said = format!(
+        "{held} of {judged} judged numbers reproduced; {ground_held} of {ground_judged} of the baselines"
+    );
+    assert!(readme.contains(&said), "README.md lacks: {said}");
+}
+
 #[test]
 fn a_claim_that_no_longer_holds_ends_with_1() {
     let folder = doctored("paper = 9.651, within_percent = 1", "paper = 12.0, within_percent = 1");

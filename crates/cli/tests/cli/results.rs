@@ -257,3 +257,27 @@ fn every_help_has_an_example_or_the_commands() {
     let help = succeeds(&project(), &["--help"]);
     assert!(help.contains("Exit codes: 0") && help.contains("compare"), "{help}");
 }
+
+#[test]
+fn the_guide_shows_what_the_command_prints() {
+    let guide = fs::read_to_string(project().join("docs/guides/laggy-link.md")).unwrap();
+    let blocks: Vec<&str> = guide.split("```").collect();
+    let shown = blocks.windows(3).filter_map(|blocks| {
+        Some((
+            blocks[0].strip_prefix("sh\nsuimon ")?.trim_end(),
+            blocks[2].strip_prefix("text\n")?.trim_end(),
+        ))
+    });
+    let mut count = 0;
+    for (command, table) in shown {
+        // The link is the only word in quotes.
+        let parts = command.split('"').enumerate();
+        let words: Vec<&str> = parts
+            .flat_map(|(at, part)| if at % 2 == 1 { vec![part] } else { part.split_whitespace().collect() })
+            .collect();
+        let printed = succeeds(&project(), &[&words[..], &["--no-files"]].concat());
+        assert!(printed.contains(table), "suimon {command}\n{printed}");
+        count += 1;
+    }
+    assert_eq!(count, 4);
+}
