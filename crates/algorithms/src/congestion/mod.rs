@@ -132,12 +132,14 @@ pub enum AckCounting {
 }
 
 impl Ack {
-    /// Bytes that this ACK adds to `cwnd` in slow start.
+    /// Bytes that this ACK adds to `cwnd` in slow start: of what it covers only what is news, since a
+    /// filled hole also covers what was selectively acknowledged before and left the network then.
     #[must_use]
     pub fn slow_start_credit(&self) -> Bytes {
+        let news = self.newly_acked.min(self.delivered);
         match self.counting {
-            AckCounting::PerAck => self.newly_acked.min(self.mss),
-            AckCounting::Bytes { limit } => self.newly_acked.min(self.mss * u64::from(limit)),
+            AckCounting::PerAck => news.min(self.mss),
+            AckCounting::Bytes { limit } => news.min(self.mss * u64::from(limit)),
         }
     }
 

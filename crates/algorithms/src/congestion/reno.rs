@@ -44,13 +44,13 @@ impl CongestionControl for Reno {
     }
 }
 
-/// Grows `cwnd` in slow start (RFC 5681 §3.1, eq. 2); true once it is over, when this ACK belongs to
-/// congestion avoidance.
+/// Grows `cwnd` in slow start (RFC 5681 §3.1, eq. 2), up to `ssthresh` and not beyond, however much one
+/// ACK covers; true once slow start is over, when this ACK belongs to congestion avoidance.
 pub(crate) fn slow_start(ack: &Ack, limits: &mut Limits) -> bool {
     if !limits.in_slow_start() {
         return true;
     }
-    limits.cwnd += ack.slow_start_credit();
+    limits.cwnd += ack.slow_start_credit().min(limits.ssthresh - limits.cwnd);
     false
 }
 
@@ -101,6 +101,21 @@ mod tests {
             reno.on_ack(&ack(1), &mut limits);
         }
         assert_eq!(limits.cwnd, MSS * 8);
+    }
+
+    #[test]
+    fn one_ack_for_a_filled_hole_counts_only_what_is_news_and_ends_slow_start_at_ssthresh() {
+        let hole = |delivered| Ack {
+            newly_acked: MSS * 41,
+            delivered: MSS * delivered,
+            counting: AckCounting::Bytes { limit: 64 },
+            ..ack(1)
+        };
+        let mut limits = Limits { ssthresh: MSS * 20, ..Limits::initial(MSS) };
+        Reno::default().on_ack(&hole(1), &mut limits);
+        assert_eq!(limits.cwnd, MSS * 2);
+        Reno::default().on_ack(&hole(41), &mut limits);
+        assert_eq!(limits.cwnd, MSS * 20);
     }
 
     #[test]
