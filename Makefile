@@ -44,12 +44,12 @@ test: setup ## All tests: crates, command, page
 lint: setup ## Format, clippy, documentation, links, wording, Python
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	python3 scripts/check_text.py
 	bash -n scripts/*.sh .ci/run
 	.venv/bin/ruff check
 	.venv/bin/mypy --strict $$(git ls-files '*.py')
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@echo "make lint: passed"
 
 .PHONY: papers
