@@ -14,6 +14,8 @@ use crate::topology::Topology;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Largest receive buffer that a scaled window can advertise (RFC 7323 §2.3).
 const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
+/// Fastest source of datagrams; each costs an event, and faster ones would seem to stand still.
+const FASTEST_SOURCE: Rate = Rate::from_bps(1_000_000_000_000);
 /// Largest IP packet.
 const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 /// Largest transfer and buffer: a petabyte, far from where sums of byte counts overflow.
@@ -171,6 +173,9 @@ fn check_flow(flow: &Flow, duration: Duration) -> Checked {
         }
         Traffic::Udp(udp) => {
             above_zero("udp.rate", udp.rate == Rate::ZERO)?;
+            if udp.rate > FASTEST_SOURCE {
+                return refuse("udp.rate", &udp.rate, "is too fast", format!("at most {FASTEST_SOURCE}"));
+            }
             bytes("udp.packet", udp.packet, Bytes::new(1), LARGEST_PACKET)?;
             (udp.size, udp.on_off)
         }

@@ -219,6 +219,9 @@ mod tests {
         assert_eq!(flow.size, Some(Bytes::new(1_000_000)));
         assert!(message(&[LINK, FLOW, "udp = { rate = \"1Mbit\" }"]).contains("udp: excludes \"cc\""));
         assert!(message(&[LINK, &udp, "window = \"1MB\""]).contains("udp: excludes \"window\""));
+        let fastest = udp.replace("500kbit", "1000Gbit");
+        assert_eq!(one(&[LINK, &fastest]).flows.len(), 1);
+        assert!(message(&[LINK, &fastest.replace("1000G", "1000.1G")]).contains("is too fast"));
     }
 
     #[test]
