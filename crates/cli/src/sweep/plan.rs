@@ -92,8 +92,8 @@ impl Manifest {
 
     /// The runs in `part`, counted from zero.
     pub(crate) fn runs_in(&self, part: u64) -> std::ops::Range<u64> {
-        let first = part * self.runs_per_part;
-        first..(first + self.runs_per_part).min(self.runs)
+        let first = part.saturating_mul(self.runs_per_part).min(self.runs);
+        first..first.saturating_add(self.runs_per_part).min(self.runs)
     }
 
     /// What sets `self` apart from `other`, where their results would not belong together.
