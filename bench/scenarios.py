@@ -250,7 +250,7 @@ CASES = [
         "100 flows, 1 Gbit/s, RTT 40 ms, drop tail 1 BDP",
         *dumbbell(1 * GIGABIT, 40, DropTail(bdp_packets(1 * GIGABIT, 40)), 100, 400),
         seconds={SUIMON: 10, NS2: 10, NS3: 4},
-        quick_seconds={SUIMON: 10, NS2: 10, NS3: 1},
+        quick_seconds={SUIMON: 10, NS2: 10, NS3: 0.7},
         bars=Bars(450, 2_500, RATIOS),
     ),
     Case(
@@ -281,7 +281,7 @@ CASES = [
         "10 bottlenecks of 100 Mbit/s in a line, 20 flows through all, 18 across each, drop tail 500 packets",
         *parking_lot(100 * MEGABIT, 10, 20, 18, 500, 400),
         seconds={SUIMON: 20, NS2: 20, NS3: 3},
-        quick_seconds={SUIMON: 20, NS2: 20, NS3: 1},
+        quick_seconds={SUIMON: 20, NS2: 10, NS3: 0.6},
         bars=Bars(None, None, RATIOS),
     ),
 ]
