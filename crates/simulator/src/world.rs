@@ -14,7 +14,7 @@ use crate::packet::{Frame, Packet, Packets};
 use crate::routes::{DELIVER, Routes};
 
 /// Progress is told every so many events: some milliseconds of work.
-const EVENTS_PER_REPORT: u64 = 1 << 16;
+const EVENTS_PER_REPORT: u32 = 1 << 16;
 
 /// One run.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct World<'a> {
     flows: Vec<Flow>,
     /// Flows with a size that are not complete, and not stopped before that.
     incomplete: usize,
+    /// When the run is over: what is left at this time is still handled.
+    end: Instant,
     recorder: Option<Recorder>,
     kept_events: Vec<ResultEvent>,
     events_not_kept: u64,
@@ -77,6 +79,7 @@ impl<'a> World<'a> {
             }
         });
         Self {
+            end: Instant::ZERO + scenario.duration,
             incomplete: flows.iter().filter(|flow| flow.will_complete()).count(),
             scenario,
             events,
@@ -97,22 +100,19 @@ impl<'a> World<'a> {
         labels: &[(String, String)],
         on_progress: &mut dyn FnMut(Duration),
     ) -> RunResult {
-        let mut end = Instant::ZERO + self.scenario.duration;
-        let stop_early = self.scenario.stop_when_complete && self.incomplete > 0;
-        let mut handled = 0_u64;
+        let mut until_report = EVENTS_PER_REPORT;
         while let Some((now, event, index)) = self.events.pop() {
-            if now > end {
+            if now > self.end {
                 break;
             }
             self.handle(now, event, index);
-            handled += 1;
-            if handled.is_multiple_of(EVENTS_PER_REPORT) {
+            until_report -= 1;
+            if until_report == 0 {
+                until_report = EVENTS_PER_REPORT;
                 on_progress(now.saturating_since(Instant::ZERO));
             }
-            if stop_early && self.incomplete == 0 {
-                end = now;
-            }
         }
+        let end = self.end;
         self.into_result(end, labels)
     }
 
@@ -130,7 +130,7 @@ impl<'a> World<'a> {
             Event::ReceiverTimer => self.on_receiver_timer(now, index),
             Event::QueueTimer => self.links[index as usize].on_wakeup(now, &mut self.events),
             Event::FlowStart => self.on_flow_start(now, index),
-            Event::FlowStop => self.on_flow_stop(index),
+            Event::FlowStop => self.on_flow_stop(now, index),
             Event::FlowToggle => self.on_flow_toggle(now, index),
             Event::WarmupEnd => self.on_warmup_end(now),
             Event::Sample => self.on_sample(now),
@@ -256,7 +256,7 @@ impl<'a> World<'a> {
         if let Some(kind) = event {
             if kind == EventKind::Completed {
                 flow.completed = Some(now);
-                self.incomplete -= 1;
+                self.one_less_to_complete(now);
             }
             self.note(now, index, kind);
         }
@@ -306,12 +306,19 @@ impl<'a> World<'a> {
         }
     }
 
-    fn on_flow_stop(&mut self, index: u32) {
+    fn on_flow_stop(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
         let would_have = flow.will_complete();
         flow.stop();
         if would_have && !flow.will_complete() {
-            self.incomplete -= 1;
+            self.one_less_to_complete(now);
+        }
+    }
+
+    fn one_less_to_complete(&mut self, now: Instant) {
+        self.incomplete -= 1;
+        if self.incomplete == 0 && self.scenario.stop_when_complete {
+            self.end = now;
         }
     }
 
