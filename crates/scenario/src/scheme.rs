@@ -45,7 +45,8 @@ impl Scheme {
             None if receives => (RECEIVERS_SENDER, text),
             None => (text, DEFAULT_RECEIVER),
         };
-        Ok(Self { cc: algorithm(Role::Congestion, cc)?, receiver: algorithm(Role::Receiver, receiver)? })
+        let cc = algorithm(Role::Congestion, cc).map_err(|problem| also_receivers(problem, text))?;
+        Ok(Self { cc, receiver: algorithm(Role::Receiver, receiver)? })
     }
 
     /// The text that parses back to this, without what is default.
@@ -67,6 +68,22 @@ impl Scheme {
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label())
+    }
+}
+
+/// Where a whole scheme is an unknown name, a receive window would have been accepted too.
+fn also_receivers(problem: Problem, text: &str) -> Problem {
+    match problem {
+        Problem::Algorithm { error: SpecError::UnknownName { role, name, accepted }, suggestion }
+            if !text.contains(['/', '+']) =>
+        {
+            let receivers = descriptions(Role::Receiver).into_iter().filter(|d| d.name != DEFAULT_RECEIVER);
+            let receivers: Vec<_> = receivers.map(|d| d.name).collect();
+            let suggestion = suggestion.or_else(|| closest(&name, receivers.iter().copied()));
+            let accepted = format!("{accepted}, {}", receivers.join(", "));
+            Problem::Algorithm { error: SpecError::UnknownName { role, name, accepted }, suggestion }
+        }
+        other => other,
     }
 }
 
@@ -92,6 +109,15 @@ mod tests {
             (scheme.cc.label(), scheme.receiver.label(), scheme.label().as_str()),
             ("reno", "fixed", "reno")
         );
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_told_of_receive_windows_too() {
+        let message = Scheme::parse("dsr").unwrap_err().to_string();
+        assert!(message.contains("fs-at, drs"), "{message}");
+        assert!(message.contains("did you mean \"drs\""), "{message}");
+        let message = Scheme::parse("dsr/drs").unwrap_err().to_string();
+        assert!(!message.contains("fs-at, drs"), "{message}");
     }
 
     #[test]

@@ -87,13 +87,12 @@ fn folder(arguments: &Arguments) -> Result<PathBuf, CliError> {
         Some(from) => vec![from.clone()],
         None => vec![PathBuf::from("papers")],
     };
+    let program = std::env::current_exe().ok();
     if arguments.from.is_none()
-        && let Ok(program) = std::env::current_exe()
+        && let Some(beside) = program.as_deref().and_then(Path::parent)
     {
         // As built (target/release/suimon) and as installed (bin/suimon).
-        for above in ["../../../papers", "../../share/suimon/papers"] {
-            places.push(program.join(above));
-        }
+        places.extend(["../../papers", "../share/suimon/papers"].map(|place| beside.join(place)));
     }
     let is_name =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
