@@ -69,7 +69,7 @@ def _run(suimon: Path, scenario: Path, jobs: int) -> tuple[float, float, dict[st
     with tempfile.TemporaryDirectory() as out:
         before = os.times()
         began = time.perf_counter()
-        command = [suimon, "sweep", scenario, "--jobs", str(jobs), "--out", out]
+        command = [str(suimon), "sweep", str(scenario), "--jobs", str(jobs), "--out", out]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         wall = time.perf_counter() - began
         after = os.times()
