@@ -38,6 +38,7 @@ test: setup ## All tests: crates, command, page
 	@# A browser of another name than the test expects; without any it would skip, which is no pass.
 	browser="$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}"; \
 	    CHROMIUM="$$browser" npm test --prefix crates/report/web
+	$(MAKE) instructions
 	@echo "make test: passed"
 
 .PHONY: lint
@@ -60,9 +61,14 @@ papers: build ## Re-run the papers and judge their claims
 picture: build ## Draw the README's picture anew
 	python3 scripts/picture.py $(SUIMON) docs/demo.svg
 
+.PHONY: instructions
+instructions: build ## Fail where a packet takes 5 % more instructions than it did
+	python3 bench/instructions.py
+
 .PHONY: bench
-bench: build ## Measure speed
-	python3 bench/bench.py
+bench: build ## Measure speed beside ns-2 and ns-3, and two cores beside one (some ten minutes)
+	python3 bench/bench.py --install
+	python3 bench/sweep.py
 
 .PHONY: fuzz
 fuzz: setup-build ## Throw random input at the readers, a minute each (nightly Rust, cargo-fuzz)

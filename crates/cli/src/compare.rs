@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "droptail")]
     queue: String,
     /// Flows of each algorithm
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
     flows: u64,
     /// All algorithms share the link, instead of having it for themselves one after the other
     #[arg(long)]
@@ -65,10 +65,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "linux-6")]
     profile: String,
     /// The first seed of all randomness
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// How many seeds
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
     seeds: u64,
     #[command(flatten)]
     output: OutputOptions,

@@ -67,7 +67,13 @@ impl fmt::Display for ScenarioError {
         if let Some(key) = &self.key {
             write!(f, ": {key}")?;
         }
-        write!(f, ": {}", self.problem)
+        match &*self.problem {
+            // The file is named already.
+            Problem::Unreadable { path, message } if *path == self.source_name => {
+                write!(f, ": cannot read it: {message}")
+            }
+            problem => write!(f, ": {problem}"),
+        }
     }
 }
 

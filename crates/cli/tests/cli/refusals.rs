@@ -82,7 +82,7 @@ fn a_scenario_that_is_not_there_or_no_text_is_refused_by_name() {
     let folder = file("binary.toml", "");
     fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
     says(&refuses(folder.path(), &["run", "none.toml"]), &["none.toml", "No such file"]);
-    says(&refuses(folder.path(), &["run", "."]), &["cannot read .", "directory"]);
+    says(&refuses(folder.path(), &["run", "."]), &["cannot read it", "directory"]);
     says(&refuses(folder.path(), &["run", "binary.toml"]), &["binary.toml", "UTF-8"]);
 }
 

@@ -28,7 +28,7 @@ function section(title, ...children) {
 
 // ---- Tables
 
-const GRADE_CLASS = { "A+": "good", A: "good", B: "fair", C: "fair", D: "bad", F: "bad" };
+const GRADE_CLASS = { "A+": "good", A: "good", B: "fair", C: "fair", D: "poor", F: "bad" };
 const gradeBadge = (grade) => element("span", { class: `grade ${GRADE_CLASS[grade]}` }, grade);
 
 function results() {
