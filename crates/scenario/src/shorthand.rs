@@ -190,6 +190,6 @@ mod tests {
         assert!(message("2Mbit 180ms 1kB 2kB").contains("a second buffer"));
         assert!(message("2Mbit 180ms reorder=1%").contains("SHARE/DELAY"));
         assert!(message("0Mbit 180ms").contains("0Mbit"));
-        assert!(message("trace=/nonexistent 180ms").contains("cannot read /nonexistent"));
+        assert!(message("trace=/nonexistent 180ms").contains("/nonexistent: cannot read it"));
     }
 }
