@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::congestion::{CongestionControl, bic, cubic, cubic_2_1, fs_at, reno, vegas};
+use crate::congestion::{CongestionControl, bic, compound, cubic, cubic_2_1, fs_at, reno, vegas};
 use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail, red};
 use crate::random::RandomStream;
@@ -37,6 +37,7 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (cubic_2_1::DESCRIPTION, cubic_2_1::build),
     (bic::DESCRIPTION, bic::build),
     (vegas::DESCRIPTION, vegas::build),
+    (compound::DESCRIPTION, compound::build),
 ];
 
 /// Congestion controls that work over another: `fs-at+cubic`. Alone they work over Reno.

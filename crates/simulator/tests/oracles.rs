@@ -56,6 +56,8 @@ fn one_flow_alone_does_what_it_does_in_ns_2() {
         ("cubic-2.1", true, 9.653, 24.0, 39.61, 49),
         ("vegas", false, 9.653, 0.0, 0.98, 1),
         ("vegas", true, 9.653, 0.0, 2.47, 3),
+        ("compound", false, 9.651, 20.0, 31.00, 49),
+        ("compound", true, 9.651, 10.0, 30.76, 49),
         ("bic", false, 9.653, 48.0, 39.08, 49),
         ("bic", true, 9.653, 20.0, 39.59, 49),
     ];

@@ -6,6 +6,7 @@
 //! `cwnd` toward `ssthresh` packet by packet, without either knowing the other's state.
 
 pub mod bic;
+pub mod compound;
 pub mod cubic;
 pub mod cubic_2_1;
 pub mod fs_at;

@@ -1,0 +1,225 @@
+//! Compound TCP (Tan, Song, Zhang, Sridharan 2006): Reno's loss window plus a delay window, with gamma
+//! fixed, as Linux's port of it counts.
+//!
+//! Windows are whole segments and ACKs are counted whatever they cover, as in the port.
+
+use suimon_units::{Bytes, Duration};
+
+use super::window::slow_start_through_ssthresh;
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "compound",
+    summary: "Reno's window plus one that grows while the queue is short",
+    source: "Tan, Song, Zhang, Sridharan: A Compound TCP Approach for High-Speed and Long Distance Networks, 2006",
+    colour: "#edc948",
+    parameters: &[
+        Parameter {
+            name: "alpha",
+            help: "growth of the delay window, per window to the power k",
+            default: Value::Number(0.125),
+            range: Range::Between(0.0, 10.0),
+        },
+        Parameter {
+            name: "k",
+            help: "power of the window in that growth",
+            default: Value::Number(0.75),
+            range: Range::Between(0.0, 1.0),
+        },
+        Parameter {
+            name: "gamma",
+            help: "segments in the queue from which the delay window shrinks",
+            default: Value::Number(30.0),
+            range: Range::Between(1.0, 1000.0),
+        },
+        Parameter {
+            name: "zeta",
+            help: "segments that the delay window shrinks by for each in the queue",
+            default: Value::Number(1.0),
+            range: Range::Between(0.0, 10.0),
+        },
+    ],
+};
+
+/// Builds it.
+#[must_use]
+pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
+    Box::new(Compound {
+        alpha: arguments.number("alpha"),
+        k: arguments.number("k"),
+        gamma: arguments.number("gamma"),
+        zeta: arguments.number("zeta"),
+        ..Compound::default()
+    })
+}
+
+/// RTT samples in a round needed for a judgement: with fewer, all of them may be of delayed ACKs.
+const ENOUGH_SAMPLES: u32 = 3;
+
+#[derive(Debug, Default)]
+struct Compound {
+    alpha: f64,
+    k: f64,
+    gamma: f64,
+    zeta: f64,
+    /// The delay window, in segments; the loss window is the rest of `cwnd`.
+    dwnd: u64,
+    /// ACKs since the loss window last grew.
+    acks: u64,
+    /// Smallest RTT of the connection, and of this round with the number of its samples.
+    base_rtt: Option<Duration>,
+    min_rtt: Option<Duration>,
+    samples: u32,
+    /// The round ends when this byte is acknowledged.
+    beg_snd_nxt: u64,
+    /// The window when the round began, in segments.
+    beg_win: u64,
+    /// Segments in the queue, as judged last.
+    diff: f64,
+    recovering: bool,
+}
+
+impl Compound {
+    fn begin_round(&mut self, ack: &Ack, limits: &Limits) {
+        self.beg_snd_nxt = ack.snd_nxt;
+        self.beg_win = limits.cwnd.whole(ack.mss);
+        self.min_rtt = None;
+        self.samples = 0;
+    }
+
+    /// Congestion avoidance of the loss window: one segment for a whole window of ACKs (eq. 3).
+    fn grow_loss_window(&mut self, ack: &Ack, limits: &mut Limits) {
+        if self.acks >= limits.cwnd.whole(ack.mss) {
+            self.acks = 0;
+            limits.cwnd += ack.mss;
+        } else {
+            self.acks += 1;
+        }
+    }
+
+    /// Once per round: the delay window grows while the queue is short and gives way when it is not
+    /// (eq. 5).
+    fn judge(&mut self, ack: &Ack, limits: &mut Limits) {
+        let (Some(base_rtt), Some(rtt)) = (self.base_rtt, self.min_rtt) else { return };
+        let win = self.beg_win as f64;
+        self.diff = win * (1.0 - base_rtt.as_secs_f64() / rtt.as_secs_f64().max(1e-9));
+        let before = self.dwnd;
+        if self.diff < self.gamma {
+            let growth = self.alpha * libm::pow(win, self.k) - 1.0;
+            self.dwnd += growth.max(0.0) as u64;
+        } else {
+            self.dwnd = self.dwnd.saturating_sub((self.zeta * self.diff) as u64);
+        }
+        let loss_window = limits.cwnd.saturating_sub(ack.mss * before).max(ack.mss * 2);
+        limits.cwnd = loss_window.saturating_add(ack.mss * self.dwnd);
+    }
+}
+
+impl CongestionControl for Compound {
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        if let Some(rtt) = ack.rtt {
+            let smaller = |known: Option<Duration>| Some(known.map_or(rtt, |known| known.min(rtt)));
+            self.base_rtt = smaller(self.base_rtt);
+            self.min_rtt = smaller(self.min_rtt);
+            self.samples += 1;
+        }
+        if ack.in_recovery || self.recovering {
+            // The ACK that ends recovery covers a whole window and grows nothing; a round begins behind it.
+            self.recovering = ack.in_recovery;
+            self.begin_round(ack, limits);
+            return;
+        }
+        if ack.newly_acked == Bytes::ZERO || !ack.cwnd_limited {
+            return;
+        }
+        if slow_start_through_ssthresh(ack, limits) {
+            self.grow_loss_window(ack, limits);
+        }
+        if ack.snd_una > self.beg_snd_nxt {
+            if self.samples >= ENOUGH_SAMPLES && limits.cwnd > limits.ssthresh {
+                self.judge(ack, limits);
+            }
+            self.begin_round(ack, limits);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        // Both windows together are halved, and what is left is the loss window's.
+        limits.ssthresh = (event.flight_size / 2).max(event.mss * 2);
+        self.dwnd = 0;
+        self.acks = 0;
+        self.recovering = event.kind != CongestionKind::Timeout;
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("dwnd_segments", self.dwnd as f64);
+        out.value("diff_segments", self.diff);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_units::Instant;
+
+    use super::*;
+    use crate::congestion::testing::{MSS, ack, loss};
+
+    fn compound() -> Compound {
+        Compound { alpha: 0.125, k: 0.75, gamma: 30.0, zeta: 1.0, ..Compound::default() }
+    }
+
+    /// A window in congestion avoidance after a round of `win` segments at `rtt_ms` over 100 ms.
+    fn after_round(mut compound: Compound, win: u64, rtt_ms: u64) -> (Compound, u64) {
+        let mut limits = Limits { ssthresh: MSS * 2, ..Limits::initial(MSS * win) };
+        compound.base_rtt = Some(Duration::from_millis(100));
+        compound.beg_win = win;
+        compound.beg_snd_nxt = 1;
+        for nth in 0..3 {
+            let rtt = Some(Duration::from_millis(rtt_ms));
+            let snd_una = if nth == 2 { 2 } else { 1 };
+            compound.on_ack(&Ack { rtt, snd_una, now: Instant::ZERO, ..ack(1) }, &mut limits);
+        }
+        (compound, limits.cwnd.whole(MSS))
+    }
+
+    #[test]
+    fn the_delay_window_grows_with_the_power_of_the_window_while_the_queue_is_short() {
+        // 0.125 x 100^0.75 - 1 = 2.95, in whole segments 2.
+        let (compound, cwnd) = after_round(compound(), 100, 100);
+        assert_eq!((compound.dwnd, cwnd), (2, 102));
+    }
+
+    #[test]
+    fn at_gamma_the_delay_window_gives_way_and_the_loss_window_stays() {
+        let with = |dwnd| Compound { dwnd, ..compound() };
+        // 120 segments at 1.32 times the base: 29.09 in the queue. At 1.34 times: 30.4.
+        let (below, _) = after_round(with(40), 120, 132);
+        assert!(below.diff < 30.0 && below.dwnd > 40);
+        let (above, cwnd) = after_round(with(40), 120, 134);
+        assert!(above.diff >= 30.0);
+        assert_eq!((above.dwnd, cwnd), (10, 90));
+        let (empty, cwnd) = after_round(with(20), 120, 134);
+        assert_eq!((empty.dwnd, cwnd), (0, 100));
+    }
+
+    #[test]
+    fn a_loss_halves_both_windows_together_and_leaves_no_delay_window() {
+        let mut compound = Compound { dwnd: 40, ..compound() };
+        let mut limits = Limits::initial(MSS * 100);
+        compound.on_congestion(&loss(100), &mut limits);
+        assert_eq!((limits.ssthresh, compound.dwnd), (MSS * 50, 0));
+    }
+
+    #[test]
+    fn too_few_samples_are_no_judgement() {
+        let mut compound =
+            Compound { base_rtt: Some(Duration::from_millis(100)), beg_win: 100, ..compound() };
+        let mut limits = Limits { ssthresh: MSS * 2, ..Limits::initial(MSS * 100) };
+        compound.on_ack(&Ack { snd_una: 2, ..ack(1) }, &mut limits);
+        assert_eq!(compound.dwnd, 0);
+    }
+}
