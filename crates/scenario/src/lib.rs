@@ -22,8 +22,7 @@ pub mod trace;
 pub use comparison::Comparison;
 pub use error::{Problem, ScenarioError};
 pub use model::{
-    Buffer, Capacity, Flow, Jitter, Link, Loss, OnOff, Record, Reordering, Scenario, Start, TcpFlow, Traffic,
-    UdpFlow,
+    Buffer, Capacity, Flow, Link, Loss, OnOff, Record, Reordering, Scenario, Start, TcpFlow, Traffic, UdpFlow,
 };
 pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use reader::{Document, Plan, print_defaults};

@@ -7,6 +7,7 @@ use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use crate::profile::StackProfile;
+use crate::scheme;
 
 /// One experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +49,8 @@ pub struct Link {
     pub queue: AlgorithmSpec,
     /// Random loss, after transmission.
     pub loss: Loss,
-    /// Delay that varies from packet to packet but keeps their order.
-    pub jitter: Jitter,
+    /// Extra delay, uniform from zero to this, that varies from packet to packet but keeps their order.
+    pub jitter: Duration,
     /// Packets that are overtaken.
     pub reordering: Option<Reordering>,
     /// Whether results show it; access links of a comparison are not worth a row.
@@ -97,9 +98,6 @@ pub enum Loss {
         loss_bad: Probability,
     },
 }
-
-/// Extra delay, uniform from zero to this, that keeps the order of packets.
-pub type Jitter = Duration;
 
 /// Packets held back so that later ones overtake them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -168,11 +166,7 @@ impl TcpFlow {
     /// Its algorithms as users write them: `cubic`, `drs` for Reno under that receiver, else `cubic/drs`.
     #[must_use]
     pub fn label(&self) -> String {
-        match (self.cc.label(), self.receiver.label()) {
-            (cc, "fixed") => cc.to_owned(),
-            ("reno", receiver) => receiver.to_owned(),
-            (cc, receiver) => format!("{cc}/{receiver}"),
-        }
+        scheme::label(&self.cc, &self.receiver)
     }
 
     /// The colour in every chart: the receiver's where it is what stands out, else the sender's.

@@ -52,11 +52,7 @@ impl Scheme {
     /// The text that parses back to this, without what is default.
     #[must_use]
     pub fn label(&self) -> String {
-        match (self.cc.label(), self.receiver.label()) {
-            (cc, DEFAULT_RECEIVER) => cc.to_owned(),
-            (RECEIVERS_SENDER, receiver) => receiver.to_owned(),
-            (cc, receiver) => format!("{cc}/{receiver}"),
-        }
+        label(&self.cc, &self.receiver)
     }
 
     /// Whether the receive window was chosen too, and not left to its default.
@@ -68,6 +64,15 @@ impl Scheme {
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label())
+    }
+}
+
+/// The text that [`Scheme::parse`] reads back to `cc` and `receiver`, without what is default.
+pub(crate) fn label(cc: &AlgorithmSpec, receiver: &AlgorithmSpec) -> String {
+    match (cc.label(), receiver.label()) {
+        (cc, DEFAULT_RECEIVER) => cc.to_owned(),
+        (RECEIVERS_SENDER, receiver) => receiver.to_owned(),
+        (cc, receiver) => format!("{cc}/{receiver}"),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use suimon_units::{Bytes, Duration};
 
+use super::reno::halved;
 use super::window::slow_start_through_ssthresh;
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -149,7 +150,7 @@ impl CongestionControl for Compound {
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
         // Both windows together are halved, and what is left is the loss window's.
-        limits.ssthresh = (event.flight_size / 2).max(event.mss * 2);
+        limits.ssthresh = halved(event);
         self.dwnd = 0;
         self.acks = 0;
         self.recovering = event.kind != CongestionKind::Timeout;

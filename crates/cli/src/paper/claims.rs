@@ -50,7 +50,7 @@ pub(crate) struct Claim {
     pub(crate) at: BTreeMap<String, String>,
     pub(crate) measure: Measure,
     /// Prints the measured number, as in `"{} packets"`; one decimal unless `digits` says otherwise.
-    #[serde(default = "plain")]
+    #[serde(default)]
     pub(crate) unit: String,
     #[serde(default = "one")]
     pub(crate) digits: usize,
@@ -59,10 +59,6 @@ pub(crate) struct Claim {
     /// One row of the verdict each.
     #[serde(rename = "cell")]
     pub(crate) cells: Vec<Cell>,
-}
-
-fn plain() -> String {
-    String::new()
 }
 
 fn one() -> usize {

@@ -37,7 +37,11 @@ pub(super) fn take(
         return crossing_of(runs, at, measure, &crossing.axis, crossing.level);
     }
     let value = mean(runs, at, measure)?;
-    let (Some(against), Some(relation)) = (&measure.against, measure.relation) else { return Ok(value) };
+    let (against, relation) = match (&measure.against, measure.relation) {
+        (None, None) => return Ok(value),
+        (Some(against), Some(relation)) => (against, relation),
+        _ => return Err("\"against\" and \"relation\" go together".to_owned()),
+    };
     let mut there = at.clone();
     there.extend(against.iter().map(|(axis, value)| (axis.clone(), value.clone())));
     let other = mean(runs, &there, measure)?;

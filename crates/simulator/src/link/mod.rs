@@ -84,6 +84,7 @@ impl Link {
     }
 
     /// Takes a packet in. What the queue drops goes to `dropped`.
+    // Forced, here and on the rest of the way over a link: as calls they take 8 % more instructions.
     #[inline(always)]
     pub(crate) fn offer(
         &mut self,
