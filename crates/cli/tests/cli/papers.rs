@@ -76,6 +76,13 @@ fn a_miss_that_is_known_is_no_failure() {
 }
 
 #[test]
+fn half_a_relation_is_refused_rather_than_left_out() {
+    let folder = doctored("of = \"goodput_mbps\"", "of = \"goodput_mbps\", relation = \"saving\"");
+    let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
+    assert!(message.contains("\"against\" and \"relation\" go together"), "{message}");
+}
+
+#[test]
 fn a_measurement_that_does_not_exist_is_refused() {
     let folder = doctored("of = \"goodput_mbps\"", "of = \"happiness\"");
     let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
