@@ -63,7 +63,7 @@ pub fn build_queue<P: Packet + Send + 'static>(
     let (description, arguments) = &spec.layers[0];
     match description.name {
         "droptail" => Box::new(drop_tail::DropTail::new(buffer)),
-        "red" => Box::new(red::Red::new(arguments, buffer, random)),
+        "red" => Box::new(red::queue(arguments, buffer, random)),
         other => unreachable!("{other} was parsed as a queue discipline but has no builder"),
     }
 }

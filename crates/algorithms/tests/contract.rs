@@ -13,7 +13,7 @@ use suimon_algorithms::queue::{Backlog, Buffer, Ecn, FlowId, Packet};
 use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::receiver::Received;
 use suimon_algorithms::registry::{AlgorithmSpec, CONGESTION, Role, WRAPPERS, build_queue, descriptions};
-use suimon_units::{Bytes, Duration, Instant};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 const ROLES: [Role; 3] = [Role::Congestion, Role::Receiver, Role::Queue];
 
@@ -442,17 +442,28 @@ mod queue {
 
     #[derive(Debug, Clone)]
     enum Step {
-        Enqueue { flow: u32, size: u64, capable: bool },
+        Enqueue { flow: u32, size: u64, ecn: Ecn },
+        LinkRate(Rate),
         Dequeue,
         Wait(Duration),
     }
 
+    fn ecn() -> impl Strategy<Value = Ecn> {
+        prop_oneof![
+            Just(Ecn::NotCapable),
+            Just(Ecn::Capable),
+            Just(Ecn::L4s),
+            Just(Ecn::CongestionExperienced)
+        ]
+    }
+
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            6 => (0..4_u32, 40..1_501_u64, any::<bool>())
-                .prop_map(|(flow, size, capable)| Step::Enqueue { flow, size, capable }),
-            4 => Just(Step::Dequeue),
-            3 => duration().prop_map(Step::Wait),
+            12 => (0..4_u32, 40..1_501_u64, ecn())
+                .prop_map(|(flow, size, ecn)| Step::Enqueue { flow, size, ecn }),
+            1 => prop_oneof![Just(0), 1..1_000_000_000_u64].prop_map(|bps| Step::LinkRate(Rate::from_bps(bps))),
+            8 => Just(Step::Dequeue),
+            6 => duration().prop_map(Step::Wait),
         ]
     }
 
@@ -477,8 +488,8 @@ mod queue {
         prop_assert_eq!(queue.dequeue(now, &mut dropped), None, "{}: an empty queue gives nothing", spec);
         for (id, step) in (0..).zip(steps) {
             match *step {
-                Step::Enqueue { flow, size, capable } => {
-                    let ecn = if capable { Ecn::Capable } else { Ecn::NotCapable };
+                Step::LinkRate(rate) => queue.on_link_rate(now, rate),
+                Step::Enqueue { flow, size, ecn } => {
                     let packet = TestPacket { id, flow, size: Bytes::new(size), ecn };
                     waiting.insert(id, packet.clone());
                     queue.enqueue(now, packet, &mut dropped);
@@ -496,7 +507,7 @@ mod queue {
                         let entered = waiting.remove(&packet.id).expect("sent once, after it came");
                         prop_assert_eq!((entered.flow, entered.size), (packet.flow, packet.size));
                         let marked = packet.ecn == Ecn::CongestionExperienced;
-                        prop_assert!(packet.ecn == entered.ecn || (marked && entered.ecn == Ecn::Capable));
+                        prop_assert!(packet.ecn == entered.ecn || (marked && entered.ecn != Ecn::NotCapable));
                         let before = last_of_flow.insert(packet.flow, packet.id);
                         prop_assert!(before < Some(packet.id), "{spec}: order within flow {}", packet.flow);
                         sent.push((packet.id, packet.ecn));

@@ -22,6 +22,8 @@ pub(crate) struct Frame {
     pub(crate) ecn: Ecn,
     /// It bore a congestion mark when it joined the queue that it waits in.
     pub(crate) was_marked: bool,
+    /// See [`queue::Packet::opens_connection`].
+    pub(crate) opens_connection: bool,
 }
 
 /// What every packet on its way carries; places are used again, so that none is allocated.
@@ -131,6 +133,10 @@ impl queue::Packet for Frame {
 
     fn ecn(&self) -> Ecn {
         self.ecn
+    }
+
+    fn opens_connection(&self) -> bool {
+        self.opens_connection
     }
 
     fn mark_congestion_experienced(&mut self) {

@@ -10,7 +10,7 @@ use crate::events::{Event, EventQueue};
 use crate::flow::{Endpoints, Flow, Profiles};
 use crate::link::Link;
 use crate::measure::{SeriesBuilder, sample_tcp};
-use crate::packet::{Frame, Packet, Packets};
+use crate::packet::{Frame, Packet, PacketKind, Packets};
 use crate::routes::{DELIVER, Routes};
 
 /// Progress is told every so many events: some milliseconds of work.
@@ -218,6 +218,7 @@ impl<'a> World<'a> {
             size: packet.size,
             ecn: packet.ecn,
             was_marked: false,
+            opens_connection: packet.kind == PacketKind::Syn,
         };
         self.route(now, frame);
     }

@@ -1,9 +1,8 @@
 //! Tail drop: first in, first out, and what does not fit is lost.
 
-use std::collections::VecDeque;
+use suimon_units::Instant;
 
-use suimon_units::{Bytes, Instant};
-
+use super::fifo::Fifo;
 use super::{Backlog, Buffer, DropReason, Dropped, Packet, QueueDiscipline};
 use crate::registry::Description;
 
@@ -16,37 +15,29 @@ pub const DESCRIPTION: Description = Description {
     parameters: &[],
 };
 
-/// A queue with room for `buffer`.
+/// A queue that takes what fits.
 #[derive(Debug)]
-pub struct DropTail<P> {
-    waiting: VecDeque<P>,
-    bytes: Bytes,
-    buffer: Buffer,
-}
+pub struct DropTail<P>(Fifo<P>);
 
-impl<P> DropTail<P> {
-    /// An empty queue.
+impl<P: Packet> DropTail<P> {
+    /// An empty queue with room for `buffer`.
     #[must_use]
     pub fn new(buffer: Buffer) -> Self {
-        Self { waiting: VecDeque::new(), bytes: Bytes::ZERO, buffer }
+        Self(Fifo::new(buffer))
     }
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
     fn enqueue(&mut self, _now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
-        let size = packet.size();
-        if self.buffer.admits(self.backlog(), size) {
-            self.bytes += size;
-            self.waiting.push_back(packet);
+        if self.0.admits(packet.size()) {
+            self.0.push(packet);
         } else {
             dropped.push(Dropped { packet, reason: DropReason::Overflow });
         }
     }
 
     fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
-        let packet = self.waiting.pop_front()?;
-        self.bytes -= packet.size();
-        Some(packet)
+        self.0.pop()
     }
 
     fn idle_passes(&self) -> bool {
@@ -54,7 +45,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
     }
 
     fn backlog(&self) -> Backlog {
-        Backlog { packets: self.waiting.len() as u64, bytes: self.bytes }
+        self.0.backlog()
     }
 }
 
@@ -62,6 +53,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
 mod tests {
     use super::*;
     use crate::queue::testing::TestPacket;
+    use suimon_units::Bytes;
 
     fn admitted(buffer: Buffer, offered: u64) -> u64 {
         let mut queue = DropTail::new(buffer);

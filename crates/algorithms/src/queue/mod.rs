@@ -3,11 +3,14 @@
 //! A discipline does not know what a packet is: a simulated record or a real buffer.
 
 pub mod drop_tail;
+pub mod early;
+pub mod fifo;
 pub mod red;
+pub mod spacing;
 
 use std::fmt::Debug;
 
-use suimon_units::{Bytes, Instant};
+use suimon_units::{Bytes, Instant, Rate};
 
 use crate::probe::Probe;
 
@@ -21,6 +24,10 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
 
     /// What waits now, without the packet that is being sent.
     fn backlog(&self) -> Backlog;
+
+    /// The link sends at `rate` from now on. Told before the first packet and whenever it changes; of a
+    /// link with recorded opportunities the mean is told, and of an unlimited one nothing.
+    fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
 
     /// True where an arrival at an empty queue and an idle link changes nothing, so that the driver may
     /// send it without showing it here. Asked once.
@@ -53,6 +60,10 @@ pub trait Packet: Debug {
     fn flow(&self) -> FlowId;
     /// Its ECN field.
     fn ecn(&self) -> Ecn;
+    /// True for the first packet that a connection's sender sends: a TCP SYN without ACK.
+    fn opens_connection(&self) -> bool {
+        false
+    }
     /// Sets Congestion Experienced.
     fn mark_congestion_experienced(&mut self);
 }
@@ -69,6 +80,8 @@ pub enum Ecn {
     NotCapable,
     /// ECN-capable transport, ECT(0).
     Capable,
+    /// ECN-capable transport that reacts to marks by their share, ECT(1) (RFC 9331 §4.1).
+    L4s,
     /// Congestion experienced, CE.
     CongestionExperienced,
 }

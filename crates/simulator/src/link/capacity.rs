@@ -59,6 +59,18 @@ impl Server {
         }
     }
 
+    /// The rate at `now`; on a recorded link the mean over the recording. `None` without a finite rate.
+    pub(crate) fn rate_at(&self, now: Instant) -> Option<Rate> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(constant) => Some(constant.rate),
+            Self::Opportunities(Opportunities { times, period, .. }) => {
+                Some(Rate::of(Bytes::new(OPPORTUNITY_BYTES) * times.len() as u64, *period))
+            }
+            Self::Steps(steps) => Some(steps.at(now).0),
+        }
+    }
+
     /// How many bytes could have been sent from `from` to `to`; `None` without a finite rate.
     pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match self {

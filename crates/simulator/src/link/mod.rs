@@ -26,6 +26,8 @@ pub(crate) struct Link {
     /// A packet that need not wait need not be shown to the queue.
     idle_passes: bool,
     queue_has_timer: bool,
+    /// What the queue was last told of the rate, where that changes.
+    rate_told: Option<Rate>,
     /// Packets in the queue.
     waiting: usize,
     /// The packet in transmission has left by then.
@@ -55,10 +57,17 @@ impl Link {
     pub(crate) fn new(index: u32, link: &scenario::Link, seed: u64) -> Self {
         let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
         let impaired = link.loss != Loss::None || link.jitter != Duration::ZERO || link.reordering.is_some();
-        let queue: Box<dyn QueueDiscipline<Frame>> = build_queue(&link.queue, link.buffer, random("queue"));
+        let mut queue: Box<dyn QueueDiscipline<Frame>> =
+            build_queue(&link.queue, link.buffer, random("queue"));
+        let server = Server::new(&link.capacity);
+        let rate = server.rate_at(Instant::ZERO);
+        if let Some(rate) = rate {
+            queue.on_link_rate(Instant::ZERO, rate);
+        }
         Self {
             index,
-            server: Server::new(&link.capacity),
+            rate_told: matches!(server, Server::Steps(_)).then_some(rate).flatten(),
+            server,
             delay: link.delay,
             impairments: impaired.then(|| {
                 Box::new(Impairments {
@@ -101,6 +110,9 @@ impl Link {
             self.transmit(now, frame, events, dropped);
             return;
         }
+        if self.rate_told.is_some() {
+            self.tell_rate(now);
+        }
         let dropped_before = dropped.len();
         self.queue.enqueue(now, frame, dropped);
         self.waiting += 1;
@@ -110,6 +122,16 @@ impl Link {
         }
         self.keep_going(events);
         self.observe(now, events);
+    }
+
+    /// Tells the queue where the rate has changed.
+    #[cold]
+    fn tell_rate(&mut self, now: Instant) {
+        let rate = self.server.rate_at(now);
+        if let Some(rate) = rate.filter(|_| rate != self.rate_told) {
+            self.rate_told = Some(rate);
+            self.queue.on_link_rate(now, rate);
+        }
     }
 
     /// The packet in transmission has left.

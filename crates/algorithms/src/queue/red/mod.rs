@@ -1,18 +1,16 @@
 //! RED, Random Early Detection (Floyd, Jacobson: Random Early Detection Gateways for Congestion
 //! Avoidance, IEEE/ACM Transactions on Networking 1 (4), 1993), with ECN marking (RFC 3168).
 //!
-//! [`Average`] and [`Spacing`] stand alone, for the disciplines that build on RED.
+//! [`Average`] and [`Thresholds`] stand alone, for the disciplines that build on RED.
 
 mod average;
-mod spacing;
-
-use std::collections::VecDeque;
 
 use suimon_units::{Bytes, Instant, Probability};
 
 pub use self::average::{Average, Weight};
-pub use self::spacing::Spacing;
-use super::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet, QueueDiscipline};
+use super::early::{Advice, Arrival, EarlyDetection, EarlyQueue, Outcome};
+use super::spacing::{Distances, Spacing};
+use super::{Backlog, Buffer, Packet};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -113,25 +111,19 @@ impl Thresholds {
     }
 }
 
-/// A queue that marks or drops by its average length.
+/// RED's probability, from the queue's average length.
 #[derive(Debug)]
-pub struct Red<P> {
-    waiting: VecDeque<P>,
-    bytes: Bytes,
-    buffer: Buffer,
+pub struct Red {
     thresholds: Thresholds,
     average: Average,
-    spacing: Spacing,
-    ecn: bool,
     /// What each packet counts for, where not its size.
     counts_as: Option<Bytes>,
-    random: RandomStream,
 }
 
-impl<P> Red<P> {
-    /// An empty queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+impl Red {
+    /// With `arguments` as [`DESCRIPTION`] declares them, for a queue with room for `buffer`.
     #[must_use]
-    pub fn new(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> Self {
+    pub fn new(arguments: &Arguments, buffer: Buffer) -> Self {
         let mean_packet = arguments.bytes("mean_packet");
         let room = match buffer {
             Buffer::Packets(limit) => mean_packet * limit,
@@ -147,9 +139,6 @@ impl<P> Red<P> {
         };
         let w_q = arguments.number("w_q");
         Self {
-            waiting: VecDeque::new(),
-            bytes: Bytes::ZERO,
-            buffer,
             thresholds: Thresholds {
                 min_th,
                 max_th,
@@ -157,81 +146,38 @@ impl<P> Red<P> {
                 gentle: arguments.flag("gentle"),
             },
             average: Average::new(if w_q > 0.0 { Weight::Fixed(w_q) } else { Weight::Automatic }),
-            spacing: Spacing::new(arguments.flag("wait")),
-            ecn: arguments.flag("ecn"),
             counts_as: (arguments.choice("mode") == "packets").then_some(mean_packet),
-            random,
         }
-    }
-
-    fn waits(&self) -> Backlog {
-        Backlog { packets: self.waiting.len() as u64, bytes: self.bytes }
     }
 
     /// The queue as the average sees it, in bytes.
-    fn length(&self) -> f64 {
+    fn length(&self, backlog: Backlog) -> f64 {
         match self.counts_as {
-            None => self.bytes.as_f64(),
-            Some(mean_packet) => mean_packet.as_f64() * self.waiting.len() as f64,
+            None => backlog.bytes.as_f64(),
+            Some(mean_packet) => mean_packet.as_f64() * backlog.packets as f64,
         }
     }
 }
 
-impl<P: Packet> Red<P> {
-    /// What happens to the arrival: `Err` drops it, `Ok(true)` marks it.
-    fn verdict(&mut self, packet: &P) -> Result<bool, DropReason> {
-        if !self.buffer.admits(self.waits(), packet.size()) {
-            self.spacing.restart();
-            return Err(DropReason::Overflow);
-        }
-        let Some(p_b) = self.thresholds.probability(self.average.get()) else {
-            self.spacing.calm();
-            return Ok(false);
-        };
-        // Where every packet would be marked, senders no longer heed marks.
-        let hopeless = p_b == Probability::ONE;
-        if hopeless {
-            self.spacing.restart();
-        } else if !self.spacing.marks(p_b, &mut self.random) {
-            return Ok(false);
-        }
-        if self.ecn && !hopeless && packet.ecn() != Ecn::NotCapable {
-            Ok(true)
-        } else {
-            Err(DropReason::Early)
-        }
-    }
-}
-
-impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
-    fn enqueue(&mut self, now: Instant, mut packet: P, dropped: &mut Vec<Dropped<P>>) {
-        self.average.on_arrival(now, self.length());
-        match self.verdict(&packet) {
-            Ok(marked) => {
-                if marked {
-                    packet.mark_congestion_experienced();
-                }
-                self.bytes += packet.size();
-                self.waiting.push_back(packet);
-            }
-            Err(reason) => {
-                if self.waiting.is_empty() {
-                    self.average.still_empty(now);
-                }
-                dropped.push(Dropped { packet, reason });
-            }
+impl EarlyDetection for Red {
+    fn advise(&mut self, arrival: &Arrival, _random: &mut RandomStream) -> Advice {
+        self.average.on_arrival(arrival.now, self.length(arrival.backlog));
+        match self.thresholds.probability(self.average.get()) {
+            None => Advice::Calm,
+            // Where every packet would be marked, senders no longer heed marks.
+            Some(Probability::ONE) => Advice::Drop,
+            Some(p_b) => Advice::Choose(p_b),
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
-        let packet = self.waiting.pop_front()?;
-        self.bytes -= packet.size();
-        self.average.on_departure(now, self.waiting.is_empty());
-        Some(packet)
+    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
+        if matches!(outcome, Outcome::Dropped(_)) && arrival.backlog.packets == 0 {
+            self.average.still_empty(arrival.now);
+        }
     }
 
-    fn backlog(&self) -> Backlog {
-        self.waits()
+    fn on_departure(&mut self, now: Instant, _size: Bytes, left: Backlog) {
+        self.average.on_departure(now, left.packets == 0);
     }
 
     fn probe(&self, out: &mut dyn Probe) {
@@ -241,6 +187,14 @@ impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
     }
 }
 
+/// A RED queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+#[must_use]
+pub fn queue<P: Packet>(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> EarlyQueue<P, Red> {
+    let distances = if arguments.flag("wait") { Distances::Wait } else { Distances::Uniform };
+    let ecn = arguments.flag("ecn");
+    EarlyQueue::new(Red::new(arguments, buffer), Spacing::new(distances), ecn, buffer, random)
+}
+
 /// Thresholds over a buffer without limit are as over one of 20 mean packets: 5 and 15, ns-2's defaults.
 const UNBOUNDED_ROOM: u64 = 20;
 
@@ -248,15 +202,16 @@ const UNBOUNDED_ROOM: u64 = 20;
 mod tests {
     use super::*;
     use crate::queue::testing::TestPacket;
+    use crate::queue::{DropReason, Ecn, QueueDiscipline};
     use crate::registry::{AlgorithmSpec, Role};
 
-    fn red(settings: &str, buffer: Buffer) -> Red<TestPacket> {
+    fn red(settings: &str, buffer: Buffer) -> EarlyQueue<TestPacket, Red> {
         let spec = AlgorithmSpec::parse(Role::Queue, &format!("red{settings}")).unwrap();
         let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
         for (name, value) in spec.arguments() {
             arguments.set(name, value);
         }
-        Red::new(&arguments, buffer, RandomStream::new(1, "red"))
+        queue(&arguments, buffer, RandomStream::new(1, "red"))
     }
 
     fn packet(ecn: Ecn) -> TestPacket {
@@ -269,7 +224,7 @@ mod tests {
         let mut queue = red(&format!(":min_th=10kB:max_th=20kB{settings}"), Buffer::Unbounded);
         let (mut dropped, mut marked) = (Vec::new(), 0);
         for _ in 0..count {
-            queue.average = Average::held_at(avg);
+            queue.detection_mut().average = Average::held_at(avg);
             queue.enqueue(Instant::ZERO, packet(ecn), &mut dropped);
             let sent = queue.dequeue(Instant::ZERO, &mut Vec::new());
             marked +=
@@ -314,7 +269,7 @@ mod tests {
     #[test]
     fn thresholds_not_given_follow_from_the_other_or_from_the_buffer() {
         let of = |settings, buffer| {
-            let Thresholds { min_th, max_th, .. } = red(settings, buffer).thresholds;
+            let Thresholds { min_th, max_th, .. } = red(settings, buffer).detection_mut().thresholds;
             (min_th, max_th)
         };
         let buffer = Buffer::Bytes(Bytes::new(100_000));
@@ -363,7 +318,7 @@ mod tests {
         let average = |settings: &str, size| {
             let mut queue = red(&format!(":w_q=1{settings}"), Buffer::Packets(100));
             (0..3).for_each(|id| queue.enqueue(Instant::ZERO, TestPacket::new(id, size), &mut Vec::new()));
-            queue.average.get()
+            queue.detection_mut().average.get()
         };
         assert_eq!(average("", 40), 80.0);
         assert_eq!(average(":mode=packets", 40), 2_000.0);

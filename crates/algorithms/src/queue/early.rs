@@ -1,0 +1,181 @@
+//! Early detection: disciplines that mark or drop arrivals at random while there is still room.
+//!
+//! RED and its relatives differ in one thing, how likely an arrival is to be chosen. [`EarlyDetection`]
+//! is that thing, and one file each; [`EarlyQueue`] is all the rest. A wrapper such as preferential
+//! dropping changes the advice of the detection below it.
+
+use std::fmt::Debug;
+
+use suimon_units::{Bytes, Instant, Probability, Rate};
+
+use super::fifo::Fifo;
+use super::spacing::Spacing;
+use super::{Backlog, Buffer, DropReason, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
+use crate::probe::Probe;
+use crate::random::RandomStream;
+
+/// Decides how likely each arrival is to be marked or dropped.
+pub trait EarlyDetection: Debug + Send {
+    /// What to do with an arrival; it may still be lost for want of room. Asked once for each.
+    fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice;
+
+    /// What became of the arrival that was just asked about.
+    fn on_outcome(&mut self, _arrival: &Arrival, _outcome: Outcome) {}
+
+    /// A packet of `size` leaves, and `left` waits behind it.
+    fn on_departure(&mut self, _now: Instant, _size: Bytes, _left: Backlog) {}
+
+    /// See [`QueueDiscipline::on_link_rate`].
+    fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
+
+    /// See [`QueueDiscipline::has_timer`].
+    fn has_timer(&self) -> bool {
+        false
+    }
+
+    /// See [`QueueDiscipline::on_wakeup`]; `backlog` is what waits.
+    fn on_wakeup(&mut self, _now: Instant, _backlog: Backlog) {}
+
+    /// See [`QueueDiscipline::next_wakeup`].
+    fn next_wakeup(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Tells the inner values that are worth plotting.
+    fn probe(&self, _out: &mut dyn Probe) {}
+}
+
+/// A packet that arrives, and the queue that it finds.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// When.
+    pub now: Instant,
+    /// Whose.
+    pub flow: FlowId,
+    /// Its size on the link.
+    pub size: Bytes,
+    /// See [`Packet::opens_connection`].
+    pub opens_connection: bool,
+    /// What waits, without this packet and the one that is being sent.
+    pub backlog: Backlog,
+}
+
+/// What early detection says of an arrival.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Advice {
+    /// Let it pass; the queue is short, and what went before no longer counts.
+    Calm,
+    /// Choose it with this probability, spaced as the queue has it: mark it, or drop it where its
+    /// transport does not understand marks.
+    Choose(Probability),
+    /// Drop it: senders no longer heed marks.
+    Drop,
+}
+
+/// What became of an arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It waits.
+    Passed,
+    /// It waits, and bears a mark.
+    Marked,
+    /// It is gone.
+    Dropped(DropReason),
+}
+
+/// A queue that marks or drops arrivals as `detection` advises.
+#[derive(Debug)]
+pub struct EarlyQueue<P, D> {
+    fifo: Fifo<P>,
+    detection: D,
+    spacing: Spacing,
+    ecn: bool,
+    random: RandomStream,
+}
+
+impl<P: Packet, D: EarlyDetection> EarlyQueue<P, D> {
+    /// An empty queue with room for `buffer`. With `ecn` it marks packets of ECN-capable transports
+    /// rather than dropping them.
+    #[must_use]
+    pub fn new(detection: D, spacing: Spacing, ecn: bool, buffer: Buffer, random: RandomStream) -> Self {
+        Self { fifo: Fifo::new(buffer), detection, spacing, ecn, random }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn detection_mut(&mut self) -> &mut D {
+        &mut self.detection
+    }
+
+    fn verdict(&mut self, arrival: &Arrival, packet: &P) -> Outcome {
+        let advice = self.detection.advise(arrival, &mut self.random);
+        if !self.fifo.admits(arrival.size) {
+            self.spacing.restart();
+            return Outcome::Dropped(DropReason::Overflow);
+        }
+        match advice {
+            Advice::Calm => {
+                self.spacing.calm();
+                Outcome::Passed
+            }
+            Advice::Choose(p) if !self.spacing.chooses(p, &mut self.random) => Outcome::Passed,
+            Advice::Choose(_) if self.ecn && packet.ecn() != Ecn::NotCapable => Outcome::Marked,
+            Advice::Choose(_) => Outcome::Dropped(DropReason::Early),
+            Advice::Drop => {
+                self.spacing.restart();
+                Outcome::Dropped(DropReason::Early)
+            }
+        }
+    }
+}
+
+impl<P: Packet + Send, D: EarlyDetection> QueueDiscipline<P> for EarlyQueue<P, D> {
+    fn enqueue(&mut self, now: Instant, mut packet: P, dropped: &mut Vec<Dropped<P>>) {
+        let arrival = Arrival {
+            now,
+            flow: packet.flow(),
+            size: packet.size(),
+            opens_connection: packet.opens_connection(),
+            backlog: self.fifo.backlog(),
+        };
+        let outcome = self.verdict(&arrival, &packet);
+        self.detection.on_outcome(&arrival, outcome);
+        match outcome {
+            Outcome::Dropped(reason) => dropped.push(Dropped { packet, reason }),
+            Outcome::Passed => self.fifo.push(packet),
+            Outcome::Marked => {
+                packet.mark_congestion_experienced();
+                self.fifo.push(packet);
+            }
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        let packet = self.fifo.pop()?;
+        self.detection.on_departure(now, packet.size(), self.fifo.backlog());
+        Some(packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        self.detection.on_link_rate(now, rate);
+    }
+
+    fn has_timer(&self) -> bool {
+        self.detection.has_timer()
+    }
+
+    fn on_wakeup(&mut self, now: Instant) {
+        self.detection.on_wakeup(now, self.fifo.backlog());
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.detection.next_wakeup()
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        self.detection.probe(out);
+    }
+}
