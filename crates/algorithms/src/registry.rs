@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::congestion::{CongestionControl, bic, compound, cubic, cubic_2_1, fs_at, reno, vegas};
+use crate::congestion::{
+    CongestionControl, bic, compound, cubic, cubic_2_1, fs_at, highspeed, htcp, reno, scalable, vegas,
+};
 use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail, red};
 use crate::random::RandomStream;
@@ -38,6 +40,9 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (bic::DESCRIPTION, bic::build),
     (vegas::DESCRIPTION, vegas::build),
     (compound::DESCRIPTION, compound::build),
+    (highspeed::DESCRIPTION, highspeed::build),
+    (scalable::DESCRIPTION, scalable::build),
+    (htcp::DESCRIPTION, htcp::build),
 ];
 
 /// Congestion controls that work over another: `fs-at+cubic`. Alone they work over Reno.

@@ -1,7 +1,8 @@
-//! Compound TCP (Tan, Song, Zhang, Sridharan 2006): Reno's loss window plus a delay window, with gamma
-//! fixed, as Linux's port of it counts.
+//! Compound TCP (Tan, Song, Zhang, Sridharan 2006): Reno's loss window plus a delay window, as Linux's
+//! port of it counts, with gamma fixed or tuned to the path.
 //!
-//! Windows are whole segments and ACKs are counted whatever they cover, as in the port.
+//! Windows are whole segments and ACKs are counted whatever they cover, as in the port. Gamma is tuned as
+//! draft-sridharan-tcpm-ctcp-02 has it.
 
 use suimon_units::{Bytes, Duration};
 
@@ -38,6 +39,12 @@ pub const DESCRIPTION: Description = Description {
             range: Range::Between(1.0, 1000.0),
         },
         Parameter {
+            name: "tuning",
+            help: "gamma as given, or three quarters of what Reno alone would have in the queue at a loss",
+            default: Value::Choice("fixed"),
+            range: Range::OneOf(&["fixed", "auto"]),
+        },
+        Parameter {
             name: "zeta",
             help: "segments that the delay window shrinks by for each in the queue",
             default: Value::Number(1.0),
@@ -54,6 +61,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
         k: arguments.number("k"),
         gamma: arguments.number("gamma"),
         zeta: arguments.number("zeta"),
+        tunes: arguments.choice("tuning") == "auto",
         ..Compound::default()
     })
 }
@@ -61,12 +69,20 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// RTT samples in a round needed for a judgement: with fewer, all of them may be of delayed ACKs.
 const ENOUGH_SAMPLES: u32 = 3;
 
+/// Bounds of a tuned gamma, weight of a new sample, and Reno's queue times what is a sample.
+const TUNED_GAMMA: (f64, f64) = (5.0, 30.0);
+const LAMBDA: f64 = 0.8;
+const SHARE_OF_RENO: f64 = 0.75;
+
 #[derive(Debug, Default)]
 struct Compound {
     alpha: f64,
     k: f64,
     gamma: f64,
     zeta: f64,
+    tunes: bool,
+    /// `Diff_reno`: what the loss window alone had in the queue in the last round, in segments.
+    diff_reno: Option<f64>,
     /// The delay window, in segments; the loss window is the rest of `cwnd`.
     dwnd: u64,
     /// ACKs since the loss window last grew.
@@ -107,8 +123,10 @@ impl Compound {
     fn judge(&mut self, ack: &Ack, limits: &mut Limits) {
         let (Some(base_rtt), Some(rtt)) = (self.base_rtt, self.min_rtt) else { return };
         let win = self.beg_win as f64;
-        self.diff = win * (1.0 - base_rtt.as_secs_f64() / rtt.as_secs_f64().max(1e-9));
+        let queued = 1.0 - base_rtt.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
+        self.diff = win * queued;
         let before = self.dwnd;
+        self.diff_reno = Some((win - before as f64).max(0.0) * queued);
         if self.diff < self.gamma {
             let growth = self.alpha * libm::pow(win, self.k) - 1.0;
             self.dwnd += growth.max(0.0) as u64;
@@ -117,6 +135,17 @@ impl Compound {
         }
         let loss_window = limits.cwnd.saturating_sub(ack.mss * before).max(ack.mss * 2);
         limits.cwnd = loss_window.saturating_add(ack.mss * self.dwnd);
+    }
+}
+
+impl Compound {
+    /// A loss: take the queue of the round before it for what Reno fills.
+    fn tune(&mut self) {
+        if let Some(diff_reno) = self.diff_reno.take() {
+            let sample = SHARE_OF_RENO * diff_reno;
+            let smoothed = (1.0 - LAMBDA) * self.gamma + LAMBDA * sample;
+            self.gamma = smoothed.clamp(TUNED_GAMMA.0, TUNED_GAMMA.1);
+        }
     }
 }
 
@@ -149,9 +178,17 @@ impl CongestionControl for Compound {
     }
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
-        // Both windows together are halved, and what is left is the loss window's.
         limits.ssthresh = halved(event);
-        self.dwnd = 0;
+        if self.tunes && event.kind != CongestionKind::Timeout {
+            self.tune();
+            // (5), third case: the loss window is halved, and the delay window is what half of both leaves to it.
+            let loss_window = limits.cwnd.whole(event.mss).saturating_sub(self.dwnd);
+            self.dwnd = limits.ssthresh.whole(event.mss).saturating_sub((loss_window / 2).max(2));
+        } else {
+            // Both windows together are halved, and what is left is the loss window's.
+            self.dwnd = 0;
+            self.diff_reno = None;
+        }
         self.acks = 0;
         self.recovering = event.kind != CongestionKind::Timeout;
     }
@@ -159,6 +196,7 @@ impl CongestionControl for Compound {
     fn probe(&self, out: &mut dyn Probe) {
         out.value("dwnd_segments", self.dwnd as f64);
         out.value("diff_segments", self.diff);
+        out.value("gamma_segments", self.gamma);
     }
 }
 
@@ -213,6 +251,35 @@ mod tests {
         let mut limits = Limits::initial(MSS * 100);
         compound.on_congestion(&loss(100), &mut limits);
         assert_eq!((limits.ssthresh, compound.dwnd), (MSS * 50, 0));
+    }
+
+    #[test]
+    fn a_tuned_gamma_follows_what_reno_alone_had_in_the_queue_within_its_bounds() {
+        let tuned = |rtt_ms| {
+            let tuning = Compound { tunes: true, dwnd: 20, ..compound() };
+            let (mut compound, cwnd) = after_round(tuning, 100, rtt_ms);
+            let mut limits = Limits::initial(MSS * cwnd);
+            compound.on_congestion(&loss(100), &mut limits);
+            assert!(compound.diff_reno.is_none(), "one round is judged once");
+            compound
+        };
+        // The loss window has 80 segments: 80 (1 - 100/110) = 7.27 in the queue, 0.2 x 30 + 0.8 x 0.75 x 7.27.
+        assert!((tuned(110).gamma - 10.364).abs() < 0.001, "{}", tuned(110).gamma);
+        assert_eq!(tuned(400).gamma, 30.0);
+        let mut low = tuned(101);
+        low.diff_reno = Some(0.1);
+        low.tune();
+        assert_eq!(low.gamma, 5.0);
+        // Half of both windows is 50, half of the loss window 40.
+        assert_eq!(tuned(110).dwnd, 10);
+    }
+
+    #[test]
+    fn a_timeout_tunes_nothing() {
+        let mut compound = Compound { tunes: true, dwnd: 20, diff_reno: Some(1.0), ..compound() };
+        let mut limits = Limits::initial(MSS * 100);
+        compound.on_congestion(&Congestion { kind: CongestionKind::Timeout, ..loss(100) }, &mut limits);
+        assert_eq!((compound.gamma, compound.dwnd, compound.diff_reno), (30.0, 0, None));
     }
 
     #[test]

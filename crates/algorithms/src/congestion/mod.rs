@@ -10,7 +10,10 @@ pub mod compound;
 pub mod cubic;
 pub mod cubic_2_1;
 pub mod fs_at;
+pub mod highspeed;
+pub mod htcp;
 pub mod reno;
+pub mod scalable;
 pub mod vegas;
 mod window;
 

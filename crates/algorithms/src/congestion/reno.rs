@@ -78,6 +78,14 @@ impl AdditiveIncrease {
         self.bytes_acked += ack.avoidance_credit();
     }
 
+    /// Grows by `segments` rather than one for every `cwnd` of acknowledged bytes, and no faster than slow
+    /// start would.
+    pub(crate) fn apply_times(&mut self, segments: f64, ack: &Ack, limits: &mut Limits) {
+        let segments = segments.min(limits.cwnd.as_f64() / ack.mss.as_f64());
+        self.bytes_acked += Bytes::from_f64(ack.avoidance_credit().as_f64() * segments);
+        self.grow(ack, limits);
+    }
+
     /// Grows `cwnd` by a segment where enough is saved up.
     pub(crate) fn grow(&mut self, ack: &Ack, limits: &mut Limits) {
         if self.bytes_acked >= limits.cwnd {
