@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod congestion;
+pub mod estimate;
 pub mod parameters;
 pub mod probe;
 pub mod queue;

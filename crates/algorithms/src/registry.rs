@@ -5,6 +5,7 @@ use std::fmt;
 use crate::congestion::{
     CongestionControl, bic, compound, cubic, cubic_2_1, fs_at, highspeed, htcp, reno, scalable, vegas,
 };
+use crate::estimate::{RttEstimator, bursts};
 use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail, red};
 use crate::random::RandomStream;
@@ -32,6 +33,9 @@ pub type BuildWrapper = fn(&Arguments, Box<dyn CongestionControl>) -> Box<dyn Co
 /// Builds a receive window; the first argument is the receive buffer.
 pub type BuildReceiver = fn(suimon_units::Bytes, &Arguments) -> Box<dyn ReceiveWindow>;
 
+/// Builds an estimator of round-trip times.
+pub type BuildEstimator = fn(&Arguments) -> Box<dyn RttEstimator>;
+
 /// Congestion controls.
 pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (reno::DESCRIPTION, reno::build),
@@ -54,6 +58,9 @@ pub const RECEIVERS: &[(Description, BuildReceiver)] =
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
 pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION, red::DESCRIPTION];
+
+/// Estimators of round-trip times.
+pub const ESTIMATORS: &[(Description, BuildEstimator)] = &[(bursts::DESCRIPTION, bursts::build)];
 
 /// Builds the queue discipline that `spec` names, with room for `buffer`.
 ///
@@ -82,6 +89,13 @@ pub enum Role {
     Receiver,
     /// Queue discipline at a link.
     Queue,
+    /// Estimator of round-trip times from passing packets.
+    Estimator,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::Congestion, Self::Receiver, Self::Queue, Self::Estimator];
 }
 
 impl fmt::Display for Role {
@@ -90,6 +104,7 @@ impl fmt::Display for Role {
             Self::Congestion => "congestion control",
             Self::Receiver => "receive window",
             Self::Queue => "queue discipline",
+            Self::Estimator => "RTT estimator",
         })
     }
 }
@@ -102,6 +117,7 @@ pub fn descriptions(role: Role) -> Vec<&'static Description> {
         }
         Role::Receiver => RECEIVERS.iter().map(|(d, _)| d).collect(),
         Role::Queue => QUEUES.iter().collect(),
+        Role::Estimator => ESTIMATORS.iter().map(|(d, _)| d).collect(),
     }
 }
 
@@ -293,6 +309,20 @@ impl AlgorithmSpec {
             .find(|(d, _)| d.name == description.name)
             .expect("parse accepts only registered receive windows for this role");
         build(buffer, arguments)
+    }
+
+    /// Builds the estimator of round-trip times.
+    ///
+    /// # Panics
+    /// When this is not an estimator.
+    #[must_use]
+    pub fn build_estimator(&self) -> Box<dyn RttEstimator> {
+        let (description, arguments) = &self.layers[0];
+        let (_, build) = ESTIMATORS
+            .iter()
+            .find(|(d, _)| d.name == description.name)
+            .expect("parse accepts only registered estimators for this role");
+        build(arguments)
     }
 }
 

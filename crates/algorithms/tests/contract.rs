@@ -15,8 +15,6 @@ use suimon_algorithms::receiver::Received;
 use suimon_algorithms::registry::{AlgorithmSpec, CONGESTION, Role, WRAPPERS, build_queue, descriptions};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-const ROLES: [Role; 3] = [Role::Congestion, Role::Receiver, Role::Queue];
-
 /// The same cases on every run: a failure here is to be repeatable by anyone.
 fn config() -> Config {
     Config { cases: 200, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..Config::default() }
@@ -38,7 +36,7 @@ mod registry {
 
     #[test]
     fn everything_builds_with_its_defaults_and_its_label_is_its_name() {
-        for role in ROLES {
+        for role in Role::ALL {
             for description in descriptions(role) {
                 let spec = spec(role, description.name);
                 assert_eq!(spec.label(), description.name);
@@ -48,6 +46,7 @@ mod registry {
                     Role::Queue => {
                         drop(build_queue::<TestPacket>(&spec, Buffer::Packets(10), RandomStream::new(1, "")));
                     }
+                    Role::Estimator => drop(spec.build_estimator()),
                 }
             }
         }
@@ -55,7 +54,7 @@ mod registry {
 
     #[test]
     fn parameters_have_help_a_default_in_range_and_a_name_of_their_own() {
-        for description in ROLES.into_iter().flat_map(descriptions) {
+        for description in Role::ALL.into_iter().flat_map(descriptions) {
             let mut names = BTreeSet::new();
             for parameter in description.parameters {
                 let place = format!("{}:{}", description.name, parameter.name);
@@ -75,7 +74,7 @@ mod registry {
 
     #[test]
     fn the_bounds_of_every_range_build_too() {
-        for role in ROLES {
+        for role in Role::ALL {
             for description in descriptions(role) {
                 for parameter in description.parameters {
                     let values: Vec<String> = match parameter.range {
@@ -99,7 +98,7 @@ mod registry {
 
     #[test]
     fn names_are_unique_within_a_role() {
-        for role in ROLES {
+        for role in Role::ALL {
             let mut names = BTreeSet::new();
             for description in descriptions(role) {
                 assert!(names.insert(description.name), "{role} {} twice", description.name);
@@ -113,7 +112,7 @@ mod registry {
     #[test]
     fn colours_tell_congestion_controls_apart() {
         let mut colours = BTreeMap::new();
-        for role in ROLES {
+        for role in Role::ALL {
             for description in descriptions(role) {
                 let digits = description.colour.strip_prefix('#').unwrap_or_default();
                 let valid = digits.len() == 6
@@ -594,6 +593,62 @@ mod receiver {
                     receiver.probe(&mut values);
                     prop_assert!(values.iter().all(|(_, value)| value.is_finite()), "{}: {:?}", spec, values);
                 }
+            }
+        }
+    }
+}
+
+mod estimator {
+    use super::*;
+
+    use suimon_algorithms::estimate::{RttSample, Seen};
+
+    /// Time since the packet before, flow, size, whether it opens a connection.
+    type Step = (Duration, u32, u64, bool);
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        // Few values of the time between packets, so that patterns come again.
+        let after = prop_oneof![Just(0), Just(1), Just(30), 0..50_u64, 0..100_000_u64]
+            .prop_map(Duration::from_millis);
+        let burst = (after, 0..4_u32, 40..1_500_u64, prop::bool::weighted(0.05));
+        (prop::collection::vec(burst, 1..60), 1..20_usize).prop_map(|(burst, times)| burst.repeat(times))
+    }
+
+    fn estimates(spec: &AlgorithmSpec, steps: &[Step]) -> Vec<RttSample> {
+        let mut random = RandomStream::new(1, "estimator");
+        let mut estimator = spec.build_estimator();
+        let mut now = Instant::ZERO + Duration::from_secs(5);
+        let mut found = Vec::new();
+        for &(after, flow, size, opens_connection) in steps {
+            now += after;
+            let seen = Seen { now, flow: FlowId(flow), size: Bytes::new(size), opens_connection };
+            if let Some(sample) = estimator.on_packet(&seen, &mut random) {
+                assert_eq!((sample.flow, sample.at), (seen.flow, seen.now), "{spec}");
+                found.push(sample);
+            }
+            assert!(estimator.memory() > Bytes::ZERO);
+        }
+        found
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn an_estimate_is_positive_and_no_longer_than_its_flow_was_seen(steps in steps()) {
+            for description in descriptions(Role::Estimator) {
+                let spec = spec(Role::Estimator, description.name);
+                let found = estimates(&spec, &steps);
+                for sample in &found {
+                    let mut now = Instant::ZERO + Duration::from_secs(5);
+                    let first = steps.iter().find_map(|&(after, flow, ..)| {
+                        now += after;
+                        (FlowId(flow) == sample.flow).then_some(now)
+                    });
+                    let seen_for = sample.at.saturating_since(first.expect("an estimate is of a flow that was seen"));
+                    prop_assert!(sample.rtt > Duration::ZERO && sample.rtt <= seen_for, "{}: {:?}", spec, sample);
+                }
+                prop_assert_eq!(found, estimates(&spec, &steps), "{}: same in, same out", spec);
             }
         }
     }

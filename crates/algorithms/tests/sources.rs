@@ -38,7 +38,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 fn all() -> Vec<&'static Description> {
-    [Role::Congestion, Role::Receiver, Role::Queue].into_iter().flat_map(descriptions).collect()
+    Role::ALL.into_iter().flat_map(descriptions).collect()
 }
 
 #[test]

@@ -17,8 +17,6 @@ Examples:
 
 Parameters are set behind the name: fs-at:mode=fit, vegas:alpha=2:beta=4. A wrapper goes before a +: fs-at+cubic.";
 
-const ROLES: [Role; 3] = [Role::Congestion, Role::Receiver, Role::Queue];
-
 /// List every algorithm with its parameters, units and defaults
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -68,7 +66,7 @@ impl Entry {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let all = ROLES.iter().flat_map(|role| descriptions(*role).into_iter().map(|d| Entry::new(*role, d)));
+    let all = Role::ALL.iter().flat_map(|role| descriptions(*role).into_iter().map(|d| Entry::new(*role, d)));
     let (entries, others): (Vec<_>, Vec<_>) =
         all.partition(|entry| arguments.name.as_ref().is_none_or(|name| *name == entry.name));
     if entries.is_empty() {

@@ -129,6 +129,7 @@ impl Kind {
                     Role::Congestion => "reno",
                     Role::Receiver => "fixed",
                     Role::Queue => "droptail",
+                    Role::Estimator => "bursts",
                 }
             ),
             Self::Word(words) => words.join(", "),
