@@ -11,6 +11,7 @@
 pub mod congestion;
 pub mod estimate;
 pub mod parameters;
+pub mod path;
 pub mod probe;
 pub mod queue;
 pub mod random;

@@ -7,6 +7,9 @@ use crate::congestion::{
 };
 use crate::estimate::{RttEstimator, bursts};
 use crate::parameters::{Arguments, Parameter, ParameterError};
+use crate::path::{
+    PathScheduler, blest, ecf, least_buffered, look_ahead, lowest_rtt, redundant, round_robin,
+};
 use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail, red};
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
@@ -36,6 +39,9 @@ pub type BuildReceiver = fn(suimon_units::Bytes, &Arguments) -> Box<dyn ReceiveW
 /// Builds an estimator of round-trip times.
 pub type BuildEstimator = fn(&Arguments) -> Box<dyn RttEstimator>;
 
+/// Builds a path scheduler.
+pub type BuildPath = fn(&Arguments) -> Box<dyn PathScheduler>;
+
 /// Congestion controls.
 pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (reno::DESCRIPTION, reno::build),
@@ -55,6 +61,17 @@ pub const WRAPPERS: &[(Description, BuildWrapper)] = &[(fs_at::DESCRIPTION, fs_a
 /// Receive windows.
 pub const RECEIVERS: &[(Description, BuildReceiver)] =
     &[(fixed::DESCRIPTION, fixed::build), (drs::DESCRIPTION, drs::build)];
+
+/// Path schedulers.
+pub const PATHS: &[(Description, BuildPath)] = &[
+    (least_buffered::DESCRIPTION, |_| Box::new(least_buffered::LeastBuffered)),
+    (look_ahead::DESCRIPTION, |_| Box::new(look_ahead::LookAhead)),
+    (round_robin::DESCRIPTION, |arguments| Box::new(round_robin::RoundRobin::new(arguments))),
+    (lowest_rtt::DESCRIPTION, |_| Box::new(lowest_rtt::LowestRtt)),
+    (blest::DESCRIPTION, |arguments| Box::new(blest::Blest::new(arguments))),
+    (ecf::DESCRIPTION, |arguments| Box::new(ecf::Ecf::new(arguments))),
+    (redundant::DESCRIPTION, |_| Box::new(redundant::Redundant)),
+];
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
 pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION, red::DESCRIPTION];
@@ -91,11 +108,13 @@ pub enum Role {
     Queue,
     /// Estimator of round-trip times from passing packets.
     Estimator,
+    /// Choice of the connection, where several carry one stream.
+    Path,
 }
 
 impl Role {
     /// Every role.
-    pub const ALL: [Self; 4] = [Self::Congestion, Self::Receiver, Self::Queue, Self::Estimator];
+    pub const ALL: [Self; 5] = [Self::Congestion, Self::Receiver, Self::Queue, Self::Path, Self::Estimator];
 }
 
 impl fmt::Display for Role {
@@ -105,6 +124,7 @@ impl fmt::Display for Role {
             Self::Receiver => "receive window",
             Self::Queue => "queue discipline",
             Self::Estimator => "RTT estimator",
+            Self::Path => "path scheduler",
         })
     }
 }
@@ -118,6 +138,7 @@ pub fn descriptions(role: Role) -> Vec<&'static Description> {
         Role::Receiver => RECEIVERS.iter().map(|(d, _)| d).collect(),
         Role::Queue => QUEUES.iter().collect(),
         Role::Estimator => ESTIMATORS.iter().map(|(d, _)| d).collect(),
+        Role::Path => PATHS.iter().map(|(d, _)| d).collect(),
     }
 }
 
@@ -322,6 +343,20 @@ impl AlgorithmSpec {
             .iter()
             .find(|(d, _)| d.name == description.name)
             .expect("parse accepts only registered estimators for this role");
+        build(arguments)
+    }
+
+    /// Builds the path scheduler.
+    ///
+    /// # Panics
+    /// When this is not a path scheduler.
+    #[must_use]
+    pub fn build_path(&self) -> Box<dyn PathScheduler> {
+        let (description, arguments) = &self.layers[0];
+        let (_, build) = PATHS
+            .iter()
+            .find(|(d, _)| d.name == description.name)
+            .expect("parse accepts only registered path schedulers for this role");
         build(arguments)
     }
 }

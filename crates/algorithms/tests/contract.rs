@@ -43,6 +43,7 @@ mod registry {
                 match role {
                     Role::Congestion => drop(spec.build_congestion()),
                     Role::Receiver => drop(spec.build_receiver(Bytes::new(96_000))),
+                    Role::Path => drop(spec.build_path()),
                     Role::Queue => {
                         drop(build_queue::<TestPacket>(&spec, Buffer::Packets(10), RandomStream::new(1, "")));
                     }

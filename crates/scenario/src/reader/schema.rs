@@ -130,6 +130,7 @@ impl Kind {
                     Role::Receiver => "fixed",
                     Role::Queue => "droptail",
                     Role::Estimator => "bursts",
+                    Role::Path => "least-buffered",
                 }
             ),
             Self::Word(words) => words.join(", "),

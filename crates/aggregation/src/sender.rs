@@ -1,0 +1,580 @@
+//! The sending end: which connection gets which data, and what becomes of it when a path fails.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use rangemap::{RangeMap, RangeSet};
+use suimon_algorithms::Probe;
+use suimon_algorithms::path::{Data, PathId, PathScheduler, PathView, Placement, Rtt, SendState};
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::receiver::Feedback;
+
+/// What the driver reads of a connection before it asks for the next chunk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PathStatus {
+    /// Bytes in its send buffer: unsent, or sent and not acknowledged (Linux: `SIOCOUTQ`).
+    pub buffered: Bytes,
+    /// Of these, bytes never sent (Linux: `SIOCOUTQNSD`).
+    pub unsent: Bytes,
+    /// Size of its send buffer.
+    pub send_buffer: Bytes,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Maximum segment size.
+    pub mss: Bytes,
+    /// Smoothed round-trip time and its deviation.
+    pub rtt: Option<Rtt>,
+    /// Least round-trip time of late.
+    pub rtt_min: Option<Duration>,
+    /// How fast its data gets acknowledged.
+    pub delivery_rate: Option<Rate>,
+}
+
+/// Data for one connection: to be written to it at once, after all that it was given before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// The connection.
+    pub path: PathId,
+    /// Aggregate sequence number of the first byte.
+    pub start: u64,
+    /// How many bytes.
+    pub len: Bytes,
+}
+
+/// The sending end of an aggregate.
+#[derive(Debug)]
+pub struct AggregateSender {
+    scheduler: Box<dyn PathScheduler>,
+    chunk: Bytes,
+    copy_stalled: bool,
+    paths: Vec<Path>,
+    views: Vec<PathView>,
+    /// Produced by the application, and on no path.
+    unassigned: RangeSet<u64>,
+    /// Where the application's data ends so far.
+    produced: u64,
+    /// What is under way, with a bit for each path that carries it.
+    outstanding: RangeMap<u64, u64>,
+    feedback: Feedback,
+}
+
+#[derive(Debug)]
+struct Path {
+    state: PathState,
+    status: Option<PathStatus>,
+    /// What the connection was given and has not acknowledged, oldest first.
+    given: VecDeque<Range<u64>>,
+    /// Bytes in `given`.
+    unacknowledged: u64,
+    /// When something was acknowledged last, or there was nothing to acknowledge.
+    progress_at: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PathState {
+    Down,
+    Up,
+    /// Nothing was acknowledged for a retransmission timeout, though there is something to acknowledge.
+    Stalled,
+}
+
+impl AggregateSender {
+    /// An aggregate over `paths` connections, all of them down, that hands over `chunk` bytes at a time.
+    /// With `copy_stalled`, data of a path that makes no progress is given to others too.
+    ///
+    /// # Panics
+    /// With more than 64 paths or an empty chunk.
+    #[must_use]
+    pub fn new(scheduler: Box<dyn PathScheduler>, paths: usize, chunk: Bytes, copy_stalled: bool) -> Self {
+        assert!(
+            paths <= MAX_PATHS && chunk > Bytes::ZERO,
+            "at most {MAX_PATHS} paths, and chunks of something"
+        );
+        let path = || Path {
+            state: PathState::Down,
+            status: None,
+            given: VecDeque::new(),
+            unacknowledged: 0,
+            progress_at: Instant::ZERO,
+        };
+        Self {
+            scheduler,
+            chunk,
+            copy_stalled,
+            paths: (0..paths).map(|_| path()).collect(),
+            views: Vec::with_capacity(paths),
+            unassigned: RangeSet::new(),
+            produced: 0,
+            outstanding: RangeMap::new(),
+            feedback: Feedback::default(),
+        }
+    }
+
+    /// The application has produced `end` bytes in all.
+    pub fn produce(&mut self, end: u64) {
+        if end > self.produced {
+            self.unassigned.insert(self.produced..end);
+            self.produced = end;
+        }
+    }
+
+    /// The connection over `path` is established, with nothing in it.
+    pub fn path_up(&mut self, now: Instant, path: PathId) {
+        let path = &mut self.paths[path.0];
+        path.state = PathState::Up;
+        path.progress_at = now;
+    }
+
+    /// The connection over `path` is gone. What it had not acknowledged is given to others.
+    pub fn path_down(&mut self, path: PathId) {
+        self.release(path);
+        let carried: Vec<_> = (self.outstanding.iter())
+            .filter(|(_, carriers)| *carriers & 1 << path.0 != 0)
+            .map(|(range, carriers)| (range.clone(), carriers ^ 1 << path.0))
+            .collect();
+        for (range, others) in carried {
+            self.outstanding.insert(range, others);
+        }
+        let path = &mut self.paths[path.0];
+        path.state = PathState::Down;
+        path.status = None;
+        path.given.clear();
+        path.unacknowledged = 0;
+    }
+
+    /// The latest reading of the connection over `path`.
+    pub fn on_status(&mut self, now: Instant, path: PathId, status: PathStatus) {
+        let state = &mut self.paths[path.0];
+        let mut acknowledged = state.unacknowledged.saturating_sub(status.buffered.get());
+        state.unacknowledged -= acknowledged;
+        state.status = Some(status);
+        if acknowledged > 0 || state.unacknowledged == 0 {
+            state.progress_at = now;
+            if state.state == PathState::Stalled {
+                state.state = PathState::Up;
+            }
+        }
+        while acknowledged > 0
+            && let Some(oldest) = self.paths[path.0].given.front_mut()
+        {
+            let arrived = oldest.start..oldest.end.min(oldest.start + acknowledged);
+            acknowledged -= arrived.end - arrived.start;
+            oldest.start = arrived.end;
+            if oldest.is_empty() {
+                self.paths[path.0].given.pop_front();
+            }
+            self.arrived(arrived);
+        }
+    }
+
+    /// The receiving end has said something; older news than what is known changes nothing.
+    pub fn on_feedback(&mut self, feedback: Feedback) {
+        self.feedback.edge = self.feedback.edge.max(feedback.edge);
+        if feedback.next > self.feedback.next {
+            self.arrived(self.feedback.next..feedback.next);
+            self.feedback.next = feedback.next;
+        }
+    }
+
+    /// What to write next, if anything.
+    pub fn next(&mut self, now: Instant) -> Option<Chunk> {
+        self.notice_stalls(now);
+        self.look();
+        let first = self.unassigned.first().map_or(self.produced, |first| first.start);
+        let first_len = self.unassigned.first().map_or(0, |first| first.end - first.start);
+        let state = SendState {
+            paths: &self.views,
+            chunk: if first_len == 0 { self.chunk } else { self.chunk.min(Bytes::new(first_len)) },
+            unassigned: Bytes::new(self.unassigned.iter().map(|range| range.end - range.start).sum()),
+            window: Bytes::new(self.feedback.edge.saturating_sub(first)),
+            buffer: Bytes::new(self.feedback.edge - self.feedback.next),
+        };
+        let Placement { path, data } = self.scheduler.place(now, &state)?;
+        let range = match data {
+            Data::Next => self.unassigned_at(0)?,
+            Data::Ahead(offset) => self.unassigned_at(offset.get())?,
+            Data::Copy => self.first_not_on(path)?,
+        };
+        Some(self.give(path, range))
+    }
+
+    /// When to ask again though nothing happened: a path may have stalled by then.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        self.paths.iter().filter_map(Path::stalls_at).min().filter(|_| self.copy_stalled)
+    }
+
+    /// All that the application produced has arrived.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.unassigned.is_empty() && self.outstanding.is_empty()
+    }
+
+    /// Tells the inner values that are worth plotting.
+    pub fn probe(&self, out: &mut dyn Probe) {
+        self.scheduler.probe(out);
+    }
+
+    fn notice_stalls(&mut self, now: Instant) {
+        if !self.copy_stalled {
+            return;
+        }
+        for index in 0..self.paths.len() {
+            if self.paths[index].stalls_at().is_some_and(|at| at <= now) {
+                self.paths[index].state = PathState::Stalled;
+                self.release(PathId(index));
+            }
+        }
+    }
+
+    /// Brings the schedulers' view of the paths up to date.
+    fn look(&mut self) {
+        self.views.clear();
+        for (index, path) in self.paths.iter().enumerate() {
+            let bit = 1 << index;
+            let can_copy = self.outstanding.iter().any(|(_, carriers)| carriers & bit == 0);
+            self.views.push(path.view(can_copy));
+        }
+    }
+
+    /// `path` and the data from `start` on, up to a chunk of it, are bound to each other.
+    fn give(&mut self, path: PathId, range: Range<u64>) -> Chunk {
+        let len = Bytes::new(range.end - range.start);
+        self.unassigned.remove(range.clone());
+        let others: Vec<_> =
+            self.outstanding.overlapping(range.clone()).map(|(_, carriers)| *carriers).collect();
+        let carriers = others.into_iter().fold(1 << path.0, |all, carriers| all | carriers);
+        self.outstanding.insert(range.clone(), carriers);
+        let start = range.start;
+        let state = &mut self.paths[path.0];
+        state.unacknowledged += len.get();
+        state.given.push_back(range);
+        if let Some(status) = &mut state.status {
+            status.buffered += len;
+            status.unsent += len;
+        }
+        Chunk { path, start, len }
+    }
+
+    /// Up to a chunk of what no path has, `offset` of such bytes behind the first, where it fits the
+    /// receiver's buffer.
+    fn unassigned_at(&self, mut offset: u64) -> Option<Range<u64>> {
+        for range in self.unassigned.iter() {
+            let len = range.end - range.start;
+            if offset < len {
+                let start = range.start + offset;
+                let end = range.end.min(start + self.chunk.get());
+                return (end <= self.feedback.edge).then_some(start..end);
+            }
+            offset -= len;
+        }
+        None
+    }
+
+    fn first_not_on(&self, path: PathId) -> Option<Range<u64>> {
+        let bit = 1 << path.0;
+        let (range, _) = self.outstanding.iter().find(|(_, carriers)| *carriers & bit == 0)?;
+        Some(range.start..range.end.min(range.start + self.chunk.get()))
+    }
+
+    /// Gives what only `path` and other hopeless ones carry back, for others to take.
+    fn release(&mut self, path: PathId) {
+        let hopeful: u64 = (0..self.paths.len())
+            .filter(|index| *index != path.0 && self.paths[*index].state == PathState::Up)
+            .map(|index| 1 << index)
+            .sum();
+        for given in &self.paths[path.0].given {
+            let alone: Vec<_> = (self.outstanding.overlapping(given.clone()))
+                .filter(|(_, carriers)| *carriers & hopeful == 0)
+                .map(|(range, _)| range.start.max(given.start)..range.end.min(given.end))
+                .collect();
+            for range in alone {
+                self.outstanding.remove(range.clone());
+                self.unassigned.insert(range);
+            }
+        }
+    }
+
+    /// `range` has reached the receiver.
+    fn arrived(&mut self, range: Range<u64>) {
+        self.unassigned.remove(range.clone());
+        self.outstanding.remove(range);
+    }
+}
+
+impl Path {
+    /// When it will have stalled, if nothing is acknowledged until then.
+    fn stalls_at(&self) -> Option<Instant> {
+        let waits = self.state == PathState::Up && self.unacknowledged > 0;
+        let rtt = self.status.and_then(|status| status.rtt);
+        // RFC 6298 §2, with Linux's bounds.
+        let timeout = rtt.map_or(RTO_INITIAL, |rtt| (rtt.srtt + rtt.rttvar * 4).max(RTO_MIN));
+        waits.then(|| self.progress_at + timeout)
+    }
+
+    fn view(&self, can_copy: bool) -> PathView {
+        let unknown = PathStatus {
+            buffered: Bytes::ZERO,
+            unsent: Bytes::ZERO,
+            send_buffer: Bytes::ZERO,
+            cwnd: Bytes::ZERO,
+            mss: Bytes::ZERO,
+            rtt: None,
+            rtt_min: None,
+            delivery_rate: None,
+        };
+        let status = self.status.unwrap_or(unknown);
+        PathView {
+            usable: self.state == PathState::Up && self.status.is_some(),
+            buffered: status.buffered,
+            unsent: status.unsent,
+            send_buffer: status.send_buffer,
+            cwnd: status.cwnd,
+            mss: status.mss,
+            rtt: status.rtt,
+            rtt_min: status.rtt_min,
+            delivery_rate: status.delivery_rate,
+            can_copy,
+        }
+    }
+}
+
+/// Paths are bits of a word.
+const MAX_PATHS: usize = 64;
+/// RFC 6298 §2.1.
+const RTO_INITIAL: Duration = Duration::from_secs(1);
+/// Linux's `TCP_RTO_MIN`.
+const RTO_MIN: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receiver::AggregateReceiver;
+    use proptest::prelude::*;
+    use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
+
+    const CHUNK: Bytes = Bytes::new(1_000);
+
+    fn scheduler(name: &str) -> Box<dyn PathScheduler> {
+        AlgorithmSpec::parse(Role::Path, name).unwrap().build_path()
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn status(buffered: u64, srtt_ms: u64) -> PathStatus {
+        PathStatus {
+            buffered: Bytes::new(buffered),
+            unsent: Bytes::ZERO,
+            send_buffer: Bytes::new(16_384),
+            cwnd: Bytes::new(10_000),
+            mss: CHUNK,
+            rtt: Some(Rtt { srtt: Duration::from_millis(srtt_ms), rttvar: Duration::ZERO }),
+            rtt_min: Some(Duration::from_millis(srtt_ms)),
+            delivery_rate: None,
+        }
+    }
+
+    /// Two paths that are up, 100 kB of data, room for all of it at the receiver.
+    fn sender(name: &str) -> AggregateSender {
+        let mut sender = AggregateSender::new(scheduler(name), 2, CHUNK, true);
+        sender.produce(100_000);
+        sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+        for path in [PathId(0), PathId(1)] {
+            sender.path_up(at(0), path);
+            sender.on_status(at(0), path, status(0, 50));
+        }
+        sender
+    }
+
+    fn starts_on(sender: &mut AggregateSender, now: Instant, path: usize) -> Vec<u64> {
+        let chunks = std::iter::from_fn(|| sender.next(now)).filter(|chunk| chunk.path.0 == path);
+        chunks.map(|chunk| chunk.start).collect()
+    }
+
+    #[test]
+    fn data_goes_out_in_order_over_both_paths_until_their_buffers_are_full() {
+        let mut sender = sender("least-buffered");
+        let chunks: Vec<_> = std::iter::from_fn(|| sender.next(at(0))).collect();
+        assert_eq!(chunks.len(), 32, "16 of 1000 bytes fit each buffer");
+        assert!(chunks.iter().map(|chunk| chunk.start).eq((0..32).map(|i| i * 1_000)));
+        assert!(chunks.iter().enumerate().all(|(i, chunk)| chunk.path.0 == i % 2));
+    }
+
+    #[test]
+    fn the_edge_of_the_receivers_buffer_is_never_crossed() {
+        let mut sender = AggregateSender::new(scheduler("least-buffered"), 1, CHUNK, true);
+        sender.produce(100_000);
+        sender.path_up(at(0), PathId(0));
+        sender.on_status(at(0), PathId(0), status(0, 50));
+        assert_eq!(sender.next(at(0)), None, "nothing is known of the receiver");
+        sender.on_feedback(Feedback { next: 0, edge: 2_500 });
+        assert_eq!(starts_on(&mut sender, at(0), 0), [0, 1_000]);
+        sender.on_feedback(Feedback { next: 1_000, edge: 3_500 });
+        assert_eq!(starts_on(&mut sender, at(0), 0), [2_000]);
+    }
+
+    #[test]
+    fn what_a_lost_connection_had_not_acknowledged_goes_over_the_other() {
+        let mut sender = sender("round-robin");
+        while sender.next(at(0)).is_some() {}
+        // Path 1 carried 1000, 3000, ... 31000; the first five arrived.
+        sender.on_status(at(10), PathId(1), status(11_000, 50));
+        sender.path_down(PathId(1));
+        sender.on_status(at(10), PathId(0), status(0, 50));
+        let resent = starts_on(&mut sender, at(10), 0);
+        assert_eq!(resent[..11], (5..16).map(|i| 2_000 * i + 1_000).collect::<Vec<_>>());
+        assert_eq!(resent[11], 32_000, "then new data");
+    }
+
+    #[test]
+    fn a_path_without_progress_for_a_timeout_lends_its_data_once_and_is_used_again_when_it_moves() {
+        let mut sender = sender("least-buffered");
+        while sender.next(at(0)).is_some() {}
+        // Path 0 moves on at 100 ms, path 1 is silent.
+        sender.on_status(at(100), PathId(0), status(0, 50));
+        while sender.next(at(100)).is_some() {}
+        assert_eq!(sender.next_wakeup(), Some(at(200)), "RTO_MIN after the last progress of path 1");
+        sender.on_status(at(199), PathId(0), status(0, 50));
+        assert_eq!(sender.next(at(199)).map(|chunk| chunk.start), Some(48_000), "not yet");
+        let lent = starts_on(&mut sender, at(200), 0);
+        assert_eq!(lent[..3], [1_000, 3_000, 5_000]);
+        sender.on_status(at(210), PathId(0), status(0, 50));
+        while let Some(chunk) = sender.next(at(210)) {
+            assert_eq!(chunk.path, PathId(0), "nothing goes over a stalled path");
+        }
+        sender.on_status(at(220), PathId(1), status(15_000, 50));
+        assert_eq!(sender.next(at(220)).map(|chunk| chunk.path), Some(PathId(1)));
+    }
+
+    #[test]
+    fn without_copying_a_silent_path_keeps_its_data() {
+        let mut sender = sender("least-buffered");
+        sender.copy_stalled = false;
+        while sender.next(at(0)).is_some() {}
+        assert_eq!(sender.next_wakeup(), None);
+        sender.on_status(at(60_000), PathId(0), status(0, 50));
+        assert_eq!(sender.next(at(60_000)).map(|chunk| chunk.start), Some(32_000));
+    }
+
+    #[test]
+    fn redundant_paths_both_carry_everything() {
+        let mut sender = sender("redundant");
+        let mut by_path = [vec![], vec![]];
+        for round in 0..10 {
+            while let Some(chunk) = sender.next(at(round)) {
+                by_path[chunk.path.0].push(chunk.start);
+            }
+            // All of it is on the wire, nothing is acknowledged.
+            let in_flight = by_path.each_ref().map(|starts| starts.len() as u64 * 1_000);
+            sender.on_status(at(round), PathId(0), status(in_flight[0], 50));
+            sender.on_status(at(round), PathId(1), status(in_flight[1], 50));
+        }
+        assert_eq!(by_path[0], by_path[1]);
+        assert!(by_path[0].iter().copied().eq((0..by_path[0].len() as u64).map(|i| i * 1_000)));
+    }
+
+    /// What may happen between sender and receiver.
+    #[derive(Debug, Clone)]
+    enum Step {
+        /// Connection `path` carries so many bytes to the other end.
+        Deliver { path: usize, bytes: u64 },
+        /// It breaks, and what was in it is lost.
+        Break { path: usize },
+        /// It is made anew.
+        Mend { path: usize },
+        /// Time passes.
+        Wait { ms: u64 },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (0..3_usize, 1..5_000_u64).prop_map(|(path, bytes)| Step::Deliver { path, bytes }),
+            1 => (0..3_usize).prop_map(|path| Step::Break { path }),
+            2 => (0..3_usize).prop_map(|path| Step::Mend { path }),
+            3 => (1..400_u64).prop_map(|ms| Step::Wait { ms }),
+        ]
+    }
+
+    /// A reliable, ordered connection: what it was given, from the first byte not yet delivered on.
+    #[derive(Debug, Default)]
+    struct Connection {
+        up: bool,
+        pipe: VecDeque<(u64, u64)>,
+    }
+
+    impl Connection {
+        fn buffered(&self) -> u64 {
+            self.pipe.iter().map(|(_, len)| len).sum()
+        }
+
+        fn deliver(&mut self, mut bytes: u64, receiver: &mut AggregateReceiver) -> u64 {
+            let mut in_order = 0;
+            while bytes > 0
+                && let Some((start, len)) = self.pipe.front_mut()
+            {
+                let part = bytes.min(*len);
+                in_order += receiver.on_chunk(*start, Bytes::new(part)).in_order.get();
+                (*start, *len, bytes) = (*start + part, *len - part, bytes - part);
+                if *len == 0 {
+                    self.pipe.pop_front();
+                }
+            }
+            in_order
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+        /// Whatever paths do, every byte comes once and in order, within the reorder buffer; and once some
+        /// path works again, everything comes.
+        #[test]
+        fn every_byte_is_delivered_once_in_order(
+            steps in prop::collection::vec(step(), 1..300),
+            buffer in 2_000..40_000_u64,
+        ) {
+            const TOTAL: u64 = 60_500;
+            for description in descriptions(Role::Path) {
+                let mut sender = AggregateSender::new(scheduler(description.name), 3, CHUNK, true);
+                let mut receiver = AggregateReceiver::new(Bytes::new(buffer));
+                let mut paths: [Connection; 3] = Default::default();
+                let (mut now, mut delivered) = (Instant::ZERO, 0);
+                sender.produce(TOTAL);
+                let last = [Step::Mend { path: 0 }];
+                let drain = (0..400).map(|_| Step::Deliver { path: 0, bytes: 5_000 });
+                let tail: Vec<_> = last.into_iter().chain(drain).collect();
+                for step in steps.iter().chain(&tail) {
+                    match *step {
+                        Step::Deliver { path, bytes } => delivered += paths[path].deliver(bytes, &mut receiver),
+                        Step::Break { path } if paths[path].up => {
+                            paths[path] = Connection::default();
+                            sender.path_down(PathId(path));
+                        }
+                        Step::Mend { path } if !paths[path].up => {
+                            paths[path].up = true;
+                            sender.path_up(now, PathId(path));
+                        }
+                        Step::Wait { ms } => now += Duration::from_millis(ms),
+                        _ => {}
+                    }
+                    now += Duration::from_millis(20);
+                    sender.on_feedback(receiver.feedback());
+                    for (index, path) in paths.iter_mut().enumerate().filter(|(_, path)| path.up) {
+                        sender.on_status(now, PathId(index), status(path.buffered(), 10 + 90 * index as u64));
+                    }
+                    while let Some(chunk) = sender.next(now) {
+                        prop_assert!(paths[chunk.path.0].up, "{}", description.name);
+                        prop_assert!(chunk.start + chunk.len.get() <= receiver.feedback().edge);
+                        paths[chunk.path.0].pipe.push_back((chunk.start, chunk.len.get()));
+                    }
+                    prop_assert_eq!(delivered, receiver.next());
+                    prop_assert!(receiver.held().get() <= buffer, "{}: {}", description.name, receiver.held());
+                }
+                prop_assert_eq!(delivered, TOTAL, "{}", description.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Path schedulers: which of several connections carries which data.
+//!
+//! Each path is an ordinary TCP connection with its own congestion and flow control. A scheduler sees
+//! what a program can learn of its sockets (occupancy of the send buffer, window, round-trip time,
+//! delivery rate) and says what goes where next, or that it is better to wait.
+
+pub mod blest;
+pub mod ecf;
+pub mod least_buffered;
+pub mod look_ahead;
+pub mod lowest_rtt;
+pub mod redundant;
+pub mod round_robin;
+
+use std::fmt::Debug;
+
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::probe::Probe;
+
+/// Decides which path carries what.
+pub trait PathScheduler: Debug + Send {
+    /// What to hand to a connection now; `None` to wait until something changes: data, an
+    /// acknowledgement, the window, a path. Asked again until it says `None`.
+    fn place(&mut self, now: Instant, state: &SendState<'_>) -> Option<Placement>;
+
+    /// Tells the inner values that are worth plotting.
+    fn probe(&self, _out: &mut dyn Probe) {}
+}
+
+/// Which path, by its place in [`SendState::paths`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub usize);
+
+/// What goes where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placement {
+    /// The connection that takes it.
+    pub path: PathId,
+    /// What it takes.
+    pub data: Data,
+}
+
+/// Which data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data {
+    /// The first that no path has.
+    Next,
+    /// Of what no path has, that which begins so many bytes behind the first.
+    Ahead(Bytes),
+    /// A copy of the first that is under way on other paths and was never on this one.
+    Copy,
+}
+
+/// What the sender knows when it has to decide.
+#[derive(Debug, Clone, Copy)]
+pub struct SendState<'a> {
+    /// Every path, in a fixed order; some may be unusable.
+    pub paths: &'a [PathView],
+    /// Bytes of the next placement.
+    pub chunk: Bytes,
+    /// Bytes that the application has produced and no path has.
+    pub unassigned: Bytes,
+    /// How far behind the first unassigned byte the receiver's reorder buffer ends.
+    pub window: Bytes,
+    /// The size of that buffer.
+    pub buffer: Bytes,
+}
+
+impl SendState<'_> {
+    /// True where the next data exists and fits the receiver's reorder buffer.
+    #[must_use]
+    pub fn next_fits(&self) -> bool {
+        self.unassigned > Bytes::ZERO && self.chunk <= self.window
+    }
+
+    /// Usable paths whose send buffer has room for the next chunk.
+    pub fn with_room(&self) -> impl Iterator<Item = (PathId, &PathView)> {
+        self.usable().filter(|(_, path)| path.buffered + self.chunk <= path.send_buffer)
+    }
+
+    /// Usable paths that would send the next chunk as soon as their window opens: at most one waits
+    /// unsent. Whoever decides late decides well, and TCP still finds its window full.
+    pub fn ready(&self) -> impl Iterator<Item = (PathId, &PathView)> {
+        self.with_room().filter(|(_, path)| path.unsent == Bytes::ZERO)
+    }
+
+    /// Usable paths.
+    pub fn usable(&self) -> impl Iterator<Item = (PathId, &PathView)> {
+        self.paths.iter().enumerate().map(|(id, path)| (PathId(id), path)).filter(|(_, path)| path.usable)
+    }
+}
+
+/// One path as its sender sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PathView {
+    /// Its connection is established and makes progress.
+    pub usable: bool,
+    /// Bytes in its send buffer: unsent, or sent and not acknowledged (Linux: `SIOCOUTQ`).
+    pub buffered: Bytes,
+    /// Of these, bytes never sent (Linux: `SIOCOUTQNSD`).
+    pub unsent: Bytes,
+    /// Size of its send buffer.
+    pub send_buffer: Bytes,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Maximum segment size.
+    pub mss: Bytes,
+    /// Smoothed round-trip time and its mean deviation; `None` until measured.
+    pub rtt: Option<Rtt>,
+    /// Least round-trip time of late.
+    pub rtt_min: Option<Duration>,
+    /// How fast its data gets acknowledged; `None` until measured.
+    pub delivery_rate: Option<Rate>,
+    /// Some data is under way on other paths and was never on this one.
+    pub can_copy: bool,
+}
+
+/// A round-trip time, smoothed (RFC 6298 §2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rtt {
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+    /// Its mean deviation.
+    pub rttvar: Duration,
+}
+
+impl PathView {
+    /// Sent and not acknowledged.
+    #[must_use]
+    pub fn in_flight(&self) -> Bytes {
+        self.buffered.saturating_sub(self.unsent)
+    }
+
+    /// Smoothed round-trip time; a path without one is taken to be quick, so that it gets tried.
+    #[must_use]
+    pub fn srtt(&self) -> Duration {
+        self.rtt.map_or(Duration::ZERO, |rtt| rtt.srtt)
+    }
+
+    /// How fast it carries data: as measured, else a window in each round trip.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
+        self.delivery_rate
+            .or_else(|| Some(Rate::of(self.cwnd, self.rtt?.srtt)))
+            .filter(|rate| *rate > Rate::ZERO)
+    }
+}
+
+/// The path with the least `key`; the first of several.
+fn least<'a, K: PartialOrd>(
+    paths: impl Iterator<Item = (PathId, &'a PathView)>,
+    key: impl Fn(&PathView) -> K,
+) -> Option<(PathId, &'a PathView)> {
+    paths.reduce(|best, path| if key(path.1) < key(best.1) { path } else { best })
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Paths for the schedulers' tests; a test overrides the fields that it is about.
+
+    use super::*;
+
+    pub(crate) const CHUNK: Bytes = Bytes::new(1_000);
+
+    /// An idle path with a window of ten chunks.
+    pub(crate) fn path(srtt_ms: u64) -> PathView {
+        PathView {
+            usable: true,
+            buffered: Bytes::ZERO,
+            unsent: Bytes::ZERO,
+            send_buffer: Bytes::new(64_000),
+            cwnd: CHUNK * 10,
+            mss: CHUNK,
+            rtt: Some(Rtt { srtt: Duration::from_millis(srtt_ms), rttvar: Duration::ZERO }),
+            rtt_min: Some(Duration::from_millis(srtt_ms)),
+            delivery_rate: None,
+            can_copy: false,
+        }
+    }
+
+    /// `path` with its window full and one chunk waiting.
+    pub(crate) fn full(path: PathView) -> PathView {
+        PathView { buffered: path.cwnd + CHUNK, unsent: CHUNK, ..path }
+    }
+
+    /// Endless data and a wide window.
+    pub(crate) fn state(paths: &[PathView]) -> SendState<'_> {
+        SendState {
+            paths,
+            chunk: CHUNK,
+            unassigned: Bytes::new(1_000_000),
+            window: Bytes::new(1_000_000),
+            buffer: Bytes::new(1_000_000),
+        }
+    }
+
+    /// The path that `scheduler` gives the next data to.
+    pub(crate) fn next(scheduler: &mut impl PathScheduler, paths: &[PathView]) -> Option<usize> {
+        let placement = scheduler.place(Instant::ZERO, &state(paths))?;
+        assert_eq!(placement.data, Data::Next);
+        Some(placement.path.0)
+    }
+}
