@@ -10,7 +10,7 @@ use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::path::{
     PathScheduler, blest, ecf, least_buffered, look_ahead, lowest_rtt, redundant, round_robin,
 };
-use crate::queue::{Buffer, Packet, QueueDiscipline, drop_tail, red};
+use crate::queue::{Buffer, Packet, QueueDiscipline, ared, drop_tail, red, rem, shyu, sred};
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
 
@@ -74,7 +74,8 @@ pub const PATHS: &[(Description, BuildPath)] = &[
 ];
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
-pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION, red::DESCRIPTION];
+pub const QUEUES: &[Description] =
+    &[drop_tail::DESCRIPTION, red::DESCRIPTION, ared::DESCRIPTION, rem::DESCRIPTION, shyu::DESCRIPTION];
 
 /// Estimators of round-trip times.
 pub const ESTIMATORS: &[(Description, BuildEstimator)] = &[(bursts::DESCRIPTION, bursts::build)];
@@ -93,6 +94,10 @@ pub fn build_queue<P: Packet + Send + 'static>(
     match description.name {
         "droptail" => Box::new(drop_tail::DropTail::new(buffer)),
         "red" => Box::new(red::queue(arguments, buffer, random)),
+        "ared" => Box::new(ared::queue(arguments, buffer, random)),
+        "rem" => Box::new(rem::queue(arguments, buffer, random)),
+        "sred" => Box::new(sred::queue(arguments, buffer, random)),
+        "shyu" => Box::new(shyu::queue(arguments, buffer, random)),
         other => unreachable!("{other} was parsed as a queue discipline but has no builder"),
     }
 }

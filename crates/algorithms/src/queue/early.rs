@@ -25,6 +25,12 @@ pub trait EarlyDetection: Debug + Send {
     /// A packet of `size` leaves, and `left` waits behind it.
     fn on_departure(&mut self, _now: Instant, _size: Bytes, _left: Backlog) {}
 
+    /// How likely the packet that leaves now is to be marked, where the discipline marks packets as they
+    /// leave rather than as they come: arrivals are then chosen only to be dropped.
+    fn departure_mark(&self) -> Option<Probability> {
+        None
+    }
+
     /// See [`QueueDiscipline::on_link_rate`].
     fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
 
@@ -106,19 +112,26 @@ impl<P: Packet, D: EarlyDetection> EarlyQueue<P, D> {
         &mut self.detection
     }
 
+    /// Packets like this are told of congestion by marks.
+    fn heeds_marks(&self, packet: &P) -> bool {
+        self.ecn && packet.ecn() != Ecn::NotCapable
+    }
+
     fn verdict(&mut self, arrival: &Arrival, packet: &P) -> Outcome {
         let advice = self.detection.advise(arrival, &mut self.random);
         if !self.fifo.admits(arrival.size) {
             self.spacing.restart();
             return Outcome::Dropped(DropReason::Overflow);
         }
+        let heeds_marks = self.heeds_marks(packet);
         match advice {
+            _ if heeds_marks && self.detection.departure_mark().is_some() => Outcome::Passed,
             Advice::Calm => {
                 self.spacing.calm();
                 Outcome::Passed
             }
             Advice::Choose(p) if !self.spacing.chooses(p, &mut self.random) => Outcome::Passed,
-            Advice::Choose(_) if self.ecn && packet.ecn() != Ecn::NotCapable => Outcome::Marked,
+            Advice::Choose(_) if heeds_marks => Outcome::Marked,
             Advice::Choose(_) => Outcome::Dropped(DropReason::Early),
             Advice::Drop => {
                 self.spacing.restart();
@@ -150,8 +163,14 @@ impl<P: Packet + Send, D: EarlyDetection> QueueDiscipline<P> for EarlyQueue<P, D
     }
 
     fn dequeue(&mut self, now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
-        let packet = self.fifo.pop()?;
+        let mut packet = self.fifo.pop()?;
         self.detection.on_departure(now, packet.size(), self.fifo.backlog());
+        if let Some(p) = self.detection.departure_mark()
+            && self.heeds_marks(&packet)
+            && self.random.chance(p)
+        {
+            packet.mark_congestion_experienced();
+        }
         Some(packet)
     }
 

@@ -2,11 +2,15 @@
 //!
 //! A discipline does not know what a packet is: a simulated record or a real buffer.
 
+pub mod ared;
 pub mod drop_tail;
 pub mod early;
 pub mod fifo;
 pub mod red;
+pub mod rem;
+pub mod shyu;
 pub mod spacing;
+pub mod sred;
 
 use std::fmt::Debug;
 
@@ -140,7 +144,33 @@ impl Buffer {
 
 #[cfg(test)]
 pub(crate) mod testing {
+    use super::early::Arrival;
     use super::*;
+    use crate::parameters::Arguments;
+    use crate::registry::Description;
+
+    /// The defaults of what `description` declares, overlaid with `settings`: `:min_th=10kB:ecn=false`.
+    pub(crate) fn arguments(description: &Description, settings: &str) -> Arguments {
+        let mut arguments = Arguments::defaults(description.parameters);
+        for (name, text) in settings.split(':').filter_map(|setting| setting.split_once('=')) {
+            let parameter = description.parameters.iter().find(|p| p.name == name).unwrap();
+            arguments.set(parameter.name, parameter.parse(text).unwrap());
+        }
+        arguments
+    }
+
+    impl Arrival {
+        /// A packet of 1000 bytes that finds nothing waiting.
+        pub(crate) fn at_empty_queue(now: Instant) -> Self {
+            Self {
+                now,
+                flow: FlowId(0),
+                size: Bytes::new(1_000),
+                opens_connection: false,
+                backlog: Backlog::default(),
+            }
+        }
+    }
 
     /// A packet with an identity, for the disciplines' tests.
     #[derive(Debug, Clone, PartialEq, Eq)]

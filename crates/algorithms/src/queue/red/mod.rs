@@ -22,62 +22,79 @@ pub const DESCRIPTION: Description = Description {
     summary: "marks or drops at random, the more the longer the average queue",
     source: "Floyd, Jacobson: Random Early Detection, 1993; RFC 3168",
     colour: "#9c755f",
-    parameters: &[
-        Parameter {
-            name: "mode",
-            help: "what the queue is measured in; packets: each counts as mean_packet, whatever its size",
-            default: Value::Choice("bytes"),
-            range: Range::OneOf(&["bytes", "packets"]),
-        },
-        Parameter {
-            name: "min_th",
-            help: "average queue above which packets are marked; 0: a third of max_th",
-            default: Value::Bytes(Bytes::ZERO),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "max_th",
-            help: "average queue at which max_p is reached; 0: three times min_th, or 3/4 of the buffer",
-            default: Value::Bytes(Bytes::ZERO),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "max_p",
-            help: "probability of a mark as the average comes to max_th",
-            default: Value::Number(0.1),
-            range: Range::Between(0.0, 1.0),
-        },
-        Parameter {
-            name: "w_q",
-            help: "weight of one arrival in the average; 0: from the link's rate, a time constant of 1 s",
-            default: Value::Number(0.002),
-            range: Range::Between(0.0, 1.0),
-        },
-        Parameter {
-            name: "gentle",
-            help: "from max_th to twice max_th the probability rises to 1, instead of at once",
-            default: Value::Flag(true),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "ecn",
-            help: "mark packets of ECN-capable transports instead of dropping them",
-            default: Value::Flag(true),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "wait",
-            help: "after a mark let 1/p packets pass before the next, as ns-2 does",
-            default: Value::Flag(false),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "mean_packet",
-            help: "mean size of a packet, where packets and bytes are to be converted",
-            default: Value::Bytes(Bytes::new(1_000)),
-            range: Range::Any,
-        },
-    ],
+    parameters: &[MODE, MIN_TH, MAX_TH, MAX_P, W_Q, GENTLE, ECN, WAIT, WEIGH_SIZES, MEAN_PACKET],
+};
+
+// The parameters one by one, for the disciplines that build on RED.
+
+pub(super) const MODE: Parameter = Parameter {
+    name: "mode",
+    help: "what the queue is measured in; packets: each counts as mean_packet, whatever its size",
+    default: Value::Choice("bytes"),
+    range: Range::OneOf(&["bytes", "packets"]),
+};
+
+pub(super) const MIN_TH: Parameter = Parameter {
+    name: "min_th",
+    help: "average queue above which packets are marked; 0: a third of max_th",
+    default: Value::Bytes(Bytes::ZERO),
+    range: Range::Any,
+};
+
+pub(super) const MAX_TH: Parameter = Parameter {
+    name: "max_th",
+    help: "average queue at which max_p is reached; 0: three times min_th, or 3/4 of the buffer",
+    default: Value::Bytes(Bytes::ZERO),
+    range: Range::Any,
+};
+
+pub(super) const MAX_P: Parameter = Parameter {
+    name: "max_p",
+    help: "probability of a mark as the average comes to max_th",
+    default: Value::Number(0.1),
+    range: Range::Between(0.0, 1.0),
+};
+
+pub(super) const W_Q: Parameter = Parameter {
+    name: "w_q",
+    help: "weight of one arrival in the average; 0: from the link's rate, a time constant of 1 s",
+    default: Value::Number(0.002),
+    range: Range::Between(0.0, 1.0),
+};
+
+pub(super) const GENTLE: Parameter = Parameter {
+    name: "gentle",
+    help: "from max_th to twice max_th the probability rises to 1, instead of at once",
+    default: Value::Flag(true),
+    range: Range::Any,
+};
+
+pub(super) const ECN: Parameter = Parameter {
+    name: "ecn",
+    help: "mark packets of ECN-capable transports instead of dropping them",
+    default: Value::Flag(true),
+    range: Range::Any,
+};
+
+pub(super) const WAIT: Parameter = Parameter {
+    name: "wait",
+    help: "after a mark let 1/p packets pass before the next, as ns-2 does",
+    default: Value::Flag(false),
+    range: Range::Any,
+};
+
+pub(super) const WEIGH_SIZES: Parameter = Parameter {
+    name: "weigh_sizes",
+    help: "a packet of twice mean_packet is twice as likely to be chosen: byte mode",
+    default: Value::Flag(false),
+    range: Range::Any,
+};
+
+pub(super) const MEAN_PACKET: Parameter = Parameter {
+    name: "mean_packet",
+    help: "mean size of a packet, where packets and bytes are to be converted",
+    default: Value::Bytes(Bytes::new(1_000)),
+    range: Range::Any,
 };
 
 /// Above which average queue RED acts, in bytes, and how strongly.
@@ -118,6 +135,8 @@ pub struct Red {
     average: Average,
     /// What each packet counts for, where not its size.
     counts_as: Option<Bytes>,
+    /// The size whose probability is `p_b`, where a packet's size matters.
+    weighed_against: Option<Bytes>,
 }
 
 impl Red {
@@ -147,6 +166,41 @@ impl Red {
             },
             average: Average::new(if w_q > 0.0 { Weight::Fixed(w_q) } else { Weight::Automatic }),
             counts_as: (arguments.choice("mode") == "packets").then_some(mean_packet),
+            weighed_against: Some(mean_packet).filter(|_| arguments.flag("weigh_sizes")),
+        }
+    }
+
+    /// Where it acts, and how strongly.
+    pub(super) fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
+    }
+
+    /// The same, to be changed.
+    pub(super) fn thresholds_mut(&mut self) -> &mut Thresholds {
+        &mut self.thresholds
+    }
+
+    /// The average queue, in bytes.
+    pub(super) fn average(&self) -> f64 {
+        self.average.get()
+    }
+
+    /// Takes an arrival into the average queue.
+    pub(super) fn on_arrival(&mut self, arrival: &Arrival) {
+        self.average.on_arrival(arrival.now, self.length(arrival.backlog));
+    }
+
+    /// What to do with an arrival at the average queue as it is.
+    pub(super) fn advice(&self, arrival: &Arrival) -> Advice {
+        match (self.thresholds.probability(self.average.get()), self.weighed_against) {
+            (None, _) => Advice::Calm,
+            // Where every packet would be marked, senders no longer heed marks.
+            (Some(Probability::ONE), _) => Advice::Drop,
+            (Some(p_b), None) => Advice::Choose(p_b),
+            // Floyd, Jacobson 1993 §4: a large packet is more likely to be chosen than a small one.
+            (Some(p_b), Some(mean)) => {
+                Advice::Choose(Probability::clamped(p_b.get() * arrival.size.as_f64() / mean.as_f64()))
+            }
         }
     }
 
@@ -161,13 +215,8 @@ impl Red {
 
 impl EarlyDetection for Red {
     fn advise(&mut self, arrival: &Arrival, _random: &mut RandomStream) -> Advice {
-        self.average.on_arrival(arrival.now, self.length(arrival.backlog));
-        match self.thresholds.probability(self.average.get()) {
-            None => Advice::Calm,
-            // Where every packet would be marked, senders no longer heed marks.
-            Some(Probability::ONE) => Advice::Drop,
-            Some(p_b) => Advice::Choose(p_b),
-        }
+        self.on_arrival(arrival);
+        self.advice(arrival)
     }
 
     fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
@@ -190,9 +239,12 @@ impl EarlyDetection for Red {
 /// A RED queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
 #[must_use]
 pub fn queue<P: Packet>(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> EarlyQueue<P, Red> {
-    let distances = if arguments.flag("wait") { Distances::Wait } else { Distances::Uniform };
-    let ecn = arguments.flag("ecn");
-    EarlyQueue::new(Red::new(arguments, buffer), Spacing::new(distances), ecn, buffer, random)
+    EarlyQueue::new(Red::new(arguments, buffer), spacing(arguments), arguments.flag("ecn"), buffer, random)
+}
+
+/// The distances between marks that `arguments` ask for.
+pub(super) fn spacing(arguments: &Arguments) -> Spacing {
+    Spacing::new(if arguments.flag("wait") { Distances::Wait } else { Distances::Uniform })
 }
 
 /// Thresholds over a buffer without limit are as over one of 20 mean packets: 5 and 15, ns-2's defaults.
@@ -201,17 +253,11 @@ const UNBOUNDED_ROOM: u64 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::testing::TestPacket;
+    use crate::queue::testing::{TestPacket, arguments};
     use crate::queue::{DropReason, Ecn, QueueDiscipline};
-    use crate::registry::{AlgorithmSpec, Role};
 
     fn red(settings: &str, buffer: Buffer) -> EarlyQueue<TestPacket, Red> {
-        let spec = AlgorithmSpec::parse(Role::Queue, &format!("red{settings}")).unwrap();
-        let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
-        for (name, value) in spec.arguments() {
-            arguments.set(name, value);
-        }
-        queue(&arguments, buffer, RandomStream::new(1, "red"))
+        queue(&arguments(&DESCRIPTION, settings), buffer, RandomStream::new(1, "red"))
     }
 
     fn packet(ecn: Ecn) -> TestPacket {
@@ -323,5 +369,23 @@ mod tests {
         assert_eq!(average("", 40), 80.0);
         assert_eq!(average(":mode=packets", 40), 2_000.0);
         assert_eq!(average(":mode=packets:mean_packet=1500B", 9_000), 3_000.0);
+    }
+
+    #[test]
+    fn where_sizes_weigh_a_packet_is_chosen_in_proportion_to_its_own() {
+        let advice = |settings: &str, size| {
+            let buffer = Buffer::Bytes(Bytes::new(100_000));
+            let mut red = Red::new(&arguments(&DESCRIPTION, settings), buffer);
+            red.average = Average::held_at(50e3);
+            let arrival = Arrival { size: Bytes::new(size), ..Arrival::at_empty_queue(Instant::ZERO) };
+            red.advice(&arrival)
+        };
+        let choose = |p| Advice::Choose(Probability::clamped(p));
+        assert_eq!(advice("", 40), choose(0.05));
+        assert_eq!(advice(":weigh_sizes=true", 1_000), choose(0.05));
+        assert_eq!(advice(":weigh_sizes=true", 40), choose(0.002));
+        assert_eq!(advice(":weigh_sizes=true:mean_packet=500B", 1_500), choose(0.15));
+        // However large, it is marked and not dropped.
+        assert_eq!(advice(":weigh_sizes=true:mean_packet=1B", 9_000), Advice::Choose(Probability::ONE));
     }
 }
