@@ -45,6 +45,13 @@ impl RandomStream {
         // 1 - u lies in (0, 1], so the logarithm is finite.
         mean.mul_f64(-libm::log(1.0 - self.uniform()))
     }
+
+    /// Normally distributed with mean zero and variance one (Box, Muller 1958).
+    pub fn standard_normal(&mut self) -> f64 {
+        // 1 - u lies in (0, 1], so the logarithm is finite.
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
+        radius * libm::cos(std::f64::consts::TAU * self.uniform())
+    }
 }
 
 #[cfg(test)]
@@ -73,5 +80,9 @@ mod tests {
         assert!((9_600..10_400).contains(&hits), "{hits}");
         assert!((0..n).all(|_| stream.below(3) < 3));
         assert_eq!(stream.below(0), 0);
+        let normal: Vec<f64> = (0..n).map(|_| stream.standard_normal()).collect();
+        let mean = normal.iter().sum::<f64>() / f64::from(n);
+        let variance = normal.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
+        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{mean}, {variance}");
     }
 }

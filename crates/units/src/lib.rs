@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod decibels;
 mod parse;
 mod probability;
 mod rate;
 mod time;
 
 pub use bytes::Bytes;
+pub use decibels::Decibels;
 pub use parse::ParseUnitError;
 pub use probability::Probability;
 pub use rate::Rate;

@@ -28,6 +28,11 @@ impl ParseUnitError {
     pub(crate) fn out_of_range(text: &str, accepted: &'static str) -> Self {
         Self { text: text.to_owned(), problem: Problem::OutOfRange, accepted }
     }
+
+    /// The same of the whole `text` that a part was read from.
+    pub(crate) fn about(self, text: &str) -> Self {
+        Self { text: text.to_owned(), ..self }
+    }
 }
 
 impl fmt::Display for ParseUnitError {

@@ -66,14 +66,14 @@ impl CellularModel {
         let kick = self.deviation * libm::sqrt(1.0 - decay * decay);
         // The mean of a log-normal lies above its median by half the variance.
         let median = self.mean_rate.as_bps_f64() * libm::exp(-self.deviation * self.deviation / 2.0);
-        let mut logarithm = self.deviation * normal(stream);
+        let mut logarithm = self.deviation * stream.standard_normal();
         let mut outage_from = stream.exponential(self.time_between_outages);
         let mut outage_to = outage_from + stream.exponential(self.outage_length);
         let mut bits = 0.0;
         let mut times = Vec::new();
         for step in 0..steps {
             let now = STEP * step;
-            logarithm = decay * logarithm + kick * normal(stream);
+            logarithm = decay * logarithm + kick * stream.standard_normal();
             if now >= outage_to {
                 outage_from = now + stream.exponential(self.time_between_outages);
                 outage_to = outage_from + stream.exponential(self.outage_length);
@@ -117,13 +117,6 @@ impl CellularModel {
         }
         Ok(())
     }
-}
-
-/// A standard normal number (Box, Muller 1958).
-fn normal(stream: &mut RandomStream) -> f64 {
-    // 1 - u lies in (0, 1], so the logarithm is finite.
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - stream.uniform()));
-    radius * libm::cos(std::f64::consts::TAU * stream.uniform())
 }
 
 #[cfg(test)]
