@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 
+use suimon_radio::hsdpa;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::error::{Problem, ScenarioError};
-use crate::model::{Buffer, Capacity, Flow, Link, Scenario, Start, Traffic};
+use crate::error::{Problem, ScenarioError, closest};
+use crate::model::{Buffer, Capacity, Flow, Hsdpa, Link, Scenario, Start, Traffic};
 use crate::profile::StackProfile;
 use crate::topology::Topology;
 
@@ -20,6 +21,8 @@ const FASTEST_SOURCE: Rate = Rate::from_bps(1_000_000_000_000);
 const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 /// Largest transfer and buffer: a petabyte, far from where sums of byte counts overflow.
 const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
+/// Longest that a report on a channel may take or hold.
+const LATEST_REPORT: Duration = Duration::from_secs(1);
 /// Most samples of one series.
 const MOST_SAMPLES: u64 = 1_000_000;
 
@@ -57,8 +60,16 @@ impl Scenario {
         }
         unique("link", self.links.iter().map(|link| &link.name))?;
         unique("flow", self.flows.iter().map(|flow| &flow.name))?;
+        unique("cell", self.cells.iter().map(|cell| &cell.name))?;
+        for cell in &self.cells {
+            if let hsdpa::Policy::ProportionalFair { window } = cell.scheduler {
+                let key = |(key, problem): (String, Problem)| (format!("cell.{}.{key}", cell.name), problem);
+                within("window", window, hsdpa::TTI, LONGEST).map_err(key)?;
+            }
+        }
         for link in &self.links {
-            check_link(link).map_err(|(key, problem)| (format!("link.{}.{key}", link.name), problem))?;
+            let checked = check_link(link).and_then(|()| self.check_shared(link));
+            checked.map_err(|(key, problem)| (format!("link.{}.{key}", link.name), problem))?;
         }
         let mut topology = Topology::new(&self.links);
         for flow in &self.flows {
@@ -72,6 +83,30 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+impl Scenario {
+    /// Checks that what `link` shares with others is there.
+    fn check_shared(&self, link: &Link) -> Checked {
+        let Capacity::Hsdpa(terminal) = &link.capacity else { return Ok(()) };
+        let Some(cell) = &terminal.cell else { return Ok(()) };
+        known("cell", "hsdpa.cell", cell, self.cells.iter().map(|cell| cell.name.as_str()))
+    }
+}
+
+/// Checks that `name` is one of `names`.
+fn known<'a>(what: &'static str, key: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Checked {
+    let names: Vec<_> = names.collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let problem = Problem::UnknownName {
+        what,
+        name: name.to_owned(),
+        suggestion: closest(name, names.iter().copied()),
+        accepted: if names.is_empty() { format!("the name of a [[{what}]]") } else { names.join(", ") },
+    };
+    Err((key.to_owned(), problem))
 }
 
 pub(crate) fn refuse<T>(
@@ -89,6 +124,13 @@ fn above_zero(key: &str, is_zero: bool) -> Checked {
 
 fn time(key: &str, value: Duration) -> Checked {
     if value > LONGEST { refuse(key, &value, "is too long", "at most a year (8760h)") } else { Ok(()) }
+}
+
+fn within(key: &str, value: Duration, least: Duration, most: Duration) -> Checked {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    refuse(key, &value, "is out of range", format!("{least} to {most}"))
 }
 
 fn bytes(key: &str, value: Bytes, least: Bytes, most: Bytes) -> Checked {
@@ -144,7 +186,18 @@ fn check_link(link: &Link) -> Checked {
                 refuse("schedule", &"its times", "are not ascending", "ascending times")
             }
         }
+        Capacity::Hsdpa(terminal) => check_hsdpa(terminal),
     }
+}
+
+fn check_hsdpa(terminal: &Hsdpa) -> Checked {
+    let user = &terminal.user;
+    time("hsdpa.uplink_delay", terminal.uplink_delay)?;
+    within("hsdpa.cqi_error_hold", user.cqi_error_hold, hsdpa::TTI, LONGEST)?;
+    within("hsdpa.cqi_delay", user.cqi_delay, Duration::ZERO, LATEST_REPORT)?;
+    within("hsdpa.cqi_period", user.cqi_period, hsdpa::TTI, LATEST_REPORT)?;
+    within("hsdpa.rlc_resend", user.rlc_resend, Duration::ZERO, LONGEST)?;
+    above_zero("hsdpa.harq_transmissions", user.harq_transmissions == 0)
 }
 
 fn check_flow(flow: &Flow, duration: Duration) -> Checked {

@@ -118,6 +118,7 @@ impl Comparison {
             duration: self.duration,
             stop_when_complete: true,
             links: self.links(),
+            cells: Vec::new(),
             flows: self.flows_of(schemes),
             record: Record { interval: self.record_interval, warmup: self.warmup },
         };
@@ -145,7 +146,7 @@ impl Comparison {
             from: "receiver".to_owned(),
             to: "sender".to_owned(),
             capacity: Capacity::Rate(Rate::MAX),
-            delay: self.link.rtt - there,
+            delay: self.link.rtt - there + self.link.uplink_delay(),
             buffer: Buffer::Unbounded,
             queue: algorithm(Role::Queue, "droptail")
                 .expect("drop tail is registered, as the scenario tests show"),

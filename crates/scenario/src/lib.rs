@@ -22,10 +22,12 @@ pub mod trace;
 pub use comparison::Comparison;
 pub use error::{Problem, ScenarioError};
 pub use model::{
-    Buffer, Capacity, Flow, Link, Loss, OnOff, Record, Reordering, Scenario, Start, TcpFlow, Traffic, UdpFlow,
+    Buffer, Capacity, Cell, Flow, Hsdpa, Link, Loss, OnOff, Record, Reordering, Scenario, Start, TcpFlow,
+    Traffic, UdpFlow,
 };
 pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use reader::{Document, Plan, print_defaults};
 pub use run::Run;
 pub use scheme::Scheme;
 pub use shorthand::LinkSpec;
+pub use suimon_radio as radio;

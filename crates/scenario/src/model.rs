@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 pub use suimon_algorithms::queue::Buffer;
 use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_radio::hsdpa;
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use crate::profile::StackProfile;
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub stop_when_complete: bool,
     /// Unidirectional links. Hosts and routers are the names that they connect.
     pub links: Vec<Link>,
+    /// HSDPA cells that several links share.
+    pub cells: Vec<Cell>,
     /// The flows, in order.
     pub flows: Vec<Flow>,
     /// What to record.
@@ -77,6 +80,37 @@ pub enum Capacity {
         /// Length of the list in time, more than the last step's time.
         period: Duration,
     },
+    /// As an HSDPA cell serves one of its terminals.
+    Hsdpa(Box<Hsdpa>),
+}
+
+/// A terminal of an HSDPA cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hsdpa {
+    /// The terminal and its channel.
+    pub user: hsdpa::UserParameters,
+    /// The cell that it shares with others, one of [`Scenario::cells`]; `None` for one of its own.
+    pub cell: Option<String>,
+    /// What the way back takes beside the propagation delay. Readers add it to the delay of the way back where
+    /// nothing else is said of that.
+    pub uplink_delay: Duration,
+}
+
+impl Hsdpa {
+    /// A terminal in a cell of its own, with what the way back took in the re-run of the FS-AT paper: 35 ms.
+    #[must_use]
+    pub fn new(user: hsdpa::UserParameters) -> Self {
+        Self { user, cell: None, uplink_delay: Duration::from_millis(35) }
+    }
+}
+
+/// An HSDPA cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Unique name.
+    pub name: String,
+    /// Whom it serves next.
+    pub scheduler: hsdpa::Policy,
 }
 
 /// Random loss.

@@ -6,10 +6,11 @@ use suimon_units::{Duration, Probability};
 
 use crate::error::{Problem, ScenarioError};
 use crate::model::{Buffer, Capacity, Loss, Reordering};
+use crate::reader::terminal_of_words;
 use crate::text;
 use crate::trace::{Opportunities, RateSchedule};
 
-const CAPACITY: &str = "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE";
+const CAPACITY: &str = "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY";
 const RTT: &str = "the round-trip time without queueing, such as 180ms";
 const OPTIONS: &str = "a buffer (96kB, 50packets, unbounded), loss=1%, jitter=1ms, reorder=1%/10ms";
 
@@ -39,16 +40,32 @@ impl LinkSpec {
     }
 
     /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME]`, as in `2Mbit 180ms 96kB`. In
-    /// place of the rate, `trace=FILE` reads a Mahimahi trace and `schedule=FILE` a CSV schedule.
+    /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, and
+    /// `hsdpa PA3 10dB` is a radio, with `KEY=VALUE` for any key of the scenario's table `hsdpa`.
     ///
     /// # Errors
     /// When a word is not understood, which the message names, or a file does not read.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let words = words(text);
+        Self::read(text, None)
+    }
+
+    /// As [`LinkSpec::parse`], where the round-trip time does not matter and may be left out.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse_capacity(text: &str) -> Result<Capacity, ScenarioError> {
+        Self::read(text, Some(Duration::ZERO)).map(|link| link.capacity)
+    }
+
+    fn read(text: &str, otherwise: Option<Duration>) -> Result<Self, ScenarioError> {
+        let mut words = words(text);
+        let capacity = capacity(&mut words)?;
         let mut words = words.iter().map(String::as_str);
-        let capacity = capacity(words.next())?;
-        let Some(word) = words.next() else { return Err(missing(RTT)) };
-        let rtt = word.parse().map_err(|error| refuse(word, &error, RTT))?;
+        let rtt = match (words.next(), otherwise) {
+            (Some(word), _) => word.parse().map_err(|error| refuse(word, &error, RTT))?,
+            (None, Some(rtt)) => rtt,
+            (None, None) => return Err(missing(RTT)),
+        };
         let mut link = Self::new(capacity, rtt);
         let mut seen = Vec::new();
         for word in words {
@@ -70,6 +87,14 @@ impl LinkSpec {
         let refuse = |problem| ScenarioError::new("link", problem).at_key("buffer");
         self.buffer = text::bounded(text).and_then(text::buffer).map_err(refuse)?;
         Ok(())
+    }
+
+    /// What the way back takes beside half of the round-trip time.
+    pub(crate) fn uplink_delay(&self) -> Duration {
+        match &self.capacity {
+            Capacity::Hsdpa(terminal) => terminal.uplink_delay,
+            _ => Duration::ZERO,
+        }
     }
 
     fn option(&mut self, word: &str) -> Result<(), ScenarioError> {
@@ -98,8 +123,17 @@ impl LinkSpec {
     }
 }
 
-fn capacity(word: Option<&str>) -> Result<Capacity, ScenarioError> {
-    let Some(word) = word else { return Err(missing(CAPACITY)) };
+/// Takes what says how fast the link is off the beginning of `words`.
+fn capacity(words: &mut Vec<String>) -> Result<Capacity, ScenarioError> {
+    if words.is_empty() {
+        return Err(missing(CAPACITY));
+    }
+    let word = words.remove(0);
+    if word == "hsdpa" {
+        let terminal = terminal_of_words(words)?;
+        return Ok(Capacity::Hsdpa(Box::new(terminal)));
+    }
+    let word = word.as_str();
     match word.split_once('=') {
         Some(("trace", file)) => Opportunities::read(file).map(Into::into),
         Some(("schedule", file)) => RateSchedule::read(file).map(Into::into),
@@ -162,6 +196,26 @@ mod tests {
     }
 
     #[test]
+    fn a_radio_is_named_with_what_sets_it_apart() {
+        let link = LinkSpec::parse("hsdpa VA30 -5dB 180ms cqi_delay=6ms 96kB harq_transmissions=2").unwrap();
+        let Capacity::Hsdpa(terminal) = &link.capacity else { panic!("a radio") };
+        assert_eq!(terminal.user.profile.to_string(), "VA30");
+        assert_eq!(terminal.user.geometry.to_string(), "-5 dB");
+        assert_eq!(
+            (terminal.user.cqi_delay, terminal.user.harq_transmissions),
+            (Duration::from_millis(6), 2)
+        );
+        assert_eq!((link.rtt, link.buffer), (Duration::from_millis(180), Buffer::Bytes(Bytes::new(96_000))));
+        let rest = suimon_radio::hsdpa::UserParameters::new(terminal.user.profile, terminal.user.geometry);
+        assert_eq!((terminal.user.power, terminal.user.category), (rest.power, rest.category));
+        assert_eq!(LinkSpec::parse_capacity("hsdpa ST 0dB").unwrap(), {
+            let user =
+                suimon_radio::hsdpa::UserParameters::new("ST".parse().unwrap(), "0dB".parse().unwrap());
+            Capacity::Hsdpa(Box::new(crate::Hsdpa::new(user)))
+        });
+    }
+
+    #[test]
     fn the_buffer_can_be_set_alone() {
         let mut link = LinkSpec::new(Capacity::Rate(Rate::MAX), Duration::from_millis(1));
         assert_eq!(link.buffer, Buffer::Packets(1_000));
@@ -179,7 +233,7 @@ mod tests {
         let message = |text| LinkSpec::parse(text).unwrap_err().to_string();
         assert_eq!(
             message("2MB 180ms"),
-            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE"
+            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY"
         );
         assert!(message("").contains("accepted: a rate"), "{}", message(""));
         assert!(message("2Mbit").contains("accepted: the round-trip time"));
@@ -190,6 +244,11 @@ mod tests {
         assert!(message("2Mbit 180ms 1kB 2kB").contains("a second buffer"));
         assert!(message("2Mbit 180ms reorder=1%").contains("SHARE/DELAY"));
         assert!(message("0Mbit 180ms").contains("0Mbit"));
+        assert!(message("hsdpa PA3 10 180ms").starts_with("link: hsdpa.geometry: \"10\" has no unit"));
+        assert!(message("hsdpa PA 10dB 180ms").contains("\"PA\" is not a profile; accepted: ST"));
+        assert!(message("hsdpa").starts_with("link: hsdpa.profile: missing"));
+        assert!(message("hsdpa PA3 10dB").contains("accepted: the round-trip time"));
+        assert!(message("hsdpa PA3 10dB 180ms delivery=x").contains("accepted: in-order, credit"));
         assert!(message("trace=/nonexistent 180ms").contains("/nonexistent: cannot read it"));
     }
 }

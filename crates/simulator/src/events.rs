@@ -20,6 +20,10 @@ pub(crate) enum Event {
     ReceiverTimer,
     /// The queue of the link asked to be woken.
     QueueTimer,
+    /// A packet has come to wait at the link, which a radio serves.
+    RadioWaiting,
+    /// The radio of this index has something to do.
+    Radio,
     /// The flow starts.
     FlowStart,
     /// The flow's application stops for good.
@@ -33,13 +37,15 @@ pub(crate) enum Event {
 }
 
 /// Every event at the place of its number.
-const EVENTS: [Event; 11] = [
+const EVENTS: [Event; 13] = [
     Event::LinkFree,
     Event::LinkArrival,
     Event::SenderTimer,
     Event::SenderTurn,
     Event::ReceiverTimer,
     Event::QueueTimer,
+    Event::RadioWaiting,
+    Event::Radio,
     Event::FlowStart,
     Event::FlowStop,
     Event::FlowToggle,

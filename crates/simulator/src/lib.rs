@@ -15,6 +15,7 @@ mod flow;
 mod link;
 mod measure;
 mod packet;
+mod radio;
 mod routes;
 mod tcp;
 mod udp;

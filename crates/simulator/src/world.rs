@@ -11,6 +11,7 @@ use crate::flow::{Endpoints, Flow, Profiles};
 use crate::link::Link;
 use crate::measure::{SeriesBuilder, sample_tcp};
 use crate::packet::{Frame, Packet, PacketKind, Packets};
+use crate::radio::Radios;
 use crate::routes::{DELIVER, Routes};
 
 /// Progress is told every so many events: some milliseconds of work.
@@ -23,6 +24,7 @@ pub(crate) struct World<'a> {
     events: EventQueue,
     routes: Routes,
     links: Vec<Link>,
+    radios: Radios,
     flows: Vec<Flow>,
     /// Flows with a size that are not complete, and not stopped before that.
     incomplete: usize,
@@ -85,6 +87,7 @@ impl<'a> World<'a> {
             events,
             routes,
             links,
+            radios: Radios::new(scenario),
             flows,
             recorder,
             kept_events: Vec::new(),
@@ -128,12 +131,22 @@ impl<'a> World<'a> {
             Event::SenderTimer => self.on_sender_timer(now, index),
             Event::SenderTurn => self.on_sender_turn(now, index),
             Event::ReceiverTimer => self.on_receiver_timer(now, index),
+            Event::RadioWaiting => self.radios.on_waiting(now, index, &mut self.events),
+            Event::Radio => self.on_radio(now, index),
             Event::QueueTimer => self.links[index as usize].on_wakeup(now, &mut self.events),
             Event::FlowStart => self.on_flow_start(now, index),
             Event::FlowStop => self.on_flow_stop(now, index),
             Event::FlowToggle => self.on_flow_toggle(now, index),
             Event::WarmupEnd => self.on_warmup_end(now),
             Event::Sample => self.on_sample(now),
+        }
+    }
+
+    fn on_radio(&mut self, now: Instant, index: u32) {
+        self.radios.on_event(now, index, &mut self.links, &mut self.events);
+        while let Some((link, dropped)) = self.radios.dropped.pop() {
+            self.dropped.push(dropped);
+            self.account_for_dropped(link);
         }
     }
 

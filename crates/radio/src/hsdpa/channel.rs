@@ -118,7 +118,7 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::Duration;
+    use suimon_units::{Duration, Probability};
 
     use super::*;
 
@@ -174,7 +174,7 @@ mod tests {
             (0..5_000).map(|n| channel.at(n).sinr).sum::<f64>() / 5_000.0
         };
         let base = parameters("VA30");
-        let clean = UserParameters { self_interference: Some(0.0), ..base.clone() };
+        let clean = UserParameters { self_interference: Some(Probability::ZERO), ..base.clone() };
         let far = UserParameters { geometry: Decibels::new(-5.0), ..base.clone() };
         assert!(mean(&clean) > mean(&base) && mean(&base) > mean(&far));
     }

@@ -14,7 +14,7 @@ mod harq;
 mod profile;
 mod scheduler;
 
-use suimon_units::{Decibels, Duration};
+use suimon_units::{Decibels, Duration, Probability};
 
 pub use adaptation::{Category, Cqi};
 pub use cell::{Cell, Totals};
@@ -38,9 +38,9 @@ pub struct UserParameters {
     pub geometry: Decibels,
     /// rho: power of the data channel over that of the cell.
     pub power: Decibels,
-    /// kappa: self-interference beyond that of the other paths, in parts of the cell's power; `None` for
+    /// kappa: self-interference beyond that of the other paths, as a share of the cell's power; `None` for
     /// what fits the environment.
-    pub self_interference: Option<f64>,
+    pub self_interference: Option<Probability>,
     /// Standard deviation of the error of a report.
     pub cqi_error: Decibels,
     /// How long an error lasts.
@@ -90,12 +90,10 @@ impl UserParameters {
         }
     }
 
-    /// kappa. Where none is given: 0.28 in Vehicular A, whose paths a receiver follows less well, and none elsewhere.
+    /// kappa, or what fits the environment.
     #[must_use]
     pub fn self_interference(&self) -> f64 {
-        self.self_interference.unwrap_or(match self.profile.environment {
-            Environment::VehicularA => 0.28,
-            Environment::PedestrianA | Environment::PedestrianB => 0.0,
-        })
+        let of_environment = self.profile.environment.self_interference();
+        self.self_interference.unwrap_or(of_environment).get()
     }
 }

@@ -4,6 +4,8 @@ use std::f64::consts::TAU;
 use std::fmt;
 use std::str::FromStr;
 
+use suimon_units::Probability;
+
 /// Carrier frequency of UMTS band I, downlink, in hertz.
 const CARRIER_HZ: f64 = 2.14e9;
 /// In metres a second.
@@ -29,6 +31,15 @@ impl Environment {
             Self::PedestrianA => &[0.0, -9.7, -19.2, -22.8],
             Self::PedestrianB => &[0.0, -0.9, -4.9, -8.0, -7.8, -23.9],
             Self::VehicularA => &[0.0, -1.0, -9.0, -10.0, -15.0, -20.0],
+        }
+    }
+
+    /// kappa where none is given: 0.28 in Vehicular A, whose paths a receiver follows less well, as fitted to the
+    /// FS-AT paper's Fig 10.
+    pub(super) fn self_interference(self) -> Probability {
+        match self {
+            Self::PedestrianA | Self::PedestrianB => Probability::ZERO,
+            Self::VehicularA => Probability::clamped(0.28),
         }
     }
 }

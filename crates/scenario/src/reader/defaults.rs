@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK};
+use super::keys::{CELL, FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK};
 use super::schema::{Key, Kind, Preset, Section};
 
 /// A scenario file with every key, its default, what it takes and what it means. It parses as it is;
@@ -16,6 +16,7 @@ pub fn print_defaults() -> String {
     for (header, section) in [
         ("[[link]]", &LINK),
         ("# [link.reverse]", &REVERSE),
+        ("# [[cell]]", &CELL),
         ("[[flow]]", &FLOW),
         ("# [flow.stack]", &STACK),
         ("# [[matrix]]", &MATRIX),
@@ -73,6 +74,8 @@ fn inner(text: &mut String, key: &Key) {
     for part in key.inner().map_or(&[][..], |section| section.keys) {
         let default = match part.preset {
             Preset::Text(value) => format!(" Default {value}."),
+            Preset::Count(value) => format!(" Default {value}."),
+            Preset::Unset { means, .. } => format!(" Left out: {means}."),
             _ => String::new(),
         };
         let words = format!("{}: {} Takes {}.{default}", part.name, part.help, part.kind.accepted());
@@ -83,7 +86,7 @@ fn inner(text: &mut String, key: &Key) {
 #[cfg(test)]
 mod tests {
     use super::super::Document;
-    use super::super::keys::{LOSS, ON_OFF, REORDERING, UDP};
+    use super::super::keys::{HSDPA, LOSS, ON_OFF, REORDERING, UDP};
     use super::super::testing::{FLOW as A_FLOW, LINK as A_LINK, one};
     use super::*;
 
@@ -104,11 +107,28 @@ mod tests {
         assert_eq!(printed, bare);
     }
 
+    const HEADER: &str = "| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n";
+
+    /// In the order of the guide.
+    const ALL: [&Section; 12] = [
+        &SCENARIO,
+        &LINK,
+        &REVERSE,
+        &HSDPA,
+        &CELL,
+        &LOSS,
+        &REORDERING,
+        &FLOW,
+        &STACK,
+        &ON_OFF,
+        &UDP,
+        &MATRIX,
+    ];
+
     #[test]
     fn no_key_is_missing() {
         let text = print_defaults();
-        for section in [&SCENARIO, &LINK, &REVERSE, &FLOW, &STACK, &MATRIX, &LOSS, &REORDERING, &ON_OFF, &UDP]
-        {
+        for section in ALL {
             for key in section.keys {
                 let name = key.name;
                 let found = [format!("{name} = "), format!("  {name}: "), format!("{name}]")];
@@ -119,11 +139,11 @@ mod tests {
 
     #[test]
     fn the_guide_has_a_row_for_every_key() {
-        let guide =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios.md")).unwrap();
-        for section in [&SCENARIO, &LINK, &REVERSE, &FLOW, &STACK, &MATRIX, &LOSS, &REORDERING, &ON_OFF, &UDP]
-        {
-            let mut table = String::from("| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios.md");
+        let mut guide = std::fs::read_to_string(path).unwrap();
+        let mut written = String::new();
+        for section in ALL {
+            let mut table = String::from(HEADER);
             for key in section.keys {
                 let default = match key.preset {
                     Preset::Required(_) => "required".to_owned(),
@@ -138,7 +158,20 @@ mod tests {
                 };
                 let _ = writeln!(table, "| `{}` | {takes} | {default} | {} |", key.name, key.help);
             }
-            assert!(guide.contains(&table), "docs/scenarios.md lacks:\n{table}");
+            if std::env::var_os("SUIMON_WRITE_GUIDE").is_some() {
+                // Tables stand in the order of the sections, and each ends with an empty line.
+                let begins = guide.find(HEADER).unwrap_or_else(|| panic!("no table for\n{table}"));
+                let ends = begins + guide[begins..].find("\n\n").unwrap() + 1;
+                written += &guide[..begins];
+                written += &table;
+                guide.drain(..ends);
+            } else {
+                let how = "SUIMON_WRITE_GUIDE=1 writes it anew";
+                assert!(guide.contains(&table), "docs/scenarios.md lacks ({how}):\n{table}");
+            }
+        }
+        if !written.is_empty() {
+            std::fs::write(path, written + &guide).unwrap();
         }
     }
 
@@ -160,6 +193,12 @@ mod tests {
             (&SCENARIO, String::new(), format!("{link}\n{flow}")),
             (&LINK, link.to_owned(), flow.clone()),
             (&REVERSE, format!("{link}\n[link.reverse]"), flow.clone()),
+            (&CELL, format!("{link}\n{flow}\n[[cell]]\nname = \"downtown\""), String::new()),
+            (
+                &HSDPA,
+                format!("{no_rate}\n[link.hsdpa]\nprofile = \"PA3\"\ngeometry = \"10dB\""),
+                format!("[[cell]]\nname = \"downtown\"\n{flow}"),
+            ),
             (&FLOW, format!("{link}\n{flow}"), String::new()),
             (&STACK, format!("{link}\n{flow}\n[flow.stack]"), String::new()),
             (
@@ -171,7 +210,7 @@ mod tests {
             for key in section.keys.iter().filter(|key| !matches!(key.kind, Kind::Sections(_))) {
                 if let Preset::Unset { example, .. } = key.preset {
                     let before = match key.name {
-                        "trace" | "schedule" if before == A_LINK => &no_rate,
+                        "trace" | "schedule" | "hsdpa" if before == A_LINK => &no_rate,
                         _ => &before,
                     };
                     accepts(&format!("{before}\n{} = {example}\n{after}", key.name));

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::str::FromStr;
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
+use suimon_radio::hsdpa;
+use suimon_units::{Bytes, Decibels, Duration, Instant, Probability, Rate};
 
 use super::node::{Node, Table, Value};
 use super::schema::{Key, Kind, Preset, Section};
@@ -221,6 +222,15 @@ impl<'a> Field<'a> {
 
     pub(super) fn probability(&self) -> Result<Probability, ScenarioError> {
         self.quantity()
+    }
+
+    pub(super) fn decibels(&self) -> Result<Decibels, ScenarioError> {
+        self.quantity()
+    }
+
+    pub(super) fn fading(&self) -> Result<hsdpa::Profile, ScenarioError> {
+        let word = self.word()?;
+        word.parse().map_err(|_| self.refuse(word, "is not a profile"))
     }
 
     pub(super) fn rate(&self) -> Result<Rate, ScenarioError> {

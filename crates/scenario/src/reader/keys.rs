@@ -51,6 +51,12 @@ pub(crate) const SCENARIO: Section = Section {
             "How often flows and queues are sampled for charts.",
         ),
         Key::new("link", Kind::Sections(&LINK), Preset::Required(""), "A link between two nodes."),
+        Key::new(
+            "cell",
+            Kind::Sections(&CELL),
+            Preset::Unset { means: "every HSDPA link has a cell of its own", example: "" },
+            "An HSDPA cell that several links share.",
+        ),
         Key::new("flow", Kind::Sections(&FLOW), Preset::Required(""), "A flow, or several alike."),
         Key::new(
             "matrix",
@@ -67,7 +73,7 @@ const SCHEDULE: Key = Key::new(
     Preset::Unset { means: "no schedule", example: "\"rates.csv\"" },
     "Instead of a rate: a CSV file of time and rate, repeated when it ends.",
 )
-.excluding(&["rate", "trace"]);
+.excluding(&["rate", "trace", "hsdpa"]);
 
 const TRACE: Key = Key::new(
     "trace",
@@ -75,17 +81,25 @@ const TRACE: Key = Key::new(
     Preset::Unset { means: "no trace", example: "\"cellular.down\"" },
     "Instead of a rate: a Mahimahi trace of opportunities to send 1500 bytes, repeated when it ends.",
 )
-.excluding(&["rate", "schedule"]);
+.excluding(&["rate", "schedule", "hsdpa"]);
 
 const fn rate(preset: Preset) -> Key {
     Key::new(
         "rate",
         Kind::LinkRate,
         preset,
-        "How fast the link sends, per second; a link has this, a trace or a schedule.",
+        "How fast the link sends, per second; a link has this, a trace, a schedule or a radio.",
     )
-    .excluding(&["trace", "schedule"])
+    .excluding(&["trace", "schedule", "hsdpa"])
 }
+
+const HSDPA_LINK: Key = Key::new(
+    "hsdpa",
+    Kind::Section(&HSDPA),
+    Preset::Unset { means: "no radio", example: "{ profile = \"PA3\", geometry = \"10dB\" }" },
+    "Instead of a rate: the downlink of an HSDPA cell to one terminal.",
+)
+.excluding(&["rate", "trace", "schedule"]);
 
 const fn delay(preset: Preset) -> Key {
     Key::new("delay", Kind::Time, preset, "Propagation delay, one way.")
@@ -151,6 +165,7 @@ pub(crate) const LINK: Section = Section {
         rate(Preset::Required("\"2Mbit\"")),
         TRACE,
         SCHEDULE,
+        HSDPA_LINK,
         delay(Preset::Text("0s")),
         buffer(Preset::Text(crate::text::DEFAULT_BUFFER)),
         QUEUE,
@@ -170,16 +185,122 @@ pub(crate) const LINK: Section = Section {
 /// A `[link.reverse]`.
 pub(crate) const REVERSE: Section = Section {
     keys: &[
-        rate(Preset::Unset { means: "rate, trace or schedule of the link", example: "\"64kbit\"" }),
+        rate(Preset::Unset {
+            means: "rate, trace or schedule of the link, \"unlimited\" for a radio",
+            example: "\"64kbit\"",
+        }),
         TRACE,
         SCHEDULE,
-        delay(Preset::Unset { means: "delay of the link", example: "\"90ms\"" }),
+        HSDPA_LINK,
+        delay(Preset::Unset {
+            means: "delay of the link, for HSDPA with its uplink_delay",
+            example: "\"90ms\"",
+        }),
         buffer(Preset::Text("unbounded")),
         QUEUE,
         LINK_LOSS,
         JITTER,
         LINK_REORDERING,
         reported(false),
+    ],
+};
+
+/// The table `hsdpa`.
+pub(crate) const HSDPA: Section = Section {
+    keys: &[
+        Key::new(
+            "profile",
+            Kind::Fading,
+            Preset::Required("\"PA3\""),
+            "Multipath and speed of the terminal.",
+        ),
+        Key::new(
+            "geometry",
+            Kind::Decibels,
+            Preset::Required("\"10dB\""),
+            "Power of this cell over that of other cells and noise, averaged over fading.",
+        ),
+        Key::new(
+            "cell",
+            Kind::Name,
+            Preset::Unset { means: "a cell of its own", example: "\"downtown\"" },
+            "The [[cell]] that it shares.",
+        ),
+        Key::new(
+            "power",
+            Kind::Decibels,
+            Preset::Text("-0.95dB"),
+            "Power of the data channel over that of the cell.",
+        ),
+        Key::new(
+            "self_interference",
+            Kind::Probability,
+            Preset::Unset { means: "28% in VA, 0% elsewhere", example: "\"10%\"" },
+            "Interference beyond that of the other paths, as a share of the cell's power.",
+        ),
+        Key::new(
+            "cqi_error",
+            Kind::Decibels,
+            Preset::Text("0.5dB"),
+            "Standard deviation of the error of a channel quality report.",
+        ),
+        Key::new("cqi_error_hold", Kind::Time, Preset::Text("10ms"), "How long such an error lasts."),
+        Key::new(
+            "cqi_delay",
+            Kind::Time,
+            Preset::Text("0ms"),
+            "From measuring the channel to the first block that follows the report.",
+        ),
+        Key::new("cqi_period", Kind::Time, Preset::Text("2ms"), "From one report to the next."),
+        Key::new(
+            "category",
+            Kind::Count { least: 1, most: suimon_radio::hsdpa::Category::LAST as u64 },
+            Preset::Count(6),
+            "What the terminal can receive: 6 is 3.6 Mbit/s, 10 is 14.4.",
+        ),
+        Key::new(
+            "harq_transmissions",
+            Kind::Count { least: 1, most: 100 },
+            Preset::Count(4),
+            "Most transmissions of a block.",
+        ),
+        Key::new(
+            "rlc_resend",
+            Kind::Time,
+            Preset::Text("100ms"),
+            "After this time the content of a block that failed for good is sent anew.",
+        ),
+        Key::new(
+            "delivery",
+            Kind::Word(&["in-order", "credit"]),
+            Preset::Text("in-order"),
+            "Whether what follows a missing block waits for it, or each block lets so many bytes through.",
+        ),
+        Key::new(
+            "uplink_delay",
+            Kind::Time,
+            Preset::Text("35ms"),
+            "What the way back takes beside the delay, unless [link.reverse] has a delay.",
+        ),
+    ],
+};
+
+/// A `[[cell]]`.
+pub(crate) const CELL: Section = Section {
+    keys: &[
+        Key::new("name", Kind::Name, Preset::Required("\"downtown\""), "Unique."),
+        Key::new(
+            "scheduler",
+            Kind::Word(&["round-robin", "max-ci", "proportional-fair"]),
+            Preset::Text("proportional-fair"),
+            "Whom it serves next: one after the other, the best signal, or the best compared with what it got.",
+        ),
+        Key::new(
+            "window",
+            Kind::Time,
+            Preset::Text("2s"),
+            "How long proportional fairness remembers what a terminal got.",
+        ),
     ],
 };
 

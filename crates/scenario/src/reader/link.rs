@@ -1,11 +1,13 @@
 //! A `[[link]]` to links.
 
 use suimon_algorithms::registry::Role;
+use suimon_radio::hsdpa;
+use suimon_units::Rate;
 
 use super::fields::{Field, Fields};
 use super::files::{Files, Format};
 use crate::error::{Problem, ScenarioError};
-use crate::model::{Capacity, Link, Loss, Reordering};
+use crate::model::{Capacity, Cell, Hsdpa, Link, Loss, Reordering};
 
 /// The link and, unless it has none, the way back.
 pub(super) fn read(fields: &Fields<'_>, files: &Files) -> Result<Vec<Link>, ScenarioError> {
@@ -35,7 +37,10 @@ fn direction(
     to: String,
 ) -> Result<Link, ScenarioError> {
     let delay = match (fields.optional("delay"), there) {
-        (None, Some(there)) => there.delay,
+        (None, Some(there)) => match &there.capacity {
+            Capacity::Hsdpa(terminal) => there.delay + terminal.uplink_delay,
+            _ => there.delay,
+        },
         _ => fields.field("delay")?.time()?,
     };
     Ok(Link {
@@ -67,10 +72,54 @@ fn capacity(fields: &Fields<'_>, files: &Files, there: Option<&Link>) -> Result<
     if let Some(schedule) = fields.optional("schedule") {
         return load(&schedule, Format::Schedule);
     }
-    match (fields.optional("rate"), there) {
-        (None, Some(there)) => Ok(there.capacity.clone()),
+    if let Some(table) = fields.inner("hsdpa")? {
+        return terminal(&table).map(|terminal| Capacity::Hsdpa(Box::new(terminal)));
+    }
+    match (fields.optional("rate"), there.map(|there| &there.capacity)) {
+        // A cell sends one way.
+        (None, Some(Capacity::Hsdpa(_))) => Ok(Capacity::Rate(Rate::MAX)),
+        (None, Some(there)) => Ok(there.clone()),
         _ => fields.field("rate")?.link_rate().map(Capacity::Rate),
     }
+}
+
+pub(super) fn terminal(table: &Fields<'_>) -> Result<Hsdpa, ScenarioError> {
+    let category = u8::try_from(table.field("category")?.count()?).ok().and_then(hsdpa::Category::new);
+    let user = hsdpa::UserParameters {
+        profile: table.field("profile")?.fading()?,
+        geometry: table.field("geometry")?.decibels()?,
+        power: table.field("power")?.decibels()?,
+        self_interference: match table.optional("self_interference") {
+            Some(field) => Some(field.probability()?),
+            None => None,
+        },
+        cqi_error: table.field("cqi_error")?.decibels()?,
+        cqi_error_hold: table.field("cqi_error_hold")?.time()?,
+        cqi_delay: table.field("cqi_delay")?.time()?,
+        cqi_period: table.field("cqi_period")?.time()?,
+        category: category.expect("the schema's limits are those of a category"),
+        harq_transmissions: u32::try_from(table.field("harq_transmissions")?.count()?).unwrap_or(u32::MAX),
+        rlc_resend: table.field("rlc_resend")?.time()?,
+        delivery: table
+            .field("delivery")?
+            .choice(&[("in-order", hsdpa::Delivery::InOrder), ("credit", hsdpa::Delivery::Credit)])?,
+    };
+    let cell = match table.optional("cell") {
+        Some(field) => Some(field.name()?),
+        None => None,
+    };
+    Ok(Hsdpa { user, cell, uplink_delay: table.field("uplink_delay")?.time()? })
+}
+
+/// A `[[cell]]`.
+pub(super) fn read_cell(fields: &Fields<'_>) -> Result<Cell, ScenarioError> {
+    let window = fields.field("window")?.time()?;
+    let scheduler = fields.field("scheduler")?.choice(&[
+        ("round-robin", hsdpa::Policy::RoundRobin),
+        ("max-ci", hsdpa::Policy::MaxCarrierToInterference),
+        ("proportional-fair", hsdpa::Policy::ProportionalFair { window }),
+    ])?;
+    Ok(Cell { name: fields.field("name")?.name()?, scheduler })
 }
 
 fn loss(fields: &Fields<'_>) -> Result<Loss, ScenarioError> {
@@ -172,6 +221,40 @@ mod tests {
         assert!(message(&[&LINK.replace("1Mbit", "0Mbit"), FLOW]).contains("rates above zero"));
         assert!(message(&[&LINK.replace("1Mbit", "-1Mbit"), FLOW]).contains("is negative"));
         assert!(message(&[&LINK.replace("1Mbit", "1MB"), FLOW]).contains("accepted: bit, kbit"));
+    }
+
+    #[test]
+    fn a_cell_sends_one_way_and_the_way_back_takes_its_time() {
+        let link = LINK.replace("rate = \"1Mbit\"", "hsdpa = { profile = \"PA3\", geometry = \"10dB\" }");
+        let links = one(&[&link, FLOW]).links;
+        assert!(matches!(&links[0].capacity, Capacity::Hsdpa(terminal) if terminal.cell.is_none()));
+        assert_eq!(
+            (&links[1].capacity, links[1].delay),
+            (&Capacity::Rate(Rate::MAX), Duration::from_millis(125))
+        );
+        let links = one(&[&link, "[link.reverse]\nrate = \"64kbit\"\ndelay = \"1ms\"", FLOW]).links;
+        assert_eq!(links[1].capacity, Capacity::Rate(Rate::from_bps(64_000)));
+        assert_eq!(links[1].delay, Duration::from_millis(1));
+    }
+
+    #[test]
+    fn links_share_a_cell_by_its_name() {
+        let link = LINK
+            .replace("rate = \"1Mbit\"", "hsdpa = { profile = \"PA3\", geometry = \"10dB\", cell = \"c\" }");
+        let cell = "[[cell]]\nname = \"c\"\nscheduler = \"max-ci\"";
+        let scenario = one(&[&link, cell, FLOW]);
+        assert_eq!(scenario.cells[0].scheduler, hsdpa::Policy::MaxCarrierToInterference);
+        let text = message(&[&link, &cell.replace("\"c\"", "\"cc\""), FLOW]);
+        assert!(
+            text.starts_with("test.toml:4: link.bottleneck.hsdpa.cell: no cell is called \"c\""),
+            "{text}"
+        );
+        assert!(message(&[&link, cell, cell, FLOW]).contains("a second cell"));
+        let fair = cell.replace("max-ci", "proportional-fair");
+        assert!(
+            message(&[&link, &fair, "window = \"0s\"", FLOW])
+                .contains("cell.c.window: \"0 ns\" is out of range")
+        );
     }
 
     #[test]

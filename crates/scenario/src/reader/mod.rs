@@ -13,11 +13,13 @@ mod plan;
 mod schema;
 #[cfg(test)]
 mod testing;
+mod words;
 
 use std::path::{Path, PathBuf};
 
 pub use defaults::print_defaults;
 pub use plan::Plan;
+pub(crate) use words::terminal_of_words;
 
 use self::fields::Fields;
 use self::files::Files;
@@ -158,6 +160,7 @@ impl Document {
         for link in fields.list("link")? {
             links.extend(link::read(&link, files)?);
         }
+        let cells = fields.list("cell")?.iter().map(link::read_cell).collect::<Result<_, _>>()?;
         let mut flows = Vec::new();
         for table in fields.list("flow")? {
             let (flow, count) = flow::read(&table)?;
@@ -184,6 +187,7 @@ impl Document {
             duration: fields.field("duration")?.time()?,
             stop_when_complete: fields.field("stop_when_complete")?.flag()?,
             links,
+            cells,
             flows,
             record: Record {
                 interval: fields.field("record_interval")?.time_or_off()?,

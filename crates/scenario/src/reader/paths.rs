@@ -1,16 +1,16 @@
 //! Key paths: what they lead to, setting it, and where it was written.
 
 use super::fields::unknown_key;
-use super::keys::{FLOW, LINK, SCENARIO};
+use super::keys::{CELL, FLOW, LINK, SCENARIO};
 use super::node::{Node, Table, Value};
 use super::schema::{Kind, Section};
 use crate::error::{Problem, closest};
 use crate::text;
 
-/// What a key path leads to: a key of the document, or of one of its links or flows.
+/// What a key path leads to: a key of the document, or of one of its links, cells or flows.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// `link` or `flow`, and the position of the one that is meant.
+    /// `link`, `cell` or `flow`, and the position of the one that is meant.
     item: Option<(&'static str, usize)>,
     keys: Vec<&'static str>,
 }
@@ -26,6 +26,7 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     let (kind, section) = match first {
         "link" => ("link", &LINK),
         "flow" => ("flow", &FLOW),
+        "cell" => ("cell", &CELL),
         // The runs are counted before they are made, so these two cannot vary between them.
         "matrix" | "seeds" => {
             return Err(wrong(Problem::Kind { found: "not for setting", accepted: Kind::Paths.accepted() }));
@@ -113,7 +114,11 @@ pub(super) fn set(root: &mut Table, targets: &[Target], value: &Node) -> Result<
             put(root, &SCENARIO, &target.keys, value)?;
             continue;
         };
-        let section = if kind == "link" { &LINK } else { &FLOW };
+        let section = match kind {
+            "link" => &LINK,
+            "cell" => &CELL,
+            _ => &FLOW,
+        };
         let item = root.entries.iter_mut().find(|entry| entry.key == kind).and_then(|entry| match &mut entry
             .node
             .value
@@ -183,7 +188,8 @@ fn item<'a>(root: &'a Table, kind: &str, name: &str) -> Option<&'a Node> {
 /// and `flow.main-17` from `flow.main`.
 pub(super) fn as_written(root: &Table, path: &str) -> String {
     let mut parts = path.splitn(3, '.');
-    let (Some(kind @ ("link" | "flow")), Some(name), rest) = (parts.next(), parts.next(), parts.next())
+    let (Some(kind @ ("link" | "cell" | "flow")), Some(name), rest) =
+        (parts.next(), parts.next(), parts.next())
     else {
         return path.to_owned();
     };
@@ -200,7 +206,7 @@ pub(super) fn as_written(root: &Table, path: &str) -> String {
 pub(super) fn line_of(root: &Table, path: &str) -> Option<usize> {
     let mut parts = path.split('.');
     let first = parts.next()?;
-    let name = if matches!(first, "link" | "flow") { parts.next() } else { None };
+    let name = if matches!(first, "link" | "cell" | "flow") { parts.next() } else { None };
     let mut node = match name {
         Some(name) => item(root, first, name)?,
         None => root.get(first)?,

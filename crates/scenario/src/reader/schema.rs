@@ -43,6 +43,9 @@ pub(crate) enum Kind {
     Bytes,
     Buffer,
     Probability,
+    Decibels,
+    /// Multipath and speed of a radio terminal.
+    Fading,
     File,
     Profile,
     Algorithm(Role),
@@ -121,6 +124,8 @@ impl Kind {
             Self::Bytes => "bytes with a unit (B, kB, MB, GB, KiB, MiB, GiB), such as \"96kB\"".to_owned(),
             Self::Buffer => crate::text::BUFFER.to_owned(),
             Self::Probability => "a probability, such as 0.001 or \"0.1%\"".to_owned(),
+            Self::Decibels => "decibels with their unit, such as \"10dB\" or \"-5dB\"".to_owned(),
+            Self::Fading => suimon_radio::hsdpa::ACCEPTED_PROFILES.to_owned(),
             Self::File => "the path of a file, in quotes".to_owned(),
             Self::Profile => StackProfile::NAMES.join(", "),
             Self::Algorithm(role) => format!(

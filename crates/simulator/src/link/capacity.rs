@@ -15,6 +15,8 @@ pub(crate) enum Server {
     Constant(Constant),
     Opportunities(Opportunities),
     Steps(Steps),
+    /// A radio, which takes packets when it wants: see [`crate::radio`].
+    Radio,
 }
 
 /// When a packet that is at the head of the queue gets sent.
@@ -42,6 +44,7 @@ impl Server {
                 left: OPPORTUNITY_BYTES,
             }),
             Capacity::Steps { steps, period } => Self::Steps(Steps::new(Arc::clone(steps), *period)),
+            Capacity::Hsdpa(_) => Self::Radio,
         }
     }
 
@@ -56,13 +59,14 @@ impl Server {
                 Service { starts: ends, ends }
             }
             Self::Steps(steps) => Service { starts: now, ends: steps.finish(now, size) },
+            Self::Radio => unreachable!("a link that is never free sends nothing by itself"),
         }
     }
 
     /// The rate at `now`; on a recorded link the mean over the recording. `None` without a finite rate.
     pub(crate) fn rate_at(&self, now: Instant) -> Option<Rate> {
         match self {
-            Self::Unlimited => None,
+            Self::Unlimited | Self::Radio => None,
             Self::Constant(constant) => Some(constant.rate),
             Self::Opportunities(Opportunities { times, period, .. }) => {
                 Some(Rate::of(Bytes::new(OPPORTUNITY_BYTES) * times.len() as u64, *period))
@@ -74,7 +78,7 @@ impl Server {
     /// How many bytes could have been sent from `from` to `to`; `None` without a finite rate.
     pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match self {
-            Self::Unlimited => None,
+            Self::Unlimited | Self::Radio => None,
             Self::Constant(constant) => Some(constant.rate.amount_in(to.saturating_since(from))),
             Self::Opportunities(opportunities) => Some(opportunities.between(from, to)),
             Self::Steps(steps) => Some(steps.between(from, to)),

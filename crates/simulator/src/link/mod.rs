@@ -34,6 +34,8 @@ pub(crate) struct Link {
     free_at: Instant,
     /// A [`Event::LinkFree`] is scheduled.
     waiting_for_free: bool,
+    /// Packets that a radio holds, in order.
+    on_air: VecDeque<Frame>,
     /// Packets between transmission and arrival, by arrival.
     in_flight: VecDeque<Frame>,
     /// When the next [`Event::LinkArrival`] that counts happens; events at other times are stale.
@@ -60,6 +62,7 @@ impl Link {
         let mut queue: Box<dyn QueueDiscipline<Frame>> =
             build_queue(&link.queue, link.buffer, random("queue"));
         let server = Server::new(&link.capacity);
+        let by_radio = matches!(server, Server::Radio);
         let rate = server.rate_at(Instant::ZERO);
         if let Some(rate) = rate {
             queue.on_link_rate(Instant::ZERO, rate);
@@ -83,8 +86,10 @@ impl Link {
             queue_has_timer: queue.has_timer(),
             queue,
             waiting: 0,
-            free_at: Instant::ZERO,
+            // A radio takes packets when it wants, so such a link is never free by itself.
+            free_at: if by_radio { Instant::MAX } else { Instant::ZERO },
             waiting_for_free: false,
+            on_air: VecDeque::new(),
             in_flight: VecDeque::new(),
             next_arrival: Instant::MAX,
             next_wakeup: None,
@@ -119,6 +124,8 @@ impl Link {
         self.waiting -= dropped.len() - dropped_before;
         if idle {
             self.send_next(now, events, dropped);
+        } else if self.waiting == 1 && matches!(self.server, Server::Radio) {
+            events.schedule(now, Event::RadioWaiting, self.index);
         }
         self.keep_going(events);
         self.observe(now, events);
@@ -211,6 +218,45 @@ impl Link {
         frame
     }
 
+    /// True where a radio finds a packet to take.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Gives the next packet to the radio that serves the link: its size.
+    pub(crate) fn hand_over(
+        &mut self,
+        now: Instant,
+        events: &mut EventQueue,
+        dropped: &mut Vec<Dropped<Frame>>,
+    ) -> Option<Bytes> {
+        let dropped_before = dropped.len();
+        let next = self.queue.dequeue(now, dropped);
+        self.waiting -= dropped.len() - dropped_before + usize::from(next.is_some());
+        self.observe(now, events);
+        let frame = next?;
+        self.count_sent(&frame, now);
+        self.on_air.push_back(frame);
+        Some(Bytes::new(u64::from(frame.size)))
+    }
+
+    /// The radio has carried the oldest of its packets by `at`.
+    pub(crate) fn carried(
+        &mut self,
+        at: Instant,
+        events: &mut EventQueue,
+        dropped: &mut Vec<Dropped<Frame>>,
+    ) {
+        let frame = self.on_air.pop_front().expect("a radio carries what it took");
+        self.propagate(at, frame, events, dropped);
+    }
+
+    /// The radio has given up the oldest of its packets.
+    pub(crate) fn not_carried(&mut self, dropped: &mut Vec<Dropped<Frame>>) {
+        let packet = self.on_air.pop_front().expect("a radio gives up what it took");
+        dropped.push(Dropped { packet, reason: DropReason::Link });
+    }
+
     pub(crate) fn queue(&self) -> &dyn QueueDiscipline<Frame> {
         &*self.queue
     }
@@ -235,18 +281,35 @@ impl Link {
     fn transmit(
         &mut self,
         now: Instant,
-        mut frame: Frame,
+        frame: Frame,
         events: &mut EventQueue,
         dropped: &mut Vec<Dropped<Frame>>,
     ) {
         let service = self.server.send(now, Bytes::new(u64::from(frame.size)));
         self.free_at = service.ends;
+        self.count_sent(&frame, service.starts);
+        self.propagate(service.ends, frame, events, dropped);
+    }
+
+    #[inline(always)]
+    fn count_sent(&mut self, frame: &Frame, starts: Instant) {
         if let Some(meter) = &mut self.meter {
-            let waited = service.starts.saturating_since(frame.time);
+            let waited = starts.saturating_since(frame.time);
             let newly_marked = frame.ecn == Ecn::CongestionExperienced && !frame.was_marked;
             meter.on_sent(frame.size, waited, newly_marked);
         }
-        let mut arrival = service.ends + self.delay;
+    }
+
+    /// Puts a packet that left at `departure` on its way.
+    #[inline(always)]
+    fn propagate(
+        &mut self,
+        departure: Instant,
+        mut frame: Frame,
+        events: &mut EventQueue,
+        dropped: &mut Vec<Dropped<Frame>>,
+    ) {
+        let mut arrival = departure + self.delay;
         if let Some(impairments) = &mut self.impairments {
             let Some(late) = impairments.apply(arrival) else {
                 dropped.push(Dropped { packet: frame, reason: DropReason::Link });

@@ -55,6 +55,7 @@ pub(crate) fn scenario(duration: Duration, links: Vec<Link>, flows: Vec<Flow>) -
         duration,
         stop_when_complete: false,
         links,
+        cells: Vec::new(),
         flows,
         record: Record { interval: None, warmup: Duration::ZERO },
     };

@@ -1,0 +1,150 @@
+//! Radios that links share: cells and media of the `radio` crate, driven by the simulator's events.
+
+use std::collections::BTreeMap;
+
+use suimon_algorithms::RandomStream;
+use suimon_algorithms::queue::Dropped;
+use suimon_radio::{PortId, Ports, Radio, hsdpa};
+use suimon_scenario::{Capacity, Scenario};
+use suimon_units::{Bytes, Instant};
+
+use crate::events::{Event, EventQueue};
+use crate::link::Link;
+use crate::packet::Frame;
+
+/// Every radio of a scenario.
+#[derive(Debug, Default)]
+pub(crate) struct Radios {
+    radios: Vec<Shared>,
+    /// The radio and its port that serve a link, by the link's index.
+    ports: BTreeMap<u32, (u32, PortId)>,
+    /// What links dropped or gave up, until the world accounts for it.
+    pub(crate) dropped: Vec<(u32, Dropped<Frame>)>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    radio: Box<dyn Radio>,
+    /// The link that each port serves.
+    links: Vec<u32>,
+    /// When the next event that counts happens; others are stale.
+    next: Instant,
+}
+
+impl Radios {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let mut radios = Self::default();
+        let mut cells: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (index, link) in (0..).zip(&scenario.links) {
+            if let Capacity::Hsdpa(terminal) = &link.capacity {
+                match &terminal.cell {
+                    Some(cell) => cells.entry(cell).or_default().push(index),
+                    None => radios.add_cell(scenario, hsdpa::Policy::RoundRobin, vec![index]),
+                }
+            }
+        }
+        for cell in &scenario.cells {
+            if let Some(links) = cells.remove(cell.name.as_str()) {
+                radios.add_cell(scenario, cell.scheduler, links);
+            }
+        }
+        radios
+    }
+
+    fn add_cell(&mut self, scenario: &Scenario, policy: hsdpa::Policy, links: Vec<u32>) {
+        let link = |port: usize| &scenario.links[links[port] as usize];
+        let terminals = (0..links.len()).filter_map(|port| match &link(port).capacity {
+            Capacity::Hsdpa(terminal) => Some(terminal.user.clone()),
+            _ => None,
+        });
+        let terminals: Vec<_> = terminals.collect();
+        let mut random =
+            |port, what: &str| RandomStream::new(scenario.seed, &format!("link {} {what}", link(port).name));
+        self.add(Box::new(hsdpa::Cell::new(policy, &terminals, &mut random)), links);
+    }
+
+    fn add(&mut self, radio: Box<dyn Radio>, links: Vec<u32>) {
+        for (port, link) in links.iter().enumerate() {
+            self.ports.insert(*link, (self.radios.len() as u32, PortId(port)));
+        }
+        self.radios.push(Shared { radio, links, next: Instant::MAX });
+    }
+
+    /// A packet has come to wait at a link.
+    pub(crate) fn on_waiting(&mut self, now: Instant, link: u32, events: &mut EventQueue) {
+        let (index, port) = self.ports[&link];
+        let shared = &mut self.radios[index as usize];
+        shared.radio.on_waiting(now, port);
+        shared.expect_next(index, events);
+    }
+
+    /// A radio asked to be called.
+    pub(crate) fn on_event(&mut self, now: Instant, index: u32, links: &mut [Link], events: &mut EventQueue) {
+        let shared = &mut self.radios[index as usize];
+        if shared.next != now {
+            return;
+        }
+        let mut served = Served {
+            ports: &shared.links,
+            links,
+            events,
+            dropped: Vec::new(),
+            all_dropped: &mut self.dropped,
+        };
+        shared.radio.on_event(now, &mut served);
+        shared.next = Instant::MAX;
+        shared.expect_next(index, events);
+    }
+}
+
+impl Shared {
+    /// Keeps the radio's next event scheduled.
+    fn expect_next(&mut self, index: u32, events: &mut EventQueue) {
+        let next = self.radio.next_event().unwrap_or(Instant::MAX);
+        if next != self.next && next != Instant::MAX {
+            events.schedule(next, Event::Radio, index);
+        }
+        self.next = next;
+    }
+}
+
+/// The links of one radio as its ports.
+struct Served<'a> {
+    ports: &'a [u32],
+    links: &'a mut [Link],
+    events: &'a mut EventQueue,
+    dropped: Vec<Dropped<Frame>>,
+    all_dropped: &'a mut Vec<(u32, Dropped<Frame>)>,
+}
+
+impl Served<'_> {
+    /// Does something at the link of `port` and keeps what it dropped.
+    fn at<T>(
+        &mut self,
+        port: PortId,
+        act: impl FnOnce(&mut Link, &mut EventQueue, &mut Vec<Dropped<Frame>>) -> T,
+    ) -> T {
+        let index = self.ports[port.0];
+        let result = act(&mut self.links[index as usize], self.events, &mut self.dropped);
+        self.all_dropped.extend(self.dropped.drain(..).map(|dropped| (index, dropped)));
+        result
+    }
+}
+
+impl Ports for Served<'_> {
+    fn is_waiting(&self, port: PortId) -> bool {
+        self.links[self.ports[port.0] as usize].is_waiting()
+    }
+
+    fn take(&mut self, now: Instant, port: PortId) -> Option<Bytes> {
+        self.at(port, |link, events, dropped| link.hand_over(now, events, dropped))
+    }
+
+    fn deliver(&mut self, at: Instant, port: PortId) {
+        self.at(port, |link, events, dropped| link.carried(at, events, dropped));
+    }
+
+    fn give_up(&mut self, _: Instant, port: PortId) {
+        self.at(port, |link, _, dropped| link.not_carried(dropped));
+    }
+}
