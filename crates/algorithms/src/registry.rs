@@ -10,7 +10,8 @@ use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::path::{
     PathScheduler, blest, ecf, least_buffered, look_ahead, lowest_rtt, redundant, round_robin,
 };
-use crate::queue::{Buffer, Packet, QueueDiscipline, ared, drop_tail, red, rem, shyu, sred};
+use crate::queue::early::{Early, EarlyDetection, EarlyQueue};
+use crate::queue::{Buffer, Packet, QueueDiscipline, ared, dpd, drop_tail, red, rem, shyu, sred};
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
 
@@ -33,6 +34,10 @@ pub struct Description {
 pub type BuildCongestion = fn(&Arguments) -> Box<dyn CongestionControl>;
 /// Builds a congestion control around another.
 pub type BuildWrapper = fn(&Arguments, Box<dyn CongestionControl>) -> Box<dyn CongestionControl>;
+/// Builds early detection for a queue with room for the buffer.
+pub type BuildEarly = fn(&Arguments, Buffer) -> Early<Box<dyn EarlyDetection>>;
+/// Builds early detection around another.
+pub type BuildEarlyWrapper = fn(&Arguments, Box<dyn EarlyDetection>) -> Box<dyn EarlyDetection>;
 /// Builds a receive window; the first argument is the receive buffer.
 pub type BuildReceiver = fn(suimon_units::Bytes, &Arguments) -> Box<dyn ReceiveWindow>;
 
@@ -74,8 +79,20 @@ pub const PATHS: &[(Description, BuildPath)] = &[
 ];
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
-pub const QUEUES: &[Description] =
-    &[drop_tail::DESCRIPTION, red::DESCRIPTION, ared::DESCRIPTION, rem::DESCRIPTION, shyu::DESCRIPTION];
+pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION];
+
+/// Queue disciplines that are early detection, which others may work over.
+pub const EARLY: &[(Description, BuildEarly)] = &[
+    (red::DESCRIPTION, |arguments, buffer| red::early(arguments, buffer).boxed()),
+    (ared::DESCRIPTION, |arguments, buffer| ared::early(arguments, buffer).boxed()),
+    (rem::DESCRIPTION, |arguments, buffer| rem::early(arguments, buffer).boxed()),
+    (sred::DESCRIPTION, |arguments, buffer| sred::early(arguments, buffer).boxed()),
+    (shyu::DESCRIPTION, |arguments, buffer| shyu::early(arguments, buffer).boxed()),
+];
+
+/// Queue disciplines that work over early detection: `dpd+red`. Alone they work over RED.
+pub const EARLY_WRAPPERS: &[(Description, BuildEarlyWrapper)] =
+    &[(dpd::DPD, dpd::build_dpd), (dpd::DPD_QT, dpd::build_dpd_qt)];
 
 /// Estimators of round-trip times.
 pub const ESTIMATORS: &[(Description, BuildEstimator)] = &[(bursts::DESCRIPTION, bursts::build)];
@@ -93,12 +110,9 @@ pub fn build_queue<P: Packet + Send + 'static>(
     let (description, arguments) = &spec.layers[0];
     match description.name {
         "droptail" => Box::new(drop_tail::DropTail::new(buffer)),
-        "red" => Box::new(red::queue(arguments, buffer, random)),
-        "ared" => Box::new(ared::queue(arguments, buffer, random)),
-        "rem" => Box::new(rem::queue(arguments, buffer, random)),
-        "sred" => Box::new(sred::queue(arguments, buffer, random)),
-        "shyu" => Box::new(shyu::queue(arguments, buffer, random)),
-        other => unreachable!("{other} was parsed as a queue discipline but has no builder"),
+        // As a type of its own it costs no indirect call a packet.
+        "red" => Box::new(EarlyQueue::new(red::early(arguments, buffer), buffer, random)),
+        _ => Box::new(EarlyQueue::new(spec.build_early(buffer), buffer, random)),
     }
 }
 
@@ -141,9 +155,40 @@ pub fn descriptions(role: Role) -> Vec<&'static Description> {
             CONGESTION.iter().map(|(d, _)| d).chain(WRAPPERS.iter().map(|(d, _)| d)).collect()
         }
         Role::Receiver => RECEIVERS.iter().map(|(d, _)| d).collect(),
-        Role::Queue => QUEUES.iter().collect(),
+        Role::Queue => {
+            let early = EARLY.iter().map(|(d, _)| d).chain(EARLY_WRAPPERS.iter().map(|(d, _)| d));
+            QUEUES.iter().chain(early).collect()
+        }
         Role::Estimator => ESTIMATORS.iter().map(|(d, _)| d).collect(),
         Role::Path => PATHS.iter().map(|(d, _)| d).collect(),
+    }
+}
+
+/// The algorithms of a role that work over others of it.
+#[derive(Default)]
+struct Wrapping {
+    wrappers: Vec<&'static str>,
+    /// What they work over.
+    inner: Vec<&'static str>,
+    /// What they work over where nothing else is said.
+    default: &'static str,
+}
+
+impl Wrapping {
+    fn of(role: Role) -> Self {
+        match role {
+            Role::Congestion => Self {
+                wrappers: WRAPPERS.iter().map(|(d, _)| d.name).collect(),
+                inner: CONGESTION.iter().map(|(d, _)| d.name).collect(),
+                default: reno::DESCRIPTION.name,
+            },
+            Role::Queue => Self {
+                wrappers: EARLY_WRAPPERS.iter().map(|(d, _)| d.name).collect(),
+                inner: EARLY.iter().map(|(d, _)| d.name).collect(),
+                default: red::DESCRIPTION.name,
+            },
+            Role::Receiver | Role::Estimator | Role::Path => Self::default(),
+        }
     }
 }
 
@@ -177,6 +222,16 @@ pub enum SpecError {
         /// As the user wrote it.
         name: String,
         /// The wrappers there are.
+        accepted: String,
+    },
+    /// What stands behind a `+` is nothing that a wrapper works over.
+    #[error("\"{wrapper}\" does not work over \"{name}\"; behind a \"+\" accepted: {accepted}")]
+    NotWrapped {
+        /// As the user wrote it.
+        name: String,
+        /// What stands before it.
+        wrapper: String,
+        /// What there is to work over.
         accepted: String,
     },
     /// A setting is not of the form `name=value`.
@@ -213,12 +268,11 @@ impl AlgorithmSpec {
     /// As [`AlgorithmSpec::parse`].
     pub fn with_settings(role: Role, names: &str, settings: &[(&str, &str)]) -> Result<Self, SpecError> {
         let known = descriptions(role);
-        let wrappers: Vec<_> =
-            WRAPPERS.iter().map(|(d, _)| d.name).filter(|_| role == Role::Congestion).collect();
+        let Wrapping { wrappers, inner, default } = Wrapping::of(role);
         let mut layers = Vec::new();
         let mut names: Vec<_> = names.split('+').map(str::trim).collect();
         if names.last().is_some_and(|last| wrappers.contains(last)) {
-            names.push(reno::DESCRIPTION.name);
+            names.push(default);
         }
         for (position, name) in names.iter().enumerate() {
             let description =
@@ -228,16 +282,17 @@ impl AlgorithmSpec {
                     accepted: known.iter().map(|d| d.name).collect::<Vec<_>>().join(", "),
                 })?;
             let is_last = position + 1 == names.len();
-            if !is_last && !wrappers.contains(name) {
-                return Err(SpecError::NotAWrapper {
-                    role,
-                    name: (*name).to_owned(),
-                    accepted: wrappers.join(", "),
-                });
+            let name = || description.name.to_owned();
+            if !is_last && !wrappers.contains(&description.name) {
+                return Err(SpecError::NotAWrapper { role, name: name(), accepted: wrappers.join(", ") });
+            }
+            if is_last && position > 0 && !inner.contains(&description.name) {
+                let wrapper = names[position - 1].to_owned();
+                return Err(SpecError::NotWrapped { name: name(), wrapper, accepted: inner.join(", ") });
             }
             layers.push((*description, Arguments::defaults(description.parameters)));
         }
-        let mut label = Self::short_name(&layers);
+        let mut label = Self::short_name(&layers, default);
         for (name, text) in settings {
             let (parameter, arguments) = layers
                 .iter_mut()
@@ -258,10 +313,10 @@ impl AlgorithmSpec {
         Ok(Self { role, layers, label })
     }
 
-    fn short_name(layers: &[(&'static Description, Arguments)]) -> String {
-        // Reno below a wrapper is the default and goes without saying.
+    fn short_name(layers: &[(&'static Description, Arguments)], default: &str) -> String {
+        // The default below a wrapper goes without saying.
         let shown = match layers {
-            [first, (inner, _)] if inner.name == reno::DESCRIPTION.name => std::slice::from_ref(first),
+            [first, (inner, _)] if inner.name == default => std::slice::from_ref(first),
             all => all,
         };
         shown.iter().map(|(d, _)| d.name).collect::<Vec<_>>().join("+")
@@ -320,6 +375,24 @@ impl AlgorithmSpec {
                 .find(|(d, _)| d.name == wrapper.name)
                 .expect("parse puts only registered wrappers before the last");
             build(arguments, inner)
+        })
+    }
+
+    /// Builds the early detection of a queue with room for `buffer`.
+    fn build_early(&self, buffer: Buffer) -> Early<Box<dyn EarlyDetection>> {
+        let (wrappers, [(inner, arguments)]) = self.layers.split_at(self.layers.len() - 1) else {
+            unreachable!("split_at leaves exactly one layer")
+        };
+        let (_, build) = EARLY
+            .iter()
+            .find(|(d, _)| d.name == inner.name)
+            .expect("a queue discipline that no arm of build_queue names is early detection");
+        wrappers.iter().rev().fold(build(arguments, buffer), |early, (wrapper, arguments)| {
+            let (_, build) = EARLY_WRAPPERS
+                .iter()
+                .find(|(d, _)| d.name == wrapper.name)
+                .expect("parse puts only registered wrappers before the last");
+            early.map(|inner| build(arguments, inner))
         })
     }
 
@@ -403,6 +476,22 @@ mod tests {
         assert_eq!(spec.label(), "fs-at+cubic:mode=fit");
         assert_eq!(congestion(spec.label()), Ok(spec));
         assert_eq!(congestion("fs-at:mode=printed").unwrap().label(), "fs-at");
+    }
+
+    #[test]
+    fn a_queue_discipline_over_another_is_labelled_alike() {
+        let queue = |text: &str| AlgorithmSpec::parse(Role::Queue, text);
+        assert_eq!(queue("dpd").unwrap().label(), "dpd");
+        assert_eq!(queue("dpd+red"), queue("dpd"));
+        let settings = "dpd-qt:multiplier=5:max_p=0.02";
+        assert_eq!(queue(settings).unwrap().label(), settings);
+        assert_eq!(queue("dpd+dpd-qt+red").unwrap().label(), "dpd+dpd-qt+red");
+        let message = queue("dpd+droptail").unwrap_err().to_string();
+        let expected = "\"dpd\" does not work over \"droptail\"; behind a \"+\" accepted: red";
+        assert!(message.starts_with(expected), "{message}");
+        let message = queue("red+dpd").unwrap_err().to_string();
+        let expected = "\"red\" does not work over another queue discipline; before a \"+\" accepted: dpd";
+        assert!(message.starts_with(expected), "{message}");
     }
 
     #[test]

@@ -12,7 +12,9 @@ use suimon_algorithms::parameters::{Range, Value};
 use suimon_algorithms::queue::{Backlog, Buffer, Ecn, FlowId, Packet};
 use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::receiver::Received;
-use suimon_algorithms::registry::{AlgorithmSpec, CONGESTION, Role, WRAPPERS, build_queue, descriptions};
+use suimon_algorithms::registry::{
+    AlgorithmSpec, CONGESTION, EARLY, EARLY_WRAPPERS, QUEUES, Role, WRAPPERS, build_queue, descriptions,
+};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// The same cases on every run: a failure here is to be repeatable by anyone.
@@ -25,6 +27,14 @@ fn congestion_controls() -> Vec<AlgorithmSpec> {
     let plain: Vec<_> = CONGESTION.iter().map(|(d, _)| d.name.to_owned()).collect();
     let wrapped = WRAPPERS.iter().flat_map(|(w, _)| plain.iter().map(|name| format!("{}+{name}", w.name)));
     plain.iter().cloned().chain(wrapped).map(|name| spec(Role::Congestion, &name)).collect()
+}
+
+/// Every queue discipline, and every wrapper over each that it works over.
+fn queue_disciplines() -> Vec<AlgorithmSpec> {
+    let early = || EARLY.iter().map(|(d, _)| d.name.to_owned());
+    let wrapped = EARLY_WRAPPERS.iter().flat_map(|(w, _)| early().map(|name| format!("{}+{name}", w.name)));
+    let plain = QUEUES.iter().map(|d| d.name.to_owned());
+    plain.chain(early()).chain(wrapped).map(|name| spec(Role::Queue, &name)).collect()
 }
 
 fn spec(role: Role, name: &str) -> AlgorithmSpec {
@@ -548,8 +558,7 @@ mod queue {
             buffer in buffer(),
             steps in prop::collection::vec(step(), 1..400),
         ) {
-            for description in descriptions(Role::Queue) {
-                let spec = spec(Role::Queue, description.name);
+            for spec in queue_disciplines() {
                 let first = outcome(&spec, buffer, &steps)?;
                 prop_assert_eq!(first, outcome(&spec, buffer, &steps)?, "{}: same in, same out", spec);
             }

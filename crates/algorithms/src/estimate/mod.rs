@@ -5,6 +5,7 @@
 //! other estimators here are plain structs, since they have nothing to stand in for each other.
 
 pub mod bursts;
+pub mod heaviest;
 pub mod zombies;
 
 use std::fmt::Debug;

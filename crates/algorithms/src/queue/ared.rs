@@ -3,9 +3,9 @@
 
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
-use super::early::{Advice, Arrival, EarlyDetection, EarlyQueue, Outcome};
+use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
 use super::red::{self, Red};
-use super::{Backlog, Buffer, Packet};
+use super::{Backlog, Buffer};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -131,20 +131,14 @@ impl EarlyDetection for AdaptiveRed {
     }
 }
 
-/// An Adaptive RED queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+/// Adaptive RED for a queue with room for `buffer`, with `arguments` as [`DESCRIPTION`] declares them.
 #[must_use]
-pub fn queue<P: Packet>(
-    arguments: &Arguments,
-    buffer: Buffer,
-    random: RandomStream,
-) -> EarlyQueue<P, AdaptiveRed> {
-    EarlyQueue::new(
-        AdaptiveRed::new(arguments, buffer),
-        red::spacing(arguments),
-        arguments.flag("ecn"),
-        buffer,
-        random,
-    )
+pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<AdaptiveRed> {
+    Early {
+        detection: AdaptiveRed::new(arguments, buffer),
+        spacing: red::spacing(arguments),
+        ecn: arguments.flag("ecn"),
+    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,71 @@ pub trait EarlyDetection: Debug + Send {
     fn probe(&self, _out: &mut dyn Probe) {}
 }
 
+impl<D: EarlyDetection + ?Sized> EarlyDetection for Box<D> {
+    fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice {
+        (**self).advise(arrival, random)
+    }
+
+    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
+        (**self).on_outcome(arrival, outcome);
+    }
+
+    fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
+        (**self).on_departure(now, size, left);
+    }
+
+    fn departure_mark(&self) -> Option<Probability> {
+        (**self).departure_mark()
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        (**self).on_link_rate(now, rate);
+    }
+
+    fn has_timer(&self) -> bool {
+        (**self).has_timer()
+    }
+
+    fn on_wakeup(&mut self, now: Instant, backlog: Backlog) {
+        (**self).on_wakeup(now, backlog);
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        (**self).next_wakeup()
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        (**self).probe(out);
+    }
+}
+
+/// A detection, and how its choices are carried out.
+#[derive(Debug)]
+pub struct Early<D> {
+    /// How likely an arrival is to be chosen.
+    pub detection: D,
+    /// How far apart the chosen ones are.
+    pub spacing: Spacing,
+    /// Mark packets of ECN-capable transports rather than dropping them.
+    pub ecn: bool,
+}
+
+impl<D> Early<D> {
+    /// The same with another detection, for example one that wraps this one.
+    #[must_use]
+    pub fn map<E>(self, other: impl FnOnce(D) -> E) -> Early<E> {
+        Early { detection: other(self.detection), spacing: self.spacing, ecn: self.ecn }
+    }
+}
+
+impl<D: EarlyDetection + 'static> Early<D> {
+    /// The same as one type for all detections.
+    #[must_use]
+    pub fn boxed(self) -> Early<Box<dyn EarlyDetection>> {
+        self.map(|detection| Box::new(detection) as Box<dyn EarlyDetection>)
+    }
+}
+
 /// A packet that arrives, and the queue that it finds.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
@@ -93,48 +158,45 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct EarlyQueue<P, D> {
     fifo: Fifo<P>,
-    detection: D,
-    spacing: Spacing,
-    ecn: bool,
+    early: Early<D>,
     random: RandomStream,
 }
 
 impl<P: Packet, D: EarlyDetection> EarlyQueue<P, D> {
-    /// An empty queue with room for `buffer`. With `ecn` it marks packets of ECN-capable transports
-    /// rather than dropping them.
+    /// An empty queue with room for `buffer`.
     #[must_use]
-    pub fn new(detection: D, spacing: Spacing, ecn: bool, buffer: Buffer, random: RandomStream) -> Self {
-        Self { fifo: Fifo::new(buffer), detection, spacing, ecn, random }
+    pub fn new(early: Early<D>, buffer: Buffer, random: RandomStream) -> Self {
+        Self { fifo: Fifo::new(buffer), early, random }
     }
 
     #[cfg(test)]
     pub(crate) fn detection_mut(&mut self) -> &mut D {
-        &mut self.detection
+        &mut self.early.detection
     }
 
     /// Packets like this are told of congestion by marks.
     fn heeds_marks(&self, packet: &P) -> bool {
-        self.ecn && packet.ecn() != Ecn::NotCapable
+        self.early.ecn && packet.ecn() != Ecn::NotCapable
     }
 
     fn verdict(&mut self, arrival: &Arrival, packet: &P) -> Outcome {
-        let advice = self.detection.advise(arrival, &mut self.random);
+        let advice = self.early.detection.advise(arrival, &mut self.random);
         if !self.fifo.admits(arrival.size) {
-            self.spacing.restart();
+            self.early.spacing.restart();
             return Outcome::Dropped(DropReason::Overflow);
         }
         let heeds_marks = self.heeds_marks(packet);
         match advice {
-            _ if heeds_marks && self.detection.departure_mark().is_some() => Outcome::Passed,
+            _ if heeds_marks && self.early.detection.departure_mark().is_some() => Outcome::Passed,
             Advice::Calm => {
-                self.spacing.calm();
+                self.early.spacing.calm();
                 Outcome::Passed
             }
-            Advice::Choose(p) if !self.spacing.chooses(p, &mut self.random) => Outcome::Passed,
+            Advice::Choose(p) if !self.early.spacing.chooses(p, &mut self.random) => Outcome::Passed,
             Advice::Choose(_) if heeds_marks => Outcome::Marked,
             Advice::Choose(_) => Outcome::Dropped(DropReason::Early),
             Advice::Drop => {
-                self.spacing.restart();
+                self.early.spacing.restart();
                 Outcome::Dropped(DropReason::Early)
             }
         }
@@ -151,7 +213,7 @@ impl<P: Packet + Send, D: EarlyDetection> QueueDiscipline<P> for EarlyQueue<P, D
             backlog: self.fifo.backlog(),
         };
         let outcome = self.verdict(&arrival, &packet);
-        self.detection.on_outcome(&arrival, outcome);
+        self.early.detection.on_outcome(&arrival, outcome);
         match outcome {
             Outcome::Dropped(reason) => dropped.push(Dropped { packet, reason }),
             Outcome::Passed => self.fifo.push(packet),
@@ -164,8 +226,8 @@ impl<P: Packet + Send, D: EarlyDetection> QueueDiscipline<P> for EarlyQueue<P, D
 
     fn dequeue(&mut self, now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
         let mut packet = self.fifo.pop()?;
-        self.detection.on_departure(now, packet.size(), self.fifo.backlog());
-        if let Some(p) = self.detection.departure_mark()
+        self.early.detection.on_departure(now, packet.size(), self.fifo.backlog());
+        if let Some(p) = self.early.detection.departure_mark()
             && self.heeds_marks(&packet)
             && self.random.chance(p)
         {
@@ -179,22 +241,22 @@ impl<P: Packet + Send, D: EarlyDetection> QueueDiscipline<P> for EarlyQueue<P, D
     }
 
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
-        self.detection.on_link_rate(now, rate);
+        self.early.detection.on_link_rate(now, rate);
     }
 
     fn has_timer(&self) -> bool {
-        self.detection.has_timer()
+        self.early.detection.has_timer()
     }
 
     fn on_wakeup(&mut self, now: Instant) {
-        self.detection.on_wakeup(now, self.fifo.backlog());
+        self.early.detection.on_wakeup(now, self.fifo.backlog());
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        self.detection.next_wakeup()
+        self.early.detection.next_wakeup()
     }
 
     fn probe(&self, out: &mut dyn Probe) {
-        self.detection.probe(out);
+        self.early.detection.probe(out);
     }
 }

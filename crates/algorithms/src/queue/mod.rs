@@ -3,6 +3,7 @@
 //! A discipline does not know what a packet is: a simulated record or a real buffer.
 
 pub mod ared;
+pub mod dpd;
 pub mod drop_tail;
 pub mod early;
 pub mod fifo;

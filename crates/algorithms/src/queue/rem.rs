@@ -3,10 +3,10 @@
 
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
-use super::early::{Advice, Arrival, EarlyDetection, EarlyQueue, Outcome};
+use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
 use super::red;
 use super::spacing::{Distances, Spacing};
-use super::{Backlog, Buffer, Packet};
+use super::{Backlog, Buffer};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -195,11 +195,14 @@ impl EarlyDetection for Rem {
     }
 }
 
-/// A REM queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+/// REM for a queue with room for `buffer`, with `arguments` as [`DESCRIPTION`] declares them.
 #[must_use]
-pub fn queue<P: Packet>(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> EarlyQueue<P, Rem> {
-    let spacing = Spacing::new(Distances::Independent);
-    EarlyQueue::new(Rem::new(arguments, buffer), spacing, arguments.flag("ecn"), buffer, random)
+pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Rem> {
+    Early {
+        detection: Rem::new(arguments, buffer),
+        spacing: Spacing::new(Distances::Independent),
+        ecn: arguments.flag("ecn"),
+    }
 }
 
 /// The target of a buffer without limit in packets, as in ns-2 and in the paper's simulations.
@@ -208,6 +211,7 @@ const UNBOUNDED_TARGET: f64 = 20.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::early::EarlyQueue;
     use crate::queue::testing::{TestPacket, arguments};
     use crate::queue::{Ecn, QueueDiscipline};
 
@@ -316,7 +320,8 @@ mod tests {
     /// marked.
     fn treated(settings: &str, ecn: Ecn) -> (usize, usize) {
         let settings = arguments(&DESCRIPTION, settings);
-        let mut queue = queue::<TestPacket>(&settings, Buffer::Unbounded, RandomStream::new(5, ""));
+        let (early, random) = (early(&settings, Buffer::Unbounded), RandomStream::new(5, ""));
+        let mut queue = EarlyQueue::<TestPacket, _>::new(early, Buffer::Unbounded, random);
         let hold = |queue: &mut EarlyQueue<_, Rem>, p| {
             queue.detection_mut().probability = Probability::clamped(p);
             queue.detection_mut().next_update = Instant::MAX;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
-use super::early::{Advice, Arrival, EarlyDetection, EarlyQueue, Outcome};
+use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
 use super::red::{self, Red};
-use super::{Backlog, Buffer, FlowId, Packet};
+use super::{Backlog, Buffer, FlowId};
 use crate::parameters::{Arguments, Parameter, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -115,11 +115,14 @@ impl EarlyDetection for Shyu {
     }
 }
 
-/// A Shyu-AQM queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+/// Shyu-AQM for a queue with room for `buffer`, with `arguments` as [`DESCRIPTION`] declares them.
 #[must_use]
-pub fn queue<P: Packet>(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> EarlyQueue<P, Shyu> {
-    let spacing = red::spacing(arguments);
-    EarlyQueue::new(Shyu::new(arguments, buffer), spacing, arguments.flag("ecn"), buffer, random)
+pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Shyu> {
+    Early {
+        detection: Shyu::new(arguments, buffer),
+        spacing: red::spacing(arguments),
+        ecn: arguments.flag("ecn"),
+    }
 }
 
 /// Weight of one packet's round-trip time in the mean: some hundred packets, a second or less on a link

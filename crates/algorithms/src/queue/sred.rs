@@ -3,10 +3,10 @@
 
 use suimon_units::{Bytes, Probability};
 
-use super::early::{Advice, Arrival, EarlyDetection, EarlyQueue};
+use super::Buffer;
+use super::early::{Advice, Arrival, Early, EarlyDetection};
 use super::red;
 use super::spacing::{Distances, Spacing};
-use super::{Buffer, Packet};
 use crate::estimate::zombies::Zombies;
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
@@ -126,11 +126,14 @@ impl EarlyDetection for Sred {
     }
 }
 
-/// An SRED queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+/// SRED for a queue with room for `buffer`, with `arguments` as [`DESCRIPTION`] declares them.
 #[must_use]
-pub fn queue<P: Packet>(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> EarlyQueue<P, Sred> {
-    let spacing = Spacing::new(Distances::Independent);
-    EarlyQueue::new(Sred::new(arguments, buffer), spacing, arguments.flag("ecn"), buffer, random)
+pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Sred> {
+    Early {
+        detection: Sred::new(arguments, buffer),
+        spacing: Spacing::new(Distances::Independent),
+        ecn: arguments.flag("ecn"),
+    }
 }
 
 /// A buffer without limit has its steps where one of 60 mean packets has them: at 10 and 20.

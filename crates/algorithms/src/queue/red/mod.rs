@@ -8,9 +8,9 @@ mod average;
 use suimon_units::{Bytes, Instant, Probability};
 
 pub use self::average::{Average, Weight};
-use super::early::{Advice, Arrival, EarlyDetection, EarlyQueue, Outcome};
+use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
 use super::spacing::{Distances, Spacing};
-use super::{Backlog, Buffer, Packet};
+use super::{Backlog, Buffer};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -236,10 +236,10 @@ impl EarlyDetection for Red {
     }
 }
 
-/// A RED queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+/// RED with `arguments` as [`DESCRIPTION`] declares them, for a queue with room for `buffer`.
 #[must_use]
-pub fn queue<P: Packet>(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> EarlyQueue<P, Red> {
-    EarlyQueue::new(Red::new(arguments, buffer), spacing(arguments), arguments.flag("ecn"), buffer, random)
+pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Red> {
+    Early { detection: Red::new(arguments, buffer), spacing: spacing(arguments), ecn: arguments.flag("ecn") }
 }
 
 /// The distances between marks that `arguments` ask for.
@@ -253,11 +253,13 @@ const UNBOUNDED_ROOM: u64 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::early::EarlyQueue;
     use crate::queue::testing::{TestPacket, arguments};
     use crate::queue::{DropReason, Ecn, QueueDiscipline};
 
     fn red(settings: &str, buffer: Buffer) -> EarlyQueue<TestPacket, Red> {
-        queue(&arguments(&DESCRIPTION, settings), buffer, RandomStream::new(1, "red"))
+        let early = early(&arguments(&DESCRIPTION, settings), buffer);
+        EarlyQueue::new(early, buffer, RandomStream::new(1, "red"))
     }
 
     fn packet(ecn: Ecn) -> TestPacket {
