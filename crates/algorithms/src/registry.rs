@@ -11,7 +11,9 @@ use crate::path::{
     PathScheduler, blest, ecf, least_buffered, look_ahead, lowest_rtt, redundant, round_robin,
 };
 use crate::queue::early::{Early, EarlyDetection, EarlyQueue};
-use crate::queue::{Buffer, Packet, QueueDiscipline, ared, dpd, drop_tail, red, rem, shyu, sred};
+use crate::queue::{
+    Buffer, Packet, QueueDiscipline, ared, codel, dpd, drop_tail, fq_codel, red, rem, shyu, sred,
+};
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
 
@@ -79,7 +81,7 @@ pub const PATHS: &[(Description, BuildPath)] = &[
 ];
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
-pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION];
+pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION, codel::DESCRIPTION, fq_codel::DESCRIPTION];
 
 /// Queue disciplines that are early detection, which others may work over.
 pub const EARLY: &[(Description, BuildEarly)] = &[
@@ -110,6 +112,8 @@ pub fn build_queue<P: Packet + Send + 'static>(
     let (description, arguments) = &spec.layers[0];
     match description.name {
         "droptail" => Box::new(drop_tail::DropTail::new(buffer)),
+        "codel" => Box::new(codel::CoDelQueue::new(arguments, buffer)),
+        "fq-codel" => Box::new(fq_codel::FqCoDel::new(arguments, buffer, random)),
         // As a type of its own it costs no indirect call a packet.
         "red" => Box::new(EarlyQueue::new(red::early(arguments, buffer), buffer, random)),
         _ => Box::new(EarlyQueue::new(spec.build_early(buffer), buffer, random)),

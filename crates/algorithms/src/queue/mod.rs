@@ -3,15 +3,19 @@
 //! A discipline does not know what a packet is: a simulated record or a real buffer.
 
 pub mod ared;
+pub mod codel;
 pub mod dpd;
 pub mod drop_tail;
 pub mod early;
 pub mod fifo;
+pub mod flows;
+pub mod fq_codel;
 pub mod red;
 pub mod rem;
 pub mod shyu;
 pub mod spacing;
 pub mod sred;
+pub mod timed;
 
 use std::fmt::Debug;
 
@@ -200,5 +204,39 @@ pub(crate) mod testing {
         fn mark_congestion_experienced(&mut self) {
             self.ecn = Ecn::CongestionExperienced;
         }
+    }
+
+    /// A packet of a flow, for disciplines that keep flows apart.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(crate) struct FlowPacket {
+        pub(crate) flow: u32,
+        pub(crate) size: u64,
+        pub(crate) ecn: Ecn,
+    }
+
+    impl FlowPacket {
+        pub(crate) fn new(flow: u32, size: u64) -> Self {
+            Self { flow, size, ecn: Ecn::NotCapable }
+        }
+    }
+
+    impl Packet for FlowPacket {
+        fn size(&self) -> Bytes {
+            Bytes::new(self.size)
+        }
+        fn flow(&self) -> FlowId {
+            FlowId(self.flow)
+        }
+        fn ecn(&self) -> Ecn {
+            self.ecn
+        }
+        fn mark_congestion_experienced(&mut self) {
+            self.ecn = Ecn::CongestionExperienced;
+        }
+    }
+
+    /// What `queue` gives at once.
+    pub(crate) fn drain<P: Packet>(queue: &mut impl QueueDiscipline<P>) -> impl Iterator<Item = P> {
+        std::iter::from_fn(|| queue.dequeue(Instant::ZERO, &mut Vec::new()))
     }
 }

@@ -1,0 +1,226 @@
+//! FQ-CoDel: a queue for each flow, deficit round robin among them, and CoDel in each (RFC 8290).
+
+use std::collections::VecDeque;
+
+use suimon_units::{Bytes, Instant};
+
+use super::codel::{CE_THRESHOLD, CoDel, ECN, INTERVAL, MTU, Settings, TARGET};
+use super::flows::{FlowHash, FlowQueues};
+use super::timed::Timed;
+use super::{Backlog, Buffer, DropReason, Dropped, Packet, QueueDiscipline};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::random::RandomStream;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "fq-codel",
+    summary: "a queue for each flow, served in turn, new flows first, with CoDel in each",
+    source: "RFC 8290",
+    colour: "#59a14f",
+    parameters: &[
+        TARGET,
+        INTERVAL,
+        MTU,
+        ECN,
+        CE_THRESHOLD,
+        Parameter {
+            name: "flows",
+            help: "number of queues that flows are hashed to",
+            default: Value::Count(1_024),
+            range: Range::Between(1.0, 65_535.0),
+        },
+        QUANTUM,
+    ],
+};
+
+pub(super) const QUANTUM: Parameter = Parameter {
+    name: "quantum",
+    help: "bytes that a flow may send in its turn; at least 256 B",
+    default: Value::Bytes(Bytes::new(1_514)),
+    range: Range::Any,
+};
+
+/// The quantum in `arguments`; with less than Linux's minimum, turns would pass in which nobody sends.
+pub(super) fn quantum(arguments: &Arguments) -> i64 {
+    i64::try_from(arguments.bytes("quantum").get().max(256)).unwrap_or(i64::MAX / 2)
+}
+
+/// Most packets that one overflow drops (RFC 8290 §4.1).
+const MAX_BATCH: u64 = 64;
+
+/// A queue's part in the round.
+#[derive(Debug, Clone, Default)]
+struct Flow {
+    codel: CoDel,
+    /// Bytes that it may still send before its turn ends.
+    credits: i64,
+    /// It is in one of the two lists.
+    active: bool,
+}
+
+/// Flows in turn, CoDel in each.
+#[derive(Debug)]
+pub struct FqCoDel<P> {
+    queues: FlowQueues<P>,
+    flows: Box<[Flow]>,
+    new: VecDeque<u16>,
+    old: VecDeque<u16>,
+    hash: FlowHash,
+    quantum: i64,
+    settings: Settings,
+}
+
+impl<P: Packet> FqCoDel<P> {
+    /// Empty queues with room for `buffer` in all and `arguments` as [`DESCRIPTION`] declares them.
+    #[must_use]
+    pub fn new(arguments: &Arguments, buffer: Buffer, mut random: RandomStream) -> Self {
+        let flows = arguments.count("flows") as usize;
+        Self {
+            queues: FlowQueues::new(flows, buffer),
+            flows: vec![Flow::default(); flows].into(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            hash: FlowHash::new(&mut random),
+            quantum: quantum(arguments),
+            settings: Settings::new(arguments),
+        }
+    }
+
+    /// Makes room in the fattest queue: half its packets go, from its head (RFC 8290 §4.1).
+    #[cold]
+    fn drop_batch(&mut self, dropped: &mut Vec<Dropped<P>>) {
+        let fattest = self.queues.fattest();
+        let half = self.queues.backlog_of(fattest).packets / 2;
+        for _ in 0..half.clamp(1, MAX_BATCH) {
+            let packet = self.queues.pop(fattest).map(|timed| timed.packet);
+            dropped.extend(packet.map(|packet| Dropped { packet, reason: DropReason::Overflow }));
+        }
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for FqCoDel<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
+        let at = self.hash.queue_of(packet.flow(), self.flows.len());
+        self.queues.push(at, Timed { packet, since: now });
+        let flow = &mut self.flows[at];
+        if !flow.active {
+            flow.active = true;
+            flow.credits = self.quantum;
+            self.new.push_back(at as u16);
+        }
+        while self.queues.overflows() {
+            self.drop_batch(dropped);
+        }
+    }
+
+    // RFC 8290 §4.2.
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let number = *list.front()?;
+            let at = usize::from(number);
+            let flow = &mut self.flows[at];
+            if flow.credits <= 0 {
+                flow.credits += self.quantum;
+                list.pop_front();
+                self.old.push_back(number);
+                continue;
+            }
+            let queues = &mut self.queues;
+            let next = || queues.pop(at).map(|packet| (packet, queues.backlog_of(at).bytes));
+            if let Some(packet) = flow.codel.dequeue(&self.settings, now, next, dropped) {
+                flow.credits -= packet.size().get() as i64;
+                return Some(packet);
+            }
+            list.pop_front();
+            // A new flow that is empty waits for its turn among the old ones first, or else it could come
+            // back as a new one again and again while they starve.
+            if is_new {
+                self.old.push_back(number);
+            } else {
+                flow.active = false;
+            }
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queues.backlog()
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("new_flows", self.new.len() as f64);
+        out.value("old_flows", self.old.len() as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::{FlowPacket, drain};
+    use crate::registry::{AlgorithmSpec, Role};
+
+    fn fq_codel(settings: &str, buffer: Buffer) -> FqCoDel<FlowPacket> {
+        let spec = AlgorithmSpec::parse(Role::Queue, &format!("fq-codel{settings}")).unwrap();
+        let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
+        spec.arguments().for_each(|(name, value)| arguments.set(name, value));
+        FqCoDel::new(&arguments, buffer, RandomStream::new(1, "fq-codel"))
+    }
+
+    #[test]
+    fn flows_get_equal_bytes_whatever_the_size_of_their_packets() {
+        let mut queue = fq_codel("", Buffer::Unbounded);
+        for _ in 0..200 {
+            queue.enqueue(Instant::ZERO, FlowPacket::new(1, 1_500), &mut Vec::new());
+            (0..15).for_each(|_| queue.enqueue(Instant::ZERO, FlowPacket::new(2, 100), &mut Vec::new()));
+        }
+        let mut bytes = [0; 3];
+        for packet in drain(&mut queue).take(1_600) {
+            bytes[packet.flow as usize] += packet.size;
+        }
+        assert!(bytes[1].abs_diff(bytes[2]) <= 2 * 1_514 + 1_500, "{bytes:?}");
+    }
+
+    #[test]
+    fn a_sparse_flow_goes_before_those_that_queue() {
+        let mut queue = fq_codel("", Buffer::Unbounded);
+        (0..100).for_each(|_| queue.enqueue(Instant::ZERO, FlowPacket::new(1, 1_500), &mut Vec::new()));
+        for _ in 0..5 {
+            drain(&mut queue).take(10).for_each(drop);
+            queue.enqueue(Instant::ZERO, FlowPacket::new(2, 100), &mut Vec::new());
+            // The flow in its turn may end it first.
+            assert!(drain(&mut queue).take(2).any(|packet| packet.flow == 2));
+        }
+    }
+
+    #[test]
+    fn overflow_takes_half_of_the_fattest_queue_from_its_head() {
+        for (fat, gone) in [(2, 1), (5, 2), (6, 3), (127, 63), (128, 64), (129, 64), (300, 64)] {
+            let mut queue = fq_codel("", Buffer::Packets(fat + 3));
+            let mut dropped = Vec::new();
+            (0..fat).for_each(|_| queue.enqueue(Instant::ZERO, FlowPacket::new(1, 1_500), &mut dropped));
+            (0..4).for_each(|_| queue.enqueue(Instant::ZERO, FlowPacket::new(2, 100), &mut dropped));
+            assert_eq!(dropped.len() as u64, gone, "{fat}");
+            assert!(dropped.iter().all(|d| d.packet.flow == 1 && d.reason == DropReason::Overflow));
+        }
+    }
+
+    #[test]
+    fn a_quantum_of_nothing_is_a_small_one() {
+        let mut queue = fq_codel(":quantum=0B", Buffer::Unbounded);
+        (0..9)
+            .for_each(|flow| queue.enqueue(Instant::ZERO, FlowPacket::new(flow % 3, 1_500), &mut Vec::new()));
+        assert_eq!(drain(&mut queue).count(), 9);
+    }
+
+    #[test]
+    fn ever_new_flows_take_no_more_memory_than_the_packets_that_wait() {
+        let mut queue = fq_codel("", Buffer::Packets(100));
+        for flow in 0..100_000 {
+            queue.enqueue(Instant::ZERO, FlowPacket::new(flow, 1_500), &mut Vec::new());
+        }
+        assert!(queue.queues.places() <= 101 && queue.new.len() + queue.old.len() <= 1_024);
+    }
+}
