@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::congestion::{
-    CongestionControl, bic, compound, cubic, cubic_2_1, fs_at, highspeed, htcp, reno, scalable, vegas,
+    CongestionControl, bbr, bic, compound, cubic, cubic_2_1, fs_at, highspeed, htcp, reno, scalable, vegas,
 };
 use crate::estimate::{RttEstimator, bursts};
 use crate::parameters::{Arguments, Parameter, ParameterError};
@@ -60,6 +60,7 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (highspeed::DESCRIPTION, highspeed::build),
     (scalable::DESCRIPTION, scalable::build),
     (htcp::DESCRIPTION, htcp::build),
+    (bbr::DESCRIPTION, bbr::build),
 ];
 
 /// Congestion controls that work over another: `fs-at+cubic`. Alone they work over Reno.

@@ -1,12 +1,12 @@
 //! What every algorithm in the registry must keep, whatever it does beyond that. A new registry line is
 //! covered without a change here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError};
 use suimon_algorithms::congestion::{
-    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits,
+    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Delivery, Limits,
 };
 use suimon_algorithms::parameters::{Range, Value};
 use suimon_algorithms::queue::{Backlog, Buffer, Ecn, FlowId, Packet};
@@ -207,6 +207,8 @@ struct Endpoint {
     now: Instant,
     snd_una: u64,
     snd_nxt: u64,
+    /// For each time something was sent: `snd_nxt` after it, `snd_una` and the time.
+    sent: VecDeque<(u64, u64, Instant)>,
 }
 
 impl Endpoint {
@@ -225,6 +227,7 @@ impl Endpoint {
             now: Instant::ZERO,
             snd_una: 0,
             snd_nxt: 0,
+            sent: VecDeque::new(),
         };
         endpoint.send();
         endpoint
@@ -233,6 +236,20 @@ impl Endpoint {
     fn send(&mut self) {
         let window = self.limits.cwnd.min(self.limits.space).whole(Self::MSS).max(1);
         self.snd_nxt = self.snd_nxt.max(self.snd_una + (Self::MSS * window).get());
+        self.sent.push_back((self.snd_nxt, self.snd_una, self.now));
+    }
+
+    /// Measured from when the last segment acknowledged by now was sent.
+    fn delivery(&mut self, rtt: Option<Duration>, app_limited: bool) -> Option<Delivery> {
+        let mut newest = None;
+        while let Some(sent) = self.sent.front().copied().filter(|sent| sent.0 <= self.snd_una) {
+            newest = self.sent.pop_front().map(|_| sent);
+        }
+        let (_, una_when_sent, at) = newest?;
+        let (total, total_when_sent) = (Bytes::new(self.snd_una), Bytes::new(una_when_sent));
+        let elapsed = self.now.saturating_since(at);
+        let rate = (elapsed > Duration::ZERO).then(|| Rate::of(total - total_when_sent, elapsed));
+        Some(Delivery { total, total_when_sent, rate, app_limited, rtt })
     }
 
     fn flight_size(&self) -> Bytes {
@@ -250,6 +267,10 @@ impl Endpoint {
                     self.recovers_at = None;
                 }
                 let in_recovery = self.recovers_at.is_some();
+                let models_delivery = self.algorithm.models_delivery();
+                if let Some(delivery) = self.delivery(rtt, !cwnd_limited).filter(|_| models_delivery) {
+                    self.algorithm.on_delivery(&delivery);
+                }
                 let ack = Ack {
                     now: self.now,
                     newly_acked,
@@ -268,7 +289,8 @@ impl Endpoint {
                 };
                 let cwnd = self.limits.cwnd;
                 self.algorithm.on_ack(&ack, &mut self.limits);
-                if !cwnd_limited || in_recovery {
+                // Where the rate of delivery is known, it bounds the window.
+                if (!cwnd_limited || in_recovery) && !models_delivery {
                     prop_assert!(self.limits.cwnd <= cwnd, "{}: grew a window not used: {ack:?}", self.label);
                 }
                 if newly_acked == Bytes::ZERO {
@@ -370,13 +392,15 @@ mod congestion {
         let mut limits = Limits::initial(MSS * 2);
         algorithm.on_established(Instant::ZERO, &mut limits);
         let (mut now, mut snd_una, mut delivered) = (Instant::ZERO, 0, 0);
-        let mut in_recovery = false;
+        let (mut in_recovery, mut rtt) = (false, base_rtt);
         let begin = Instant::ZERO + Duration::from_secs(20);
         let end = Instant::ZERO + Duration::from_secs(120);
         while now < end {
-            let window = limits.cwnd.min(limits.space).whole(MSS).max(1);
+            let paced = limits.pacing.map_or(Bytes::MAX, |pacing| pacing.amount_in(rtt));
+            let window = limits.cwnd.min(limits.space).min(paced).whole(MSS).max(1);
             let arriving = window.min(bdp + buffer);
-            let rtt = base_rtt.max(base_rtt * arriving / bdp);
+            rtt = base_rtt.max(base_rtt * arriving / bdp);
+            let begun = (now, snd_una);
             for segment in 1..=arriving {
                 now += rtt / arriving;
                 snd_una += MSS.get();
@@ -397,6 +421,16 @@ mod congestion {
                     in_recovery: in_recovery && segment < arriving,
                     counting: AckCounting::PerAck,
                 };
+                // What the whole round was delivered at, once it is over.
+                if algorithm.models_delivery() && segment == arriving {
+                    algorithm.on_delivery(&Delivery {
+                        total: Bytes::new(snd_una),
+                        total_when_sent: Bytes::new(begun.1),
+                        rate: Some(Rate::of(MSS * arriving, now.saturating_since(begun.0))),
+                        app_limited: false,
+                        rtt: Some(rtt),
+                    });
+                }
                 algorithm.on_ack(&ack, &mut limits);
                 delivered += u64::from(begin <= now && now < end);
             }

@@ -48,7 +48,7 @@ fn allocations_and_packets(scenario: &Scenario) -> (u64, u64) {
     (allocations - result.events.len() as u64, result.queues.iter().map(|queue| queue.packets).sum())
 }
 
-/// Ten flows of many kinds over two congested hops, one of which loses packets.
+/// Eleven flows of many kinds over two congested hops, one of which loses packets.
 fn busy(seconds: u64) -> Scenario {
     let rate = Rate::from_bps(200_000_000);
     let ms = Duration::from_millis;
@@ -60,7 +60,7 @@ fn busy(seconds: u64) -> Scenario {
     ];
     links[1].loss = Loss::Random(Probability::clamped(1e-4));
     links[1].jitter = Duration::from_micros(50);
-    let schemes = ["reno", "cubic", "cubic-2.1", "bic", "vegas", "fs-at", "fs-at+cubic"];
+    let schemes = ["reno", "cubic", "cubic-2.1", "bic", "vegas", "fs-at", "fs-at+cubic", "bbr"];
     let mut flows: Vec<_> = schemes.iter().map(|cc| tcp(cc, ("a", "c"), cc, |_| {})).collect();
     flows.push(tcp("paced", ("a", "c"), "cubic", |tcp| {
         tcp.profile = StackProfile { pacing: true, ..StackProfile::linux_6() };

@@ -6,7 +6,7 @@
 
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
@@ -262,6 +262,14 @@ impl<C: CongestionControl> CongestionControl for FsAt<C> {
         if std::mem::take(&mut self.inner_knows) {
             self.inner.on_spurious(now, limits);
         }
+    }
+
+    fn models_delivery(&self) -> bool {
+        self.inner.models_delivery()
+    }
+
+    fn on_delivery(&mut self, delivery: &Delivery) {
+        self.inner.on_delivery(delivery);
     }
 
     fn probe(&self, out: &mut dyn Probe) {

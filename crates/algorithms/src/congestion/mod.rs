@@ -5,6 +5,7 @@
 //! wrapper such as FS-AT can correct what the algorithm below it decided, and recovery can move
 //! `cwnd` toward `ssthresh` packet by packet, without either knowing the other's state.
 
+pub mod bbr;
 pub mod bic;
 pub mod compound;
 pub mod cubic;
@@ -39,6 +40,16 @@ pub trait CongestionControl: Debug + Send {
     /// of before; restore what else the event changed.
     fn on_spurious(&mut self, _now: Instant, _limits: &mut Limits) {}
 
+    /// True where [`CongestionControl::on_delivery`] is to be called, and where the window is this
+    /// algorithm's alone, also in recovery and after idle times. Asked once.
+    fn models_delivery(&self) -> bool {
+        false
+    }
+
+    /// What the acknowledgement that [`CongestionControl::on_ack`] is about to get says about the rate of
+    /// delivery; not called where it delivers nothing.
+    fn on_delivery(&mut self, _delivery: &Delivery) {}
+
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
@@ -56,6 +67,12 @@ impl CongestionControl for Box<dyn CongestionControl> {
     fn on_spurious(&mut self, now: Instant, limits: &mut Limits) {
         (**self).on_spurious(now, limits);
     }
+    fn models_delivery(&self) -> bool {
+        (**self).models_delivery()
+    }
+    fn on_delivery(&mut self, delivery: &Delivery) {
+        (**self).on_delivery(delivery);
+    }
     fn probe(&self, out: &mut dyn Probe) {
         (**self).probe(out);
     }
@@ -70,7 +87,7 @@ pub struct Limits {
     pub ssthresh: Bytes,
     /// A further limit on the flight, beside `cwnd` and the peer's window; [`Bytes::MAX`] when unused.
     pub space: Bytes,
-    /// Sending rate, where the algorithm paces; `None` leaves it to the stack.
+    /// Rate at which payload may leave, where the algorithm paces; `None` leaves it to the stack.
     pub pacing: Option<Rate>,
 }
 
@@ -121,6 +138,23 @@ pub struct Ack {
     pub in_recovery: bool,
     /// How the stack counts ACKs when it grows a window.
     pub counting: AckCounting,
+}
+
+/// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation-00 §3.1.3): from when the
+/// segment that was sent last among those delivered now was sent, until now.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery {
+    /// `C.delivered`: payload confirmed since the connection began.
+    pub total: Bytes,
+    /// `rs.prior_delivered`: the same when that segment was sent.
+    pub total_when_sent: Bytes,
+    /// `rs.delivery_rate`; `None` where the sample spans less than the smallest round trip, and so is of a
+    /// burst of acknowledgements.
+    pub rate: Option<Rate>,
+    /// `rs.is_app_limited`: the application had nothing to send when that segment was sent.
+    pub app_limited: bool,
+    /// Round-trip time of that segment; `None` where it was a retransmission.
+    pub rtt: Option<Duration>,
 }
 
 /// How a stack turns acknowledgements into window growth.

@@ -6,7 +6,8 @@ use suimon_units::Bytes;
 /// One reduction of the congestion window, from the event to the end of recovery.
 #[derive(Debug, Clone)]
 pub(crate) struct Reduction {
-    algorithm: RecoveryAlgorithm,
+    /// `None` where congestion control moves the window itself.
+    algorithm: Option<RecoveryAlgorithm>,
     /// Where it ends.
     target: Bytes,
     /// `RecoverFS` of RFC 6937.
@@ -21,7 +22,7 @@ impl Reduction {
     /// Begins to bring `cwnd` to `ssthresh` while `flight_size` is in flight. An algorithm may ask for
     /// no reduction at all by a high `ssthresh`; the window does not rise above `cwnd` for that.
     pub(crate) fn new(
-        algorithm: RecoveryAlgorithm,
+        algorithm: Option<RecoveryAlgorithm>,
         cwnd: Bytes,
         ssthresh: Bytes,
         flight_size: Bytes,
@@ -39,14 +40,15 @@ impl Reduction {
     /// The window after an ACK that confirmed `delivered` bytes and left `flight_size` in flight.
     pub(crate) fn on_ack(&mut self, cwnd: Bytes, delivered: Bytes, flight_size: Bytes, mss: Bytes) -> Bytes {
         match self.algorithm {
-            RecoveryAlgorithm::Rfc6675 => self.target,
-            RecoveryAlgorithm::RateHalving { floor_is_half } => {
+            None => cwnd,
+            Some(RecoveryAlgorithm::Rfc6675) => self.target,
+            Some(RecoveryAlgorithm::RateHalving { floor_is_half }) => {
                 self.odd_ack = !self.odd_ack;
                 let floor = if floor_is_half { self.target / 2 } else { self.target };
                 let halved = if self.odd_ack { cwnd } else { cwnd.saturating_sub(mss).max(floor.min(cwnd)) };
                 halved.min((flight_size + mss).max(if floor_is_half { Bytes::ZERO } else { self.target }))
             }
-            RecoveryAlgorithm::Prr => flight_size + self.proportional(delivered, flight_size, mss),
+            Some(RecoveryAlgorithm::Prr) => flight_size + self.proportional(delivered, flight_size, mss),
         }
     }
 
@@ -71,8 +73,9 @@ impl Reduction {
     /// The window once recovery is over.
     pub(crate) fn exit(&self, cwnd: Bytes) -> Bytes {
         match self.algorithm {
-            RecoveryAlgorithm::Rfc6675 | RecoveryAlgorithm::Prr => self.target,
-            RecoveryAlgorithm::RateHalving { .. } => cwnd.min(self.target),
+            None => cwnd,
+            Some(RecoveryAlgorithm::Rfc6675 | RecoveryAlgorithm::Prr) => self.target,
+            Some(RecoveryAlgorithm::RateHalving { .. }) => cwnd.min(self.target),
         }
     }
 }
@@ -89,7 +92,7 @@ mod tests {
         let mut flight = MSS * 20;
         let mut cwnd = MSS * 20;
         let mut sent = 0;
-        let mut reduction = Reduction::new(algorithm, cwnd, MSS * 10, flight);
+        let mut reduction = Reduction::new(Some(algorithm), cwnd, MSS * 10, flight);
         let mut windows = Vec::new();
         for _ in 0..acks {
             flight -= MSS;
@@ -135,7 +138,7 @@ mod tests {
             RecoveryAlgorithm::Prr,
             RecoveryAlgorithm::RateHalving { floor_is_half: false },
         ] {
-            let reduction = Reduction::new(algorithm, MSS * 20, Bytes::MAX, MSS * 20);
+            let reduction = Reduction::new(Some(algorithm), MSS * 20, Bytes::MAX, MSS * 20);
             assert_eq!(reduction.exit(MSS * 20), MSS * 20);
         }
     }

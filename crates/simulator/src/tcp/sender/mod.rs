@@ -1,5 +1,6 @@
 //! The sending end of a connection.
 
+mod delivery;
 mod phase;
 #[cfg(test)]
 mod script;
@@ -14,6 +15,7 @@ use suimon_results::EventKind;
 use suimon_scenario::{RttSample, StackProfile};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
+use self::delivery::Deliveries;
 use self::phase::{Phase, Undo};
 use super::rto::Rto;
 use super::scoreboard::{Scoreboard, Segment, Update};
@@ -33,6 +35,8 @@ pub(crate) struct Sender {
     connection: Connection,
     phase: Phase,
     board: Scoreboard,
+    /// Measures the rate of delivery, for a congestion control that asks for it.
+    deliveries: Option<Box<Deliveries>>,
     pub(crate) source: Source,
     rto: Rto,
     /// First byte that the peer does not let us send.
@@ -93,6 +97,7 @@ impl Sender {
             limits: Limits::initial(profile.mss * u64::from(profile.initial_window)),
             board: Scoreboard::new(profile.loss_detection, profile.detects_lost_retransmissions),
             rto: Rto::new(&profile),
+            deliveries: cc.models_delivery().then(Box::default),
             profile,
             cc,
             connection: Connection::Closed,
@@ -198,6 +203,11 @@ impl Sender {
             self.board.detect_losses(self.profile.mss);
         }
         let rtt = self.measure(now, packet, &update);
+        if let Some(deliveries) = &mut self.deliveries
+            && let Some(delivery) = deliveries.on_ack(now, packet.seq, packet.sack_ranges())
+        {
+            self.cc.on_delivery(&delivery);
+        }
         if update.newly_acked > 0 {
             self.retransmit_at = (!self.board.is_empty()).then(|| self.rto.deadline(now));
         }
@@ -302,6 +312,10 @@ impl Sender {
         self.stopped_by = reason;
         if reason == StoppedBy::CongestionWindow {
             self.full_at = self.board.snd_nxt();
+        } else if let (StoppedBy::Application, Some(deliveries)) = (reason, &mut self.deliveries)
+            && self.board.flight_size() < self.limits.cwnd
+        {
+            deliveries.on_application_limited(self.board.flight_size());
         }
     }
 
@@ -334,6 +348,9 @@ impl Sender {
             packet.ecn = Ecn::Capable;
             packet.ecn_flag = std::mem::take(&mut self.announce_cut);
         }
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_sent(now, packet.seq, len, self.board.flight_size());
+        }
         self.board.on_sent(now, len);
         if self.retransmit_at.is_none() {
             self.retransmit_at = Some(self.rto.deadline(now));
@@ -347,6 +364,9 @@ impl Sender {
         let packet = self.data_packet(now, segment.seq, segment.len);
         if segment.seq == self.board.snd_una() {
             self.retransmit_at = Some(self.rto.deadline(now));
+        }
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_sent(now, segment.seq, segment.len, self.board.flight_size());
         }
         self.board.on_retransmitted(now, segment.seq);
         self.counters.retransmissions += 1;
@@ -372,7 +392,7 @@ impl Sender {
             reduction.on_sent(Bytes::new(u64::from(packet.payload)));
         }
         if let Some(rate) = self.pacing_rate() {
-            let size = Bytes::new(u64::from(packet.size));
+            let size = Bytes::new(u64::from(packet.payload));
             self.paced_until = self.paced_until.max(now) + rate.transmission_time(size);
         }
     }
@@ -389,7 +409,7 @@ impl Sender {
     /// After a silence longer than the timeout the old window says nothing any more (RFC 5681 §4.1).
     fn restart_after_idle(&mut self, now: Instant) {
         let idle = self.board.is_empty() && now.saturating_since(self.last_sent) > self.rto.timeout();
-        if idle && self.board.snd_nxt() > 0 {
+        if idle && self.board.snd_nxt() > 0 && self.deliveries.is_none() {
             let initial = self.profile.mss * u64::from(self.profile.initial_window);
             self.limits.cwnd = self.limits.cwnd.min(initial);
             // So that it happens once, not at every look until something is sent.

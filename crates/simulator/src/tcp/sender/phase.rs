@@ -147,7 +147,8 @@ impl Sender {
     }
 
     fn reduction(&self, flight_size: Bytes) -> Reduction {
-        Reduction::new(self.profile.recovery, self.limits.cwnd, self.limits.ssthresh, flight_size)
+        let algorithm = self.deliveries.is_none().then_some(self.profile.recovery);
+        Reduction::new(algorithm, self.limits.cwnd, self.limits.ssthresh, flight_size)
     }
 
     /// RFC 5682 §2.1, steps 2 and 3.

@@ -528,12 +528,12 @@ fn the_stack_paces_at_twice_the_window_per_round_trip_in_slow_start() {
     let profile = StackProfile { pacing: true, initial_window: 4, ..profile() };
     let mut script = Script::new(profile, reno(), endless());
     script.opens(0).sends("syn");
-    // 8 kB in 100 ms: a packet of 1040 bytes every 13 ms.
-    script.syn_ack(100, 0).sends("0");
-    script.wakes(113).sends("1");
-    script.wakes(126).sends("2");
-    script.wakes(139).sends("3");
-    script.wakes(152).sends_nothing();
+    // 8 kB in 80 ms: a segment of 1000 bytes every 10 ms.
+    script.syn_ack(80, 0).sends("0");
+    script.wakes(90).sends("1");
+    script.wakes(100).sends("2");
+    script.wakes(110).sends("3");
+    script.wakes(120).sends_nothing();
 }
 
 #[test]
@@ -561,8 +561,8 @@ fn pacing_does_not_keep_slow_start_from_growing() {
 
 #[test]
 fn an_algorithms_rate_spaces_packets_whatever_the_stack_does() {
-    // 1040 bytes at 832 kbit/s are 10 ms.
-    let steady = Steady { pacing: Some(Rate::from_bps(832_000)), ..Steady::default() };
+    // 1000 bytes at 800 kbit/s are 10 ms.
+    let steady = Steady { pacing: Some(Rate::from_bps(800_000)), ..Steady::default() };
     let mut script = Script::new(profile(), steady, endless());
     script.opens(0).sends("syn");
     script.syn_ack(100, 0).sends("0");

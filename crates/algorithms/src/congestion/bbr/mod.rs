@@ -1,0 +1,625 @@
+//! BBR, version 1: sends at the measured rate of delivery and keeps about one bandwidth-delay product in
+//! flight (draft-cardwell-iccrg-bbr-congestion-control-00, as Linux does it).
+//!
+//! Section numbers are the draft's.
+
+mod max_filter;
+
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use self::max_filter::MaxFilter;
+
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::random::RandomStream;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "bbr",
+    summary: "paces at the measured delivery rate, keeps about one bandwidth-delay product in flight",
+    source: "draft-cardwell-iccrg-bbr-congestion-control-00; Linux 4.9",
+    colour: "#b6992d",
+    parameters: &[
+        Parameter {
+            name: "min_rtt_window",
+            help: "time after which the smallest RTT is looked for anew",
+            default: Value::Duration(Duration::from_secs(10)),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "probe_rtt_time",
+            help: "how long at least the flight is kept at four segments for that",
+            default: Value::Duration(Duration::from_millis(200)),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "cwnd_gain",
+            help: "window in bandwidth-delay products once the bandwidth is known",
+            default: Value::Number(2.0),
+            range: Range::Between(1.0, 10.0),
+        },
+    ],
+};
+
+/// Builds it with the parameters of [`DESCRIPTION`].
+#[must_use]
+pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
+    Box::new(Bbr::new(
+        arguments.duration("min_rtt_window"),
+        arguments.duration("probe_rtt_time"),
+        arguments.number("cwnd_gain"),
+    ))
+}
+
+/// `BBRHighGain`, 2 / ln 2: the smallest gain that doubles the rate each round (§4.1.1).
+const HIGH_GAIN: f64 = 2.885_390_081_777_927;
+/// The gains of ProbeBW, each for about one smallest RTT (§4.3.4.2).
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// `BBRMinPipeCwnd`, in segments (§4.2.3.2).
+const LEAST_WINDOW: u64 = 4;
+/// A round in which the bandwidth grew by less than this, and so many of them, fill the pipe (§4.3.2.1).
+const GROWTH: f64 = 1.25;
+const ROUNDS_WITHOUT_GROWTH: u32 = 3;
+/// Linux paces one hundredth below the bandwidth, so that a queue drains whatever the clocks say.
+const PACING_MARGIN: f64 = 0.99;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBandwidth { phase: usize, since: Instant },
+    ProbeRtt { until: Option<Instant>, round_done: bool },
+}
+
+#[derive(Debug)]
+struct Bbr {
+    min_rtt_window: Duration,
+    probe_rtt_time: Duration,
+    cwnd_gain: f64,
+    mode: Mode,
+    /// `BBR.BtlBw`.
+    bandwidth: MaxFilter,
+    /// Packet-timed round trips, the total that ends this one, and whether this ACK began one (§4.1.1.3).
+    rounds: u64,
+    round_ends: Bytes,
+    round_start: bool,
+    full_bandwidth: Rate,
+    rounds_without_growth: u32,
+    pipe_is_full: bool,
+    /// `BBR.RTprop`, and when it was measured.
+    min_rtt: Option<Duration>,
+    min_rtt_at: Instant,
+    /// Totals between which segments were sent that ProbeRTT held back: they show no bandwidth.
+    probe_rtt_from: Option<(Bytes, Bytes)>,
+    idle_restart: bool,
+    initial_cwnd: Bytes,
+    /// The window before the last loss, timeout or ProbeRTT (§4.2.3.4).
+    prior_cwnd: Bytes,
+    /// Recovering from a loss or timeout until this byte is acknowledged.
+    episode: Option<u64>,
+    /// For its first round no more is sent than is delivered (§4.2.3.4).
+    conserve: bool,
+    pacing: Rate,
+    /// Total delivered, as of the last sample.
+    delivered: Bytes,
+    /// The sample that the next acknowledgement goes with.
+    delivery: Option<Delivery>,
+}
+
+impl Bbr {
+    fn new(min_rtt_window: Duration, probe_rtt_time: Duration, cwnd_gain: f64) -> Self {
+        Self {
+            min_rtt_window,
+            probe_rtt_time,
+            cwnd_gain,
+            mode: Mode::Startup,
+            bandwidth: MaxFilter::default(),
+            rounds: 0,
+            round_ends: Bytes::ZERO,
+            round_start: false,
+            full_bandwidth: Rate::ZERO,
+            rounds_without_growth: 0,
+            pipe_is_full: false,
+            min_rtt: None,
+            min_rtt_at: Instant::ZERO,
+            probe_rtt_from: None,
+            idle_restart: false,
+            initial_cwnd: Bytes::ZERO,
+            prior_cwnd: Bytes::ZERO,
+            episode: None,
+            conserve: false,
+            pacing: Rate::ZERO,
+            delivered: Bytes::ZERO,
+            delivery: None,
+        }
+    }
+
+    fn pacing_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup => HIGH_GAIN,
+            Mode::Drain => 1.0 / HIGH_GAIN,
+            Mode::ProbeBandwidth { phase, .. } => CYCLE[phase],
+            Mode::ProbeRtt { .. } => 1.0,
+        }
+    }
+
+    fn window_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::ProbeBandwidth { .. } => self.cwnd_gain,
+            Mode::ProbeRtt { .. } => 1.0,
+        }
+    }
+
+    /// `BBRInflight(gain)` (§4.2.3.2): so many bandwidth-delay products, and room for what sender and
+    /// receiver hold back.
+    fn inflight(&self, gain: f64, mss: Bytes) -> Bytes {
+        let Some(min_rtt) = self.min_rtt.filter(|_| self.bandwidth.max() > Rate::ZERO) else {
+            return self.initial_cwnd;
+        };
+        let bdp = self.bandwidth.max().amount_in(min_rtt).as_f64();
+        Bytes::from_f64(bdp * gain).saturating_add(self.send_quantum(mss) * 3)
+    }
+
+    /// `BBR.send_quantum` (§4.2.2), of which a window has room for three: in the sender, the path and the
+    /// receiver. Here segments leave one by one, so it does not grow with the rate beyond what a receiver
+    /// holds back.
+    fn send_quantum(&self, mss: Bytes) -> Bytes {
+        const SLOW: Rate = Rate::from_bps(1_200_000);
+        if self.pacing < SLOW { mss } else { mss * 2 }
+    }
+
+    /// Rounds and bandwidth (§4.1.1).
+    fn update_bandwidth(&mut self, delivery: &Delivery) {
+        self.delivered = delivery.total;
+        self.round_start = false;
+        if delivery.total_when_sent >= self.round_ends {
+            self.round_ends = delivery.total;
+            self.rounds += 1;
+            self.round_start = true;
+            self.conserve = false;
+        }
+        let Some(rate) = delivery.rate else { return };
+        if rate >= self.bandwidth.max() || !self.says_little(delivery) {
+            self.bandwidth.update(self.rounds, rate);
+        }
+    }
+
+    /// The sample is of segments that were held back by something else than the path.
+    fn says_little(&self, delivery: &Delivery) -> bool {
+        let held_back = |(from, to)| (from..=to).contains(&delivery.total_when_sent);
+        delivery.app_limited || self.probe_rtt_from.is_some_and(held_back)
+    }
+
+    /// `BBRCheckCyclePhase` (§4.3.4.3).
+    fn update_cycle(&mut self, ack: &Ack, lost: Bytes) {
+        let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
+        let full_length = ack.now.saturating_since(since) > self.min_rtt.unwrap_or(Duration::ZERO);
+        let next = match CYCLE[phase] {
+            1.0 => full_length,
+            gain if gain > 1.0 => {
+                let filled = ack.prior_flight_size >= self.inflight(gain, ack.mss);
+                full_length && (lost > Bytes::ZERO || filled)
+            }
+            _ => full_length || ack.prior_flight_size <= self.inflight(1.0, ack.mss),
+        };
+        if next {
+            self.mode = Mode::ProbeBandwidth { phase: (phase + 1) % CYCLE.len(), since: ack.now };
+        }
+    }
+
+    /// `BBRCheckFullPipe` (§4.3.2.2) and `BBRCheckDrain` (§4.3.3).
+    fn check_full_pipe(&mut self, ack: &Ack, delivery: &Delivery) {
+        if !self.pipe_is_full && self.round_start && !delivery.app_limited {
+            if self.bandwidth.max().as_bps_f64() >= self.full_bandwidth.as_bps_f64() * GROWTH {
+                (self.full_bandwidth, self.rounds_without_growth) = (self.bandwidth.max(), 0);
+            } else {
+                self.rounds_without_growth += 1;
+                self.pipe_is_full = self.rounds_without_growth >= ROUNDS_WITHOUT_GROWTH;
+            }
+        }
+        if self.mode == Mode::Startup && self.pipe_is_full {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && ack.flight_size <= self.inflight(1.0, ack.mss) {
+            self.probe_bandwidth(ack.now);
+        }
+    }
+
+    /// Begins anywhere in the cycle but at 3/4, so that flows take turns (§4.3.4.3). The time decides, as
+    /// good as chance and the same on every run.
+    fn probe_bandwidth(&mut self, now: Instant) {
+        let back = RandomStream::new(now.as_nanos(), "bbr").below(CYCLE.len() as u64 - 1) as usize;
+        self.mode = Mode::ProbeBandwidth { phase: (CYCLE.len() - back) % CYCLE.len(), since: now };
+    }
+
+    /// `BBRUpdateRTprop` and `BBRCheckProbeRTT` (§4.1.2.3, §4.3.5).
+    fn update_min_rtt(&mut self, ack: &Ack, delivery: &Delivery, limits: &mut Limits) {
+        let expired = ack.now.saturating_since(self.min_rtt_at) > self.min_rtt_window;
+        if let Some(rtt) = delivery.rtt
+            // As in Linux since 4.19, an equal sample does not put the next look off.
+            && (expired || self.min_rtt.is_none_or(|min| rtt < min))
+        {
+            (self.min_rtt, self.min_rtt_at) = (Some(rtt), ack.now);
+        }
+        let probing = matches!(self.mode, Mode::ProbeRtt { .. });
+        if expired && !probing && !self.idle_restart {
+            self.save_cwnd(limits);
+            self.mode = Mode::ProbeRtt { until: None, round_done: false };
+            self.probe_rtt_from = Some((self.delivered, self.delivered));
+        }
+        self.advance_probe_rtt(ack, limits);
+    }
+
+    fn advance_probe_rtt(&mut self, ack: &Ack, limits: &mut Limits) {
+        let Mode::ProbeRtt { until, round_done } = &mut self.mode else { return };
+        if let Some((_, to)) = &mut self.probe_rtt_from {
+            *to = self.delivered.saturating_add(ack.flight_size);
+        }
+        let Some(end) = *until else {
+            if ack.flight_size <= ack.mss * LEAST_WINDOW {
+                *until = Some(ack.now + self.probe_rtt_time);
+                self.round_ends = self.delivered;
+            }
+            return;
+        };
+        *round_done |= self.round_start;
+        if *round_done && ack.now >= end {
+            self.min_rtt_at = ack.now;
+            limits.cwnd = limits.cwnd.max(self.prior_cwnd);
+            if self.pipe_is_full {
+                self.probe_bandwidth(ack.now);
+            } else {
+                self.mode = Mode::Startup;
+            }
+        }
+    }
+
+    /// `BBRSaveCwnd` (§4.2.3.4).
+    fn save_cwnd(&mut self, limits: &Limits) {
+        let undisturbed = self.episode.is_none() && !matches!(self.mode, Mode::ProbeRtt { .. });
+        self.prior_cwnd = if undisturbed { limits.cwnd } else { self.prior_cwnd.max(limits.cwnd) };
+    }
+
+    /// `BBRSetPacingRate` (§4.2.1).
+    fn set_pacing(&mut self, gain: f64) {
+        let rate = self.bandwidth.max().scaled(gain * PACING_MARGIN);
+        if rate > Rate::ZERO && (self.pipe_is_full || rate > self.pacing) {
+            self.pacing = rate;
+        }
+    }
+
+    /// `BBRSetCwnd` (§4.2.3.5).
+    fn set_cwnd(&mut self, ack: &Ack, lost: Bytes, limits: &mut Limits) {
+        limits.cwnd = limits.cwnd.saturating_sub(lost).max(ack.mss);
+        if self.episode.is_some_and(|until| ack.snd_una >= until) {
+            self.episode = None;
+            self.conserve = false;
+            limits.cwnd = limits.cwnd.max(self.prior_cwnd);
+        }
+        if self.conserve {
+            limits.cwnd = limits.cwnd.max(ack.flight_size.saturating_add(ack.delivered));
+        } else {
+            self.grow(ack, limits);
+        }
+        if matches!(self.mode, Mode::ProbeRtt { .. }) {
+            limits.cwnd = limits.cwnd.min(ack.mss * LEAST_WINDOW);
+        }
+    }
+
+    fn grow(&self, ack: &Ack, limits: &mut Limits) {
+        let target = self.inflight(self.window_gain(), ack.mss);
+        let grown = limits.cwnd.saturating_add(ack.delivered);
+        if self.pipe_is_full {
+            limits.cwnd = grown.min(target);
+        } else if limits.cwnd < target || self.delivered < self.initial_cwnd {
+            limits.cwnd = grown;
+        }
+        limits.cwnd = limits.cwnd.max(ack.mss * LEAST_WINDOW);
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn on_established(&mut self, now: Instant, limits: &mut Limits) {
+        self.initial_cwnd = limits.cwnd;
+        self.min_rtt_at = now;
+        // The initial window over a millisecond, until a round trip was measured (§4.2.1).
+        self.pacing = Rate::of(limits.cwnd, Duration::from_millis(1)).scaled(HIGH_GAIN);
+        limits.pacing = Some(self.pacing);
+    }
+
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        let Some(delivery) = &self.delivery.take() else { return };
+        // What left the flight without being delivered was given up with this ACK.
+        let lost = ack.prior_flight_size.saturating_sub(ack.flight_size.saturating_add(ack.delivered));
+        if let (None, Some(rtt)) = (self.min_rtt, delivery.rtt) {
+            self.pacing = Rate::of(self.initial_cwnd, rtt).scaled(HIGH_GAIN);
+        }
+        self.update_bandwidth(delivery);
+        self.update_cycle(ack, lost);
+        self.check_full_pipe(ack, delivery);
+        self.update_min_rtt(ack, delivery, limits);
+        self.idle_restart = ack.app_limited && ack.flight_size == Bytes::ZERO;
+        // What follows an idle time goes out at the bandwidth, whatever the phase (§4.4.3).
+        self.set_pacing(if self.idle_restart && self.pipe_is_full { 1.0 } else { self.pacing_gain() });
+        self.set_cwnd(ack, lost, limits);
+        limits.pacing = Some(self.pacing);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        match event.kind {
+            // A mark says nothing that the model would hold.
+            CongestionKind::Ecn => return,
+            CongestionKind::Loss => {
+                self.save_cwnd(limits);
+                self.conserve = true;
+                // The first round of recovery begins now, and the window is what is in flight.
+                self.round_ends = self.delivered;
+                limits.cwnd = limits.cwnd.min(event.flight_size).max(event.mss);
+            }
+            CongestionKind::Timeout => {
+                self.save_cwnd(limits);
+                self.conserve = false;
+                self.full_bandwidth = Rate::ZERO;
+            }
+        }
+        self.episode = Some(event.snd_nxt);
+    }
+
+    fn on_spurious(&mut self, _now: Instant, _limits: &mut Limits) {
+        self.episode = None;
+        self.conserve = false;
+        (self.full_bandwidth, self.rounds_without_growth) = (Rate::ZERO, 0);
+    }
+
+    fn models_delivery(&self) -> bool {
+        true
+    }
+
+    fn on_delivery(&mut self, delivery: &Delivery) {
+        self.delivery = Some(*delivery);
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("bandwidth_bps", self.bandwidth.max().as_bps_f64());
+        if let Some(min_rtt) = self.min_rtt {
+            out.value("min_rtt_ms", min_rtt.as_millis_f64());
+        }
+        out.value("pacing_gain", self.pacing_gain());
+        out.value("pacing_bps", self.pacing.as_bps_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{MSS, ack, loss};
+
+    const RTT: Duration = Duration::from_millis(50);
+    const RATE: Rate = Rate::from_bps(11_584_000);
+    /// What `RATE` carries in `RTT`.
+    const BDP: u64 = 50;
+
+    fn bbr() -> Bbr {
+        let mut bbr = Bbr::new(Duration::from_secs(10), Duration::from_millis(200), 2.0);
+        bbr.initial_cwnd = MSS * 10;
+        bbr
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A path that delivers `RATE` at `RTT`, seen from an ACK each millisecond, which is one segment.
+    struct Path {
+        bbr: Bbr,
+        limits: Limits,
+        millis: u64,
+        delivered: u64,
+        flight: u64,
+        rtt: Duration,
+    }
+
+    impl Path {
+        fn in_startup() -> Self {
+            let mut limits = Limits::initial(MSS * 10);
+            let mut bbr = bbr();
+            bbr.on_established(at(0), &mut limits);
+            Self { bbr, limits, millis: 0, delivered: 0, flight: BDP, rtt: RTT }
+        }
+
+        fn in_probe_bandwidth() -> Self {
+            let mut path = Self::in_startup();
+            for _ in 0..1_000 {
+                path.ack(0);
+            }
+            assert!(matches!(path.bbr.mode, Mode::ProbeBandwidth { .. }), "{:?}", path.bbr.mode);
+            path
+        }
+
+        /// The next segment arrives, and `lost` others are given up.
+        fn ack(&mut self, lost: u64) {
+            self.millis += 1;
+            self.delivered += 1;
+            let delivery = Delivery {
+                total: MSS * self.delivered,
+                total_when_sent: MSS * self.delivered.saturating_sub(self.flight),
+                rate: Some(RATE),
+                app_limited: false,
+                rtt: Some(self.rtt),
+            };
+            let event = Ack {
+                now: at(self.millis),
+                snd_una: (MSS * self.delivered).get(),
+                flight_size: MSS * (self.flight - lost - 1),
+                prior_flight_size: MSS * self.flight,
+                ..ack(1)
+            };
+            self.bbr.on_delivery(&delivery);
+            self.bbr.on_ack(&event, &mut self.limits);
+        }
+
+        fn gain(&self) -> f64 {
+            self.bbr.pacing_gain()
+        }
+    }
+
+    #[test]
+    fn startup_ends_after_three_rounds_without_a_quarter_more() {
+        let mut path = Path::in_startup();
+        assert!((path.gain() - 2.885).abs() < 0.001);
+        // Each round of 50 segments brings the same rate: the first sets it, three more do not raise it.
+        for _ in 0..BDP * 4 {
+            path.ack(0);
+            if path.bbr.mode != Mode::Startup {
+                break;
+            }
+        }
+        assert_eq!(path.bbr.rounds, 4);
+        // A flight of one bandwidth-delay product drains at once.
+        assert!(matches!(path.bbr.mode, Mode::ProbeBandwidth { .. }));
+    }
+
+    #[test]
+    fn startup_drains_before_it_probes() {
+        let mut path = Path::in_startup();
+        path.flight = 140;
+        while path.bbr.mode == Mode::Startup {
+            path.ack(0);
+        }
+        assert_eq!(path.bbr.mode, Mode::Drain);
+        assert!((path.gain() - 0.3466).abs() < 0.001);
+        path.ack(0);
+        assert_eq!(path.bbr.mode, Mode::Drain);
+        // One product and room for three times two segments.
+        path.flight = 58;
+        path.ack(0);
+        assert_eq!(path.bbr.mode, Mode::Drain);
+        path.flight = 57;
+        path.ack(0);
+        assert!(matches!(path.bbr.mode, Mode::ProbeBandwidth { .. }));
+    }
+
+    #[test]
+    fn the_gains_follow_the_cycle_one_round_trip_each() {
+        let mut path = Path::in_probe_bandwidth();
+        // Enough in flight that 5/4 is believed to have filled the pipe and 3/4 not to have drained it.
+        path.flight = 70;
+        let mut changes = Vec::new();
+        let mut last = (path.gain(), path.millis);
+        for _ in 0..1_200 {
+            path.ack(0);
+            if path.gain() != last.0 {
+                changes.push((last.0, path.millis - last.1));
+                last = (path.gain(), path.millis);
+            }
+        }
+        let cycle = &changes[1..];
+        assert!(cycle.len() > 6);
+        let begin = cycle.iter().position(|change| change.0 == 1.25).unwrap();
+        for three in cycle[begin..].chunks_exact(3) {
+            // A phase ends with the first ACK more than a round trip after its beginning.
+            assert_eq!(three, [(1.25, 51), (0.75, 51), (1.0, 6 * 51)]);
+        }
+    }
+
+    #[test]
+    fn the_cycle_never_begins_with_draining() {
+        let mut seen = [false; CYCLE.len()];
+        for millis in 0..200 {
+            let mut bbr = bbr();
+            bbr.probe_bandwidth(at(millis));
+            let Mode::ProbeBandwidth { phase, .. } = bbr.mode else { panic!("it probes") };
+            seen[phase] = true;
+        }
+        assert_eq!(seen, [true, false, true, true, true, true, true, true]);
+    }
+
+    #[test]
+    fn the_window_is_two_bandwidth_delay_products_and_room_for_what_is_held_back() {
+        let path = Path::in_probe_bandwidth();
+        assert_eq!(path.limits.cwnd.whole(MSS), 2 * BDP + 6);
+        let rate = path.limits.pacing.unwrap().as_bps_f64() / RATE.as_bps_f64();
+        assert!((rate - 0.99 * path.gain()).abs() < 1e-6, "{rate}");
+    }
+
+    #[test]
+    fn after_ten_seconds_without_a_smaller_rtt_four_segments_are_left_for_a_fifth_of_a_second() {
+        let mut path = Path::in_probe_bandwidth();
+        let measured_at = path.bbr.min_rtt_at;
+        assert_eq!(measured_at, at(1), "equal samples do not count");
+        path.rtt = RTT * 2;
+        while !matches!(path.bbr.mode, Mode::ProbeRtt { .. }) {
+            path.ack(0);
+        }
+        assert_eq!(path.millis, 10_002);
+        assert_eq!(path.limits.cwnd, MSS * 4);
+        assert_eq!(path.bbr.min_rtt, Some(RTT * 2), "the old one is void");
+        for _ in 0..100 {
+            path.ack(0);
+        }
+        // The time counts from when the flight is down.
+        (path.flight, path.rtt) = (5, RTT);
+        let begin = path.millis;
+        while matches!(path.bbr.mode, Mode::ProbeRtt { .. }) {
+            path.ack(0);
+        }
+        assert_eq!(path.millis - begin, 201);
+        assert_eq!(path.bbr.min_rtt, Some(RTT));
+        assert!(path.limits.cwnd >= MSS * (2 * BDP), "{}", path.limits.cwnd);
+    }
+
+    #[test]
+    fn what_was_sent_while_held_back_lowers_no_bandwidth() {
+        let delivery = |total, rate| Delivery {
+            total: MSS * total,
+            total_when_sent: MSS * (total - 1),
+            rate: Some(Rate::from_bps(rate)),
+            app_limited: true,
+            rtt: Some(RTT),
+        };
+        let mut bbr = bbr();
+        bbr.update_bandwidth(&Delivery { app_limited: false, ..delivery(1, 1_000) });
+        for total in 2..30 {
+            bbr.update_bandwidth(&delivery(total, 10));
+        }
+        assert_eq!(bbr.bandwidth.max().as_bps(), 1_000);
+        bbr.update_bandwidth(&delivery(30, 1_001));
+        assert_eq!(bbr.bandwidth.max().as_bps(), 1_001, "more is more");
+        for total in 31..41 {
+            bbr.update_bandwidth(&Delivery { app_limited: false, ..delivery(total, 10) });
+        }
+        assert_eq!(bbr.bandwidth.max().as_bps(), 10);
+    }
+
+    #[test]
+    fn for_one_round_of_recovery_it_sends_what_is_delivered_and_then_the_window_is_as_before() {
+        let mut path = Path::in_probe_bandwidth();
+        let before = path.limits.cwnd;
+        let event =
+            Congestion { flight_size: MSS * BDP, snd_nxt: (MSS * (path.delivered + BDP)).get(), ..loss(BDP) };
+        path.bbr.on_congestion(&event, &mut path.limits);
+        path.ack(3);
+        // 50 in flight, of which one arrived and three were lost.
+        assert_eq!(path.limits.cwnd, MSS * 47);
+        path.flight = 47;
+        path.ack(0);
+        assert_eq!(path.limits.cwnd, MSS * 47);
+        for _ in 2..BDP {
+            path.ack(0);
+        }
+        assert_eq!(path.limits.cwnd, before);
+    }
+
+    #[test]
+    fn a_mark_changes_nothing() {
+        let mut path = Path::in_probe_bandwidth();
+        let before = path.limits;
+        let event = Congestion { kind: CongestionKind::Ecn, ..loss(50) };
+        path.bbr.on_congestion(&event, &mut path.limits);
+        assert_eq!(path.limits, before);
+        assert_eq!(path.bbr.episode, None);
+    }
+}
