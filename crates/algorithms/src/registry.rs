@@ -12,7 +12,7 @@ use crate::path::{
 };
 use crate::queue::early::{Early, EarlyDetection, EarlyQueue};
 use crate::queue::{
-    Buffer, Packet, QueueDiscipline, ared, codel, dpd, drop_tail, fq_codel, red, rem, shyu, sred,
+    Buffer, Packet, QueueDiscipline, ared, codel, dpd, drop_tail, fq_codel, red, rem, rtt_aqm, shyu, sred,
 };
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
@@ -91,6 +91,7 @@ pub const EARLY: &[(Description, BuildEarly)] = &[
     (rem::DESCRIPTION, |arguments, buffer| rem::early(arguments, buffer).boxed()),
     (sred::DESCRIPTION, |arguments, buffer| sred::early(arguments, buffer).boxed()),
     (shyu::DESCRIPTION, |arguments, buffer| shyu::early(arguments, buffer).boxed()),
+    (rtt_aqm::DESCRIPTION, |arguments, buffer| rtt_aqm::early(arguments, buffer).boxed()),
 ];
 
 /// Queue disciplines that work over early detection: `dpd+red`. Alone they work over RED.

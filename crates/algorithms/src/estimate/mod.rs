@@ -4,8 +4,11 @@
 //! An [`RttEstimator`] is shown every packet and now and then tells the round-trip time of a flow. The
 //! other estimators here are plain structs, since they have nothing to stand in for each other.
 
+pub mod arrival_rate;
 pub mod bursts;
 pub mod heaviest;
+pub mod representative;
+pub mod segment_size;
 pub mod zombies;
 
 use std::fmt::Debug;

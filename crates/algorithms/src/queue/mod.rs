@@ -12,6 +12,7 @@ pub mod flows;
 pub mod fq_codel;
 pub mod red;
 pub mod rem;
+pub mod rtt_aqm;
 pub mod shyu;
 pub mod spacing;
 pub mod sred;
