@@ -38,6 +38,9 @@ pub struct StackProfile {
     pub pacing: bool,
     /// Negotiate ECN (RFC 3168).
     pub ecn: bool,
+    /// The least window after a mark, in segments: 2, the least `ssthresh` (RFC 5681 §3.1), or 1, as
+    /// RFC 3168 §6.1.2 has it.
+    pub mark_floor: u32,
     /// Acknowledge every second segment, or after `delayed_ack_timeout`; `false` acknowledges each.
     pub delayed_ack: bool,
     /// How long an ACK may be held back.
@@ -124,6 +127,7 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Variance,
             pacing: false,
             ecn: false,
+            mark_floor: 2,
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
@@ -163,6 +167,7 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Timeout,
             quick_acks: 0,
             delayed_ack_timeout: Duration::from_millis(100),
+            mark_floor: 1,
             ..Self::linux_6()
         }
     }

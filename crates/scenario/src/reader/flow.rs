@@ -122,6 +122,7 @@ fn overridden(mut profile: StackProfile, stack: &Fields<'_>) -> Result<StackProf
     })?;
     put(stack, "pacing", &mut profile.pacing, Field::flag)?;
     put(stack, "ecn", &mut profile.ecn, Field::flag)?;
+    put(stack, "mark_floor", &mut profile.mark_floor, small)?;
     put(stack, "delayed_ack", &mut profile.delayed_ack, Field::flag)?;
     put(stack, "delayed_ack_timeout", &mut profile.delayed_ack_timeout, Field::time)?;
     put(stack, "quick_acks", &mut profile.quick_acks, small)?;
@@ -251,6 +252,7 @@ mod tests {
             rto_minimum = "timeout"
             pacing = true
             ecn = true
+            mark_floor = 1
             delayed_ack = false
             delayed_ack_timeout = "100ms"
             quick_acks = 0"#;

@@ -497,6 +497,12 @@ pub(crate) const STACK: Section = Section {
         ),
         habit("pacing", Kind::Flag, "false", "Spread segments over the round trip."),
         habit("ecn", Kind::Flag, "false", "Negotiate ECN (RFC 3168)."),
+        habit(
+            "mark_floor",
+            Kind::Count { least: 1, most: 2 },
+            "2",
+            "Least window after a mark, in segments: 2 as after a loss, or 1 as in RFC 3168.",
+        ),
         habit("delayed_ack", Kind::Flag, "true", "Acknowledge every second segment rather than each."),
         habit("delayed_ack_timeout", Kind::Time, "\"40ms\"", "How long an ACK may be held back."),
         habit(

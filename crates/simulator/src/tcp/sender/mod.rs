@@ -230,10 +230,12 @@ impl Sender {
                 _ => false,
             },
             app_limited: self.stopped_by == StoppedBy::Application,
-            in_recovery: matches!(
-                self.phase,
-                Phase::Cut { .. } | Phase::Recovery { .. } | Phase::ForwardRto { .. }
-            ),
+            // An ACK that echoes a mark does not grow the window (RFC 3168 §6.1.2).
+            in_recovery: self.profile.ecn && packet.ecn_flag
+                || matches!(
+                    self.phase,
+                    Phase::Cut { .. } | Phase::Recovery { .. } | Phase::ForwardRto { .. }
+                ),
             counting: self.profile.counting,
         };
         self.cc.on_ack(&ack, &mut self.limits);

@@ -52,7 +52,7 @@ impl Sender {
         match &mut self.phase {
             Phase::Open => {
                 if packet.ecn_flag && self.profile.ecn {
-                    self.begin_cut(now, prior_flight_size);
+                    self.begin_cut(now, prior_flight_size, Bytes::new(update.delivered));
                 }
             }
             Phase::Cut { until, reduction } | Phase::Recovery { until, reduction } => {
@@ -119,10 +119,14 @@ impl Sender {
         });
     }
 
-    fn begin_cut(&mut self, now: Instant, flight_size: Bytes) {
-        self.notify(now, CongestionKind::Ecn, flight_size);
+    fn begin_cut(&mut self, now: Instant, prior_flight_size: Bytes, delivered: Bytes) {
+        self.notify(now, CongestionKind::Ecn, prior_flight_size);
         self.undo = None;
-        self.phase = Phase::Cut { until: self.board.snd_nxt(), reduction: self.reduction(flight_size) };
+        let target = self.window_after_mark(prior_flight_size);
+        let mut reduction = self.reduction(target, prior_flight_size);
+        let flight_size = self.board.flight_size();
+        self.limits.cwnd = reduction.on_ack(self.limits.cwnd, delivered, flight_size, self.profile.mss);
+        self.phase = Phase::Cut { until: self.board.snd_nxt(), reduction };
     }
 
     fn begin_recovery(&mut self, now: Instant, prior_flight_size: Bytes, delivered: Bytes) {
@@ -136,7 +140,7 @@ impl Sender {
                 let provable = !self.board.has_retransmissions_in_flight();
                 self.undo = provable.then_some(Undo { limits: self.limits, first_retransmission: None });
                 self.notify(now, CongestionKind::Loss, prior_flight_size);
-                let mut reduction = self.reduction(prior_flight_size);
+                let mut reduction = self.reduction(self.limits.ssthresh, prior_flight_size);
                 self.limits.cwnd = reduction.on_ack(self.limits.cwnd, delivered, flight_size, mss);
                 reduction
             }
@@ -146,9 +150,17 @@ impl Sender {
         self.phase = Phase::Recovery { until: self.board.snd_nxt(), reduction };
     }
 
-    fn reduction(&self, flight_size: Bytes) -> Reduction {
+    /// `ssthresh` has a floor of two segments (RFC 5681 §3.1, eq. 4); where it lies there, a stack may
+    /// halve the window all the same and grow back to it in slow start.
+    fn window_after_mark(&self, flight_size: Bytes) -> Bytes {
+        let (ssthresh, mss) = (self.limits.ssthresh, self.profile.mss);
+        let floor = mss * u64::from(self.profile.mark_floor);
+        if ssthresh <= mss * 2 { ssthresh.min((flight_size / 2).max(floor)) } else { ssthresh }
+    }
+
+    fn reduction(&self, target: Bytes, flight_size: Bytes) -> Reduction {
         let algorithm = self.deliveries.is_none().then_some(self.profile.recovery);
-        Reduction::new(algorithm, self.limits.cwnd, self.limits.ssthresh, flight_size)
+        Reduction::new(algorithm, self.limits.cwnd, target, flight_size)
     }
 
     /// RFC 5682 §2.1, steps 2 and 3.

@@ -436,16 +436,43 @@ fn one_mark_cuts_once_however_often_it_is_echoed() {
         profile.ecn = true;
         profile.recovery = RecoveryAlgorithm::Rfc6675;
     });
-    script.ecn_echo(200, 1).sends("10+");
-    for up_to in 2..=5 {
+    for up_to in 1..=5 {
         script.ecn_echo(200 + up_to, up_to).sends_nothing();
     }
-    script.ecn_echo(206, 7).sends("11");
+    script.ecn_echo(206, 7).sends("10+ 11");
     script.ecn_echo(210, 10).sends("12 13 14");
     assert_eq!(steady.log.lock().unwrap().cuts, [CongestionKind::Ecn]);
     assert_eq!(script.cwnd(), 5);
-    script.ecn_echo(300, 11).sends("15+");
+    script.ecn_echo(300, 11).sends_nothing();
     assert_eq!(steady.log.lock().unwrap().cuts.len(), 2);
+}
+
+/// Two segments in flight under Reno with ECN, whose window a mark leaves `mark_floor` segments at least.
+#[track_caller]
+fn two_in_flight(mark_floor: u32) -> Script {
+    let recovery = RecoveryAlgorithm::Rfc6675;
+    let profile = StackProfile { ecn: true, initial_window: 2, mark_floor, recovery, ..profile() };
+    Script::established(profile, reno())
+}
+
+/// RFC 3168 §6.1.2: down to one segment.
+#[test]
+fn a_mark_halves_a_window_of_two_segments_where_the_stack_lets_it() {
+    for floor in [1, 2] {
+        let mut script = two_in_flight(floor);
+        script.ecn_echo(200, 1);
+        assert_eq!(script.cwnd(), u64::from(floor));
+    }
+}
+
+#[test]
+fn acks_that_echo_a_mark_do_not_grow_the_window_even_where_they_end_a_cut() {
+    let mut script = two_in_flight(1);
+    script.ecn_echo(200, 1).sends_nothing();
+    script.ecn_echo(201, 2).sends("2+");
+    assert_eq!(script.cwnd(), 1);
+    // Back to ssthresh in slow start.
+    script.ack(300, 3).sends("3 4");
 }
 
 #[test]
@@ -464,10 +491,10 @@ fn a_loss_in_the_wake_of_a_mark_is_repaired_within_the_same_cut() {
         profile.ecn = true;
         profile.recovery = RecoveryAlgorithm::Rfc6675;
     });
-    script.ecn_echo(200, 1).sends("10+");
+    script.ecn_echo(200, 1).sends_nothing();
     script.sack(201, 1, &[(2, 5)]).sends("r1");
     assert_eq!(steady.log.lock().unwrap().cuts, [CongestionKind::Ecn]);
-    script.ack(300, 11).sends("11 12 13 14 15");
+    script.ack(300, 10).sends("10+ 11 12 13 14");
     assert_eq!(script.cwnd(), 5);
 }
 
