@@ -8,10 +8,12 @@ use suimon_units::Instant;
 /// What a point in time is about; an index beside it names the link or flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The link has sent a packet and takes the next from its queue.
-    LinkFree,
+    /// What has come to the link and waits for it has to be seen to.
+    LinkLook,
     /// The first packet in flight on the link reaches its far end.
     LinkArrival,
+    /// The first packet that an event follows on the wire reaches its far end.
+    WireArrival,
     /// The retransmission timer of the flow's sending side may have run out.
     SenderTimer,
     /// The flow's sending side may have more to send.
@@ -37,9 +39,10 @@ pub(crate) enum Event {
 }
 
 /// Every event at the place of its number.
-const EVENTS: [Event; 13] = [
-    Event::LinkFree,
+const EVENTS: [Event; 14] = [
+    Event::LinkLook,
     Event::LinkArrival,
+    Event::WireArrival,
     Event::SenderTimer,
     Event::SenderTurn,
     Event::ReceiverTimer,
@@ -123,14 +126,14 @@ mod tests {
     fn equal_times_keep_the_order_of_scheduling() {
         let mut queue = EventQueue::default();
         let at = Instant::from_nanos;
-        queue.schedule(at(5), Event::LinkFree, 9);
+        queue.schedule(at(5), Event::LinkLook, 9);
         queue.schedule(at(5), Event::LinkArrival, 1);
         queue.schedule(at(3), Event::Sample, 0);
-        queue.schedule(at(5), Event::LinkFree, 0);
+        queue.schedule(at(5), Event::LinkLook, 0);
         let order: Vec<_> =
             std::iter::from_fn(|| queue.pop()).map(|(_, event, index)| (event, index)).collect();
         let expected =
-            [(Event::Sample, 0), (Event::LinkFree, 9), (Event::LinkArrival, 1), (Event::LinkFree, 0)];
+            [(Event::Sample, 0), (Event::LinkLook, 9), (Event::LinkArrival, 1), (Event::LinkLook, 0)];
         assert_eq!(order, expected);
     }
 
@@ -165,7 +168,7 @@ mod tests {
                 match step {
                     Some(later) => {
                         let time = now + later;
-                        queue.schedule(Instant::from_nanos(time), Event::LinkFree, index as u32);
+                        queue.schedule(Instant::from_nanos(time), Event::LinkLook, index as u32);
                         expected.push((time, index as u32));
                         expected.sort_unstable();
                     }

@@ -8,7 +8,7 @@ use suimon_scenario::{self as scenario, OnOff, StackProfile, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::Packet;
-use crate::routes::{DELIVER, Routes};
+use crate::routes::{NOWHERE, Planner};
 use crate::tcp::{Receiver, Sender, Source};
 use crate::udp::DatagramSource;
 
@@ -70,10 +70,10 @@ impl Profiles {
 }
 
 impl Flow {
-    pub(crate) fn new(
-        flow: &scenario::Flow,
+    pub(crate) fn new<'a>(
+        flow: &'a scenario::Flow,
         seed: u64,
-        routes: &mut Routes,
+        routes: &mut Planner<'a>,
         profiles: &mut Profiles,
     ) -> Self {
         let (endpoints, on_off) = match &flow.traffic {
@@ -94,7 +94,7 @@ impl Flow {
             backward: match flow.traffic {
                 Traffic::Tcp(_) => routes.between(&flow.to, &flow.from),
                 // Nothing answers a datagram, so there need not be a way back.
-                Traffic::Udp(_) => DELIVER,
+                Traffic::Udp(_) => NOWHERE,
             },
             sender_timer: Instant::MAX,
             sender_turn: Instant::MAX,

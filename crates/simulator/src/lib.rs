@@ -4,9 +4,10 @@
 //! ordered, every component draws from a random stream of its own: the same scenario gives the same
 //! bytes, on every machine and any number of cores.
 //!
-//! Cost follows packets on busy links. A link keeps its packets in flight in one queue of its own, so
-//! the event heap holds at most two entries a busy link and two a flow with a running timer; a flow
-//! that waits costs nothing, and nothing is allocated per packet once queues have reached their size.
+//! Cost follows packets on busy links. A packet takes an event where it is delivered and where queues are fed
+//! from several sides, and none on the links between (see `link::wire` and `link::Link::keep_going`). Packets
+//! in flight are kept in one line a link, of which only the first is in the event heap; a flow that waits
+//! costs nothing, and nothing is allocated per packet once queues have reached their size.
 
 #![forbid(unsafe_code)]
 

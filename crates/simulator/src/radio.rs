@@ -9,7 +9,7 @@ use suimon_scenario::{Capacity, Scenario};
 use suimon_units::{Bytes, Instant};
 
 use crate::events::{Event, EventQueue};
-use crate::link::Link;
+use crate::link::{Link, Surroundings};
 use crate::packet::Frame;
 
 /// Every radio of a scenario.
@@ -79,21 +79,21 @@ impl Radios {
     }
 
     /// A radio asked to be called.
-    pub(crate) fn on_event(&mut self, now: Instant, index: u32, links: &mut [Link], events: &mut EventQueue) {
+    pub(crate) fn on_event(
+        &mut self,
+        now: Instant,
+        index: u32,
+        links: &mut [Link],
+        around: &mut Surroundings,
+    ) {
         let shared = &mut self.radios[index as usize];
         if shared.next != now {
             return;
         }
-        let mut served = Served {
-            ports: &shared.links,
-            links,
-            events,
-            dropped: Vec::new(),
-            all_dropped: &mut self.dropped,
-        };
+        let mut served = Served { ports: &shared.links, links, around, dropped: &mut self.dropped };
         shared.radio.on_event(now, &mut served);
         shared.next = Instant::MAX;
-        shared.expect_next(index, events);
+        shared.expect_next(index, &mut around.events);
     }
 }
 
@@ -112,21 +112,16 @@ impl Shared {
 struct Served<'a> {
     ports: &'a [u32],
     links: &'a mut [Link],
-    events: &'a mut EventQueue,
-    dropped: Vec<Dropped<Frame>>,
-    all_dropped: &'a mut Vec<(u32, Dropped<Frame>)>,
+    around: &'a mut Surroundings,
+    dropped: &'a mut Vec<(u32, Dropped<Frame>)>,
 }
 
 impl Served<'_> {
     /// Does something at the link of `port` and keeps what it dropped.
-    fn at<T>(
-        &mut self,
-        port: PortId,
-        act: impl FnOnce(&mut Link, &mut EventQueue, &mut Vec<Dropped<Frame>>) -> T,
-    ) -> T {
+    fn at<T>(&mut self, port: PortId, act: impl FnOnce(&mut Link, &mut Surroundings) -> T) -> T {
         let index = self.ports[port.0];
-        let result = act(&mut self.links[index as usize], self.events, &mut self.dropped);
-        self.all_dropped.extend(self.dropped.drain(..).map(|dropped| (index, dropped)));
+        let result = act(&mut self.links[index as usize], self.around);
+        self.dropped.extend(self.around.dropped.drain(..).map(|dropped| (index, dropped)));
         result
     }
 }
@@ -137,14 +132,14 @@ impl Ports for Served<'_> {
     }
 
     fn take(&mut self, now: Instant, port: PortId) -> Option<Bytes> {
-        self.at(port, |link, events, dropped| link.hand_over(now, events, dropped))
+        self.at(port, |link, around| link.hand_over(now, around))
     }
 
     fn deliver(&mut self, at: Instant, port: PortId) {
-        self.at(port, |link, events, dropped| link.carried(at, events, dropped));
+        self.at(port, |link, around| link.carried(at, around));
     }
 
     fn give_up(&mut self, _: Instant, port: PortId) {
-        self.at(port, |link, _, dropped| link.not_carried(dropped));
+        self.at(port, |link, around| link.not_carried(around));
     }
 }

@@ -1,53 +1,130 @@
-//! Shortest paths over the scenario's links.
+//! Shortest paths over the scenario's links, as tables of steps.
 
 use std::collections::{HashMap, VecDeque};
 
 use suimon_scenario::Scenario;
+use suimon_units::Duration;
 
-/// Ends a route in [`Routes::hops`].
-pub(crate) const DELIVER: u32 = u32::MAX;
+use crate::link::wire::Wire;
+use crate::packet::Frame;
 
-/// Every route in use, one after the other, each ended by [`DELIVER`]; a packet holds its place in it.
+/// Where a route begins that does not exist.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// What comes next on a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The link with this index among the scenario's links.
+    Link(u32),
+    /// The wire with this index in [`Routes::wires`].
+    Wire(u32),
+    /// The end.
+    Deliver,
+}
+
+/// Every route in use, one after the other, each ended by [`Step::Deliver`]; a packet holds its place.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    pub(crate) hops: Vec<u32>,
-    known: HashMap<(usize, usize), u32>,
-    nodes: HashMap<String, usize>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) wires: Vec<Wire>,
+}
+
+impl Routes {
+    /// Takes a packet over the wires that come next for it, if any: it then bears the time at which it
+    /// reaches the end of the last of them, which is given.
+    #[inline(always)]
+    pub(crate) fn pass_wires(&mut self, frame: &mut Frame) -> Option<u32> {
+        let mut last = None;
+        while let Step::Wire(wire) = self.steps[frame.hop as usize] {
+            frame.time = self.wires[wire as usize].pass(frame.time, frame.size);
+            frame.hop += 1;
+            last = Some(wire);
+        }
+        last
+    }
+
+    /// For each of so many links: how long at least a packet that it has sent takes over the wires behind it.
+    pub(crate) fn onward(&self, links: usize) -> Vec<Duration> {
+        let mut onward = vec![Duration::MAX; links];
+        for (place, step) in self.steps.iter().enumerate() {
+            if let Step::Link(link) = *step {
+                let wires = self.steps[place + 1..].iter().map_while(|step| match *step {
+                    Step::Wire(wire) => Some(self.wires[wire as usize].delay()),
+                    _ => None,
+                });
+                let least = &mut onward[link as usize];
+                *least = wires.fold(Duration::ZERO, |sum, delay| sum + delay).min(*least);
+            }
+        }
+        onward
+    }
+}
+
+/// Finds routes before the run begins.
+#[derive(Debug)]
+pub(crate) struct Planner<'a> {
+    scenario: &'a Scenario,
+    /// Indices of links, with [`Step::Deliver`] behind each route.
+    steps: Vec<Step>,
+    known: HashMap<(&'a str, &'a str), u32>,
+    nodes: HashMap<&'a str, usize>,
     /// Links that leave each node, with the node that they lead to.
     leaving: Vec<Vec<(u32, usize)>>,
 }
 
-impl Routes {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
-        let mut routes =
-            Self { hops: Vec::new(), known: HashMap::new(), nodes: HashMap::new(), leaving: Vec::new() };
+/// Where the packets on a link come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Feeder {
+    Nobody,
+    /// The flows that begin where it begins, or this one link.
+    One(Option<u32>),
+    Several,
+}
+
+impl<'a> Planner<'a> {
+    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+        let mut planner = Self {
+            scenario,
+            steps: Vec::new(),
+            known: HashMap::new(),
+            nodes: HashMap::new(),
+            leaving: Vec::new(),
+        };
         for (index, link) in scenario.links.iter().enumerate() {
-            let (from, to) = (routes.node(&link.from), routes.node(&link.to));
-            routes.leaving[from].push((index as u32, to));
+            let (from, to) = (planner.node(&link.from), planner.node(&link.to));
+            planner.leaving[from].push((index as u32, to));
         }
-        routes
+        planner
     }
 
-    fn node(&mut self, name: &str) -> usize {
-        if let Some(&node) = self.nodes.get(name) {
-            return node;
+    fn node(&mut self, name: &'a str) -> usize {
+        let new = self.leaving.len();
+        let node = *self.nodes.entry(name).or_insert(new);
+        if node == new {
+            self.leaving.push(Vec::new());
         }
-        let node = self.leaving.len();
-        self.nodes.insert(name.to_owned(), node);
-        self.leaving.push(Vec::new());
         node
     }
 
-    /// Where the route from one node to the other begins in `hops`: fewest links, and of equally
-    /// short ones that over the links that come first in the scenario.
+    /// Where the route from one node to the other begins: fewest links, and of equally short ones that
+    /// over the links that come first in the scenario.
     ///
     /// # Panics
     /// When there is none; a validated scenario has one for each of its flows.
-    pub(crate) fn between(&mut self, from: &str, to: &str) -> u32 {
-        let (from, to) = (self.node(from), self.node(to));
+    pub(crate) fn between(&mut self, from: &'a str, to: &'a str) -> u32 {
         if let Some(&start) = self.known.get(&(from, to)) {
             return start;
         }
+        let path = self.shortest(self.nodes[from], self.nodes[to]);
+        let start = self.steps.len() as u32;
+        self.steps.extend(path.into_iter().rev().map(Step::Link));
+        self.steps.push(Step::Deliver);
+        self.known.insert((from, to), start);
+        start
+    }
+
+    /// The links of the path, the last one first.
+    fn shortest(&self, from: usize, to: usize) -> Vec<u32> {
         let mut reached_by = vec![None; self.leaving.len()];
         let mut frontier = VecDeque::from([from]);
         while let Some(node) = frontier.pop_front() {
@@ -66,10 +143,50 @@ impl Routes {
             path.push(link);
             node = previous;
         }
-        let start = self.hops.len() as u32;
-        self.hops.extend(path.into_iter().rev());
-        self.hops.push(DELIVER);
-        self.known.insert((from, to), start);
-        start
+        path
+    }
+
+    /// The routes as packets take them: links that decide nothing, and are fed in order, become wires.
+    pub(crate) fn finish(mut self) -> Routes {
+        let mut wires = Vec::new();
+        let replacements: Vec<_> = (self.scenario.links.iter().zip(self.feeders()))
+            .map(|(link, feeder)| {
+                let in_order = match feeder {
+                    Feeder::One(None) => true,
+                    Feeder::One(Some(before)) => self.scenario.links[before as usize].reordering.is_none(),
+                    Feeder::Nobody | Feeder::Several => false,
+                };
+                let wire = Wire::new(wires.len() as u32, link).filter(|_| in_order)?;
+                wires.push(wire);
+                Some(Step::Wire(wires.len() as u32 - 1))
+            })
+            .collect();
+        for step in &mut self.steps {
+            if let Step::Link(link) = *step
+                && let Some(wire) = replacements[link as usize]
+            {
+                *step = wire;
+            }
+        }
+        Routes { steps: self.steps, wires }
+    }
+
+    fn feeders(&self) -> Vec<Feeder> {
+        let mut feeders = vec![Feeder::Nobody; self.scenario.links.len()];
+        let mut before = None;
+        for step in &self.steps {
+            let Step::Link(link) = *step else {
+                before = None;
+                continue;
+            };
+            let feeder = &mut feeders[link as usize];
+            *feeder = match *feeder {
+                Feeder::Nobody => Feeder::One(before),
+                Feeder::One(known) if known == before => Feeder::One(known),
+                _ => Feeder::Several,
+            };
+            before = Some(link);
+        }
+        feeders
     }
 }

@@ -8,11 +8,11 @@ use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::{Event, EventQueue};
 use crate::flow::{Endpoints, Flow, Profiles};
-use crate::link::Link;
+use crate::link::{Link, Surroundings};
 use crate::measure::{SeriesBuilder, sample_tcp};
 use crate::packet::{Frame, Packet, PacketKind, Packets};
 use crate::radio::Radios;
-use crate::routes::{DELIVER, Routes};
+use crate::routes::{Planner, Step};
 
 /// Progress is told every so many events: some milliseconds of work.
 const EVENTS_PER_REPORT: u32 = 1 << 16;
@@ -21,8 +21,7 @@ const EVENTS_PER_REPORT: u32 = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct World<'a> {
     scenario: &'a Scenario,
-    events: EventQueue,
-    routes: Routes,
+    around: Surroundings,
     links: Vec<Link>,
     radios: Radios,
     flows: Vec<Flow>,
@@ -35,7 +34,6 @@ pub(crate) struct World<'a> {
     events_not_kept: u64,
     // Reused from event to event, so that nothing is allocated per packet.
     outbox: Vec<Packet>,
-    dropped: Vec<Dropped<Frame>>,
     packets: Packets,
 }
 
@@ -52,10 +50,8 @@ struct Recorder {
 impl<'a> World<'a> {
     pub(crate) fn new(scenario: &'a Scenario) -> Self {
         let mut events = EventQueue::default();
-        let mut routes = Routes::new(scenario);
+        let mut routes = Planner::new(scenario);
         let mut profiles = Profiles::default();
-        let links = scenario.links.iter().enumerate();
-        let links: Vec<_> = links.map(|(i, link)| Link::new(i as u32, link, scenario.seed)).collect();
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for (index, spec) in scenario.flows.iter().enumerate() {
             let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles);
@@ -80,12 +76,15 @@ impl<'a> World<'a> {
                     .collect(),
             }
         });
+        let routes = routes.finish();
+        let links = (scenario.links.iter().enumerate().zip(routes.onward(scenario.links.len())))
+            .map(|((index, link), onward)| Link::new(index as u32, link, scenario.seed, onward))
+            .collect();
         Self {
             end: Instant::ZERO + scenario.duration,
             incomplete: flows.iter().filter(|flow| flow.will_complete()).count(),
             scenario,
-            events,
-            routes,
+            around: Surroundings { events, routes, dropped: Vec::new() },
             links,
             radios: Radios::new(scenario),
             flows,
@@ -93,7 +92,6 @@ impl<'a> World<'a> {
             kept_events: Vec::new(),
             events_not_kept: 0,
             outbox: Vec::new(),
-            dropped: Vec::new(),
             packets: Packets::default(),
         }
     }
@@ -104,7 +102,7 @@ impl<'a> World<'a> {
         on_progress: &mut dyn FnMut(Duration),
     ) -> RunResult {
         let mut until_report = EVENTS_PER_REPORT;
-        while let Some((now, event, index)) = self.events.pop() {
+        while let Some((now, event, index)) = self.around.events.pop() {
             if now > self.end {
                 break;
             }
@@ -122,18 +120,17 @@ impl<'a> World<'a> {
     fn handle(&mut self, now: Instant, event: Event, index: u32) {
         match event {
             Event::LinkArrival => self.on_arrival(now, index),
-            Event::LinkFree => {
-                self.links[index as usize].on_free(now, &mut self.events, &mut self.dropped);
-                if !self.dropped.is_empty() {
-                    self.account_for_dropped(index);
-                }
+            Event::WireArrival => self.on_wire_arrival(now, index),
+            Event::LinkLook => {
+                self.links[index as usize].on_look(now, &mut self.around);
+                self.account_for_dropped(index);
             }
             Event::SenderTimer => self.on_sender_timer(now, index),
             Event::SenderTurn => self.on_sender_turn(now, index),
             Event::ReceiverTimer => self.on_receiver_timer(now, index),
-            Event::RadioWaiting => self.radios.on_waiting(now, index, &mut self.events),
+            Event::RadioWaiting => self.radios.on_waiting(now, index, &mut self.around.events),
             Event::Radio => self.on_radio(now, index),
-            Event::QueueTimer => self.links[index as usize].on_wakeup(now, &mut self.events),
+            Event::QueueTimer => self.links[index as usize].on_wakeup(now, &mut self.around),
             Event::FlowStart => self.on_flow_start(now, index),
             Event::FlowStop => self.on_flow_stop(now, index),
             Event::FlowToggle => self.on_flow_toggle(now, index),
@@ -143,46 +140,54 @@ impl<'a> World<'a> {
     }
 
     fn on_radio(&mut self, now: Instant, index: u32) {
-        self.radios.on_event(now, index, &mut self.links, &mut self.events);
+        self.radios.on_event(now, index, &mut self.links, &mut self.around);
         while let Some((link, dropped)) = self.radios.dropped.pop() {
-            self.dropped.push(dropped);
+            self.around.dropped.push(dropped);
             self.account_for_dropped(link);
         }
     }
 
     fn on_arrival(&mut self, now: Instant, link: u32) {
-        let arrived = self.links[link as usize].arrive(now, &mut self.events, &mut self.dropped);
-        if !self.dropped.is_empty() {
-            self.account_for_dropped(link);
-        }
+        let arrived = self.links[link as usize].arrive(now, &mut self.around);
+        self.account_for_dropped(link);
         if let Some(frame) = arrived {
             self.forward(now, frame);
         }
     }
 
-    /// Takes a packet that has arrived somewhere one step further.
+    fn on_wire_arrival(&mut self, now: Instant, wire: u32) {
+        let wire = &mut self.around.routes.wires[wire as usize];
+        if let Some(frame) = wire.arrive(now, &mut self.around.events) {
+            self.forward(now, frame);
+        }
+    }
+
+    /// Takes a packet on that has arrived somewhere now.
     #[inline(always)]
-    fn forward(&mut self, now: Instant, mut frame: Frame) {
-        frame.hop += 1;
-        self.route(now, frame);
+    fn forward(&mut self, now: Instant, frame: Frame) {
+        match self.around.routes.steps[frame.hop as usize] {
+            Step::Link(link) => self.offer(now, link, frame),
+            Step::Deliver => self.deliver(now, &frame),
+            Step::Wire(_) => unreachable!("a packet passes wires as soon as it comes to them"),
+        }
     }
 
     #[inline(always)]
-    fn route(&mut self, now: Instant, frame: Frame) {
-        match self.routes.hops[frame.hop as usize] {
-            DELIVER => self.deliver(now, &frame),
-            link => {
-                self.links[link as usize].offer(now, frame, &mut self.events, &mut self.dropped);
-                if !self.dropped.is_empty() {
-                    self.account_for_dropped(link);
-                }
-            }
+    fn offer(&mut self, now: Instant, link: u32, frame: Frame) {
+        self.links[link as usize].offer(now, frame, &mut self.around);
+        self.account_for_dropped(link);
+    }
+
+    #[inline(always)]
+    fn account_for_dropped(&mut self, link: u32) {
+        if !self.around.dropped.is_empty() {
+            self.take_back_dropped(link);
         }
     }
 
     #[cold]
-    fn account_for_dropped(&mut self, link: u32) {
-        while let Some(Dropped { packet: frame, reason }) = self.dropped.pop() {
+    fn take_back_dropped(&mut self, link: u32) {
+        while let Some(Dropped { packet: frame, reason }) = self.around.dropped.pop() {
             if let Some(meter) = &mut self.links[link as usize].meter {
                 meter.on_dropped(reason);
             }
@@ -223,7 +228,7 @@ impl<'a> World<'a> {
     /// Sends `packet` of the flow with this `index` on the route that begins at `hop`.
     #[inline(never)]
     fn send(&mut self, now: Instant, index: u32, hop: u32, packet: &Packet) {
-        let frame = Frame {
+        let mut frame = Frame {
             time: now,
             packet: self.packets.put(packet),
             flow: index,
@@ -233,7 +238,26 @@ impl<'a> World<'a> {
             was_marked: false,
             opens_connection: packet.kind == PacketKind::Syn,
         };
-        self.route(now, frame);
+        match self.around.routes.pass_wires(&mut frame) {
+            None => self.forward(now, frame),
+            Some(wire) => self.announce(frame, wire),
+        }
+    }
+
+    /// Tells where the packet comes out of `wire`, at the time that it bears, that it will: at once where
+    /// that is cheap, or else by an event.
+    #[inline(always)]
+    fn announce(&mut self, frame: Frame, wire: u32) {
+        let routes = &mut self.around.routes;
+        let wire = &mut routes.wires[wire as usize];
+        if let Step::Link(link) = routes.steps[frame.hop as usize]
+            && wire.is_silent()
+            && self.links[link as usize].can_expect(frame.time)
+        {
+            self.links[link as usize].expect(frame, &mut self.around);
+        } else {
+            wire.follow(frame, &mut self.around.events);
+        }
     }
 
     /// Sends what the receiving side has to say and keeps its timer scheduled.
@@ -242,7 +266,7 @@ impl<'a> World<'a> {
         if let Endpoints::Tcp { receiver, .. } = &flow.endpoints
             && let Some(at) = brought_forward(&mut flow.receiver_timer, receiver.next_wakeup())
         {
-            self.events.schedule(at, Event::ReceiverTimer, index);
+            self.around.events.schedule(at, Event::ReceiverTimer, index);
         }
         if let Some(answer) = answer {
             let hop = flow.backward;
@@ -256,10 +280,10 @@ impl<'a> World<'a> {
         let hop = flow.forward;
         let (timer, turn) = (flow.next_timer(), flow.next_turn());
         if let Some(at) = brought_forward(&mut flow.sender_timer, timer) {
-            self.events.schedule(at, Event::SenderTimer, index);
+            self.around.events.schedule(at, Event::SenderTimer, index);
         }
         if let Some(at) = brought_forward(&mut flow.sender_turn, turn) {
-            self.events.schedule(at, Event::SenderTurn, index);
+            self.around.events.schedule(at, Event::SenderTurn, index);
         }
         let event = match &mut flow.endpoints {
             Endpoints::Tcp { sender, .. } => sender.counters.event.take(),
@@ -340,7 +364,7 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
         if let Some(time) = flow.time_to_toggle() {
-            self.events.schedule(now + time, Event::FlowToggle, index);
+            self.around.events.schedule(now + time, Event::FlowToggle, index);
         }
         self.note(now, index, EventKind::Started);
         self.after_sender(now, index);
@@ -350,19 +374,17 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         flow.toggle(now);
         if let Some(time) = flow.time_to_toggle() {
-            self.events.schedule(now + time, Event::FlowToggle, index);
+            self.around.events.schedule(now + time, Event::FlowToggle, index);
         }
         flow.on_sender_wakeup(now, &mut self.outbox);
         self.after_sender(now, index);
     }
 
-    /// Brings the queues that are looked at up to date.
+    /// Brings all queues up to date.
     fn catch_up(&mut self, now: Instant) {
         for index in 0..self.links.len() {
-            if self.links[index].meter.is_some() {
-                self.links[index].catch_up(now, &mut self.events, &mut self.dropped);
-                self.account_for_dropped(index as u32);
-            }
+            self.links[index].catch_up(now, &mut self.around);
+            self.account_for_dropped(index as u32);
         }
     }
 
@@ -384,7 +406,7 @@ impl<'a> World<'a> {
         }
         let Some(recorder) = &mut self.recorder else { return };
         let interval = recorder.interval;
-        self.events.schedule(now + interval, Event::Sample, 0);
+        self.around.events.schedule(now + interval, Event::Sample, 0);
         for (index, (flow, series)) in self.flows.iter().zip(&mut recorder.flows).enumerate() {
             if flow.started.is_none() {
                 continue;

@@ -151,8 +151,48 @@ fn transfers() -> impl Strategy<Value = Scenario> {
     })
 }
 
+/// Three hosts on either side of a link each way, of which anything may be wrong with the first, and between
+/// any of them transfers in either direction. Delays are odd, packets shake a little, and no timer makes one wait,
+/// so that no two things happen at one time, of which the order would be open.
+fn dumbbell() -> impl Strategy<Value = Scenario> {
+    let delay = || (0_u64..20_000_000).prop_map(Duration::from_nanos);
+    let rate =
+        || prop_oneof![3 => (1_000_000_u64..50_000_000).prop_map(Rate::from_bps), 1 => Just(Rate::MAX)];
+    let access = prop::collection::vec((rate(), delay(), rate(), delay()), 6);
+    let shake = Duration::from_micros(10);
+    let flows: Vec<_> = (0..6).map(|nth| (transfer(nth, 2), 0_usize..3, 0_usize..3, any::<bool>())).collect();
+    (any_link(1, 2), delay(), rate(), delay(), access, flows, any::<u64>()).prop_map(
+        move |(there, odd, back, back_delay, access, flows, seed)| {
+            let mut links = vec![
+                Link { delay: there.delay + odd, jitter: there.jitter + shake, ..there },
+                Link {
+                    reported: false,
+                    jitter: shake,
+                    ..link("n2", "n1", back, back_delay, Buffer::Unbounded)
+                },
+            ];
+            for (nth, (up, up_delay, down, down_delay)) in access.into_iter().enumerate() {
+                let (host, router) = (format!("h{nth}"), if nth < 3 { "n1" } else { "n2" });
+                links.push(link(&host, router, up, up_delay, Buffer::Unbounded));
+                links.push(link(router, &host, down, down_delay, Buffer::Unbounded));
+            }
+            let flows = flows.into_iter().enumerate().map(|(nth, (flow, left, right, forward))| {
+                let (left, right) = (format!("h{left}"), format!("h{}", right + 3));
+                let (from, to) = if forward { (left, right) } else { (right, left) };
+                let start = Start::At(Instant::ZERO + Duration::from_nanos(nth as u64 * 1_234_567));
+                let Traffic::Tcp(mut tcp) = flow.traffic else { unreachable!("all are TCP") };
+                tcp.cc = AlgorithmSpec::parse(Role::Congestion, "cubic").expect("it is registered");
+                tcp.application_rate = None;
+                (tcp.profile.delayed_ack, tcp.profile.pacing) = (false, false);
+                Flow { from, to, start, traffic: Traffic::Tcp(tcp), ..flow }
+            });
+            let scenario = scenario(ENOUGH, links, flows.collect());
+            Scenario { seed, stop_when_complete: true, ..scenario }
+        },
+    )
+}
+
 fn run(scenario: &Scenario) -> RunResult {
-    std::fs::write("/tmp/last.txt", format!("{scenario:#?}")).unwrap();
     suimon_simulator::run(scenario, &[])
 }
 
@@ -268,6 +308,17 @@ proptest! {
                 assert_eq!(other.join().expect("the run does not panic"), expected);
             }
         });
+    }
+
+    #[test]
+    fn looking_at_the_access_links_changes_nothing(scenario in dumbbell()) {
+        let looked_at = run(&scenario);
+        let mut not = scenario;
+        not.links.iter_mut().skip(2).for_each(|link| link.reported = false);
+        let not = run(&not);
+        prop_assert_eq!(&looked_at.flows, &not.flows);
+        prop_assert_eq!(&looked_at.events, &not.events);
+        prop_assert_eq!(&looked_at.queues[0], &not.queues[0]);
     }
 
     #[test]

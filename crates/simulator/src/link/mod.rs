@@ -1,6 +1,8 @@
 //! A unidirectional link: queue, server, and the packets in flight on it.
 
 pub(crate) mod capacity;
+mod line;
+pub(crate) mod wire;
 
 use std::collections::VecDeque;
 
@@ -11,9 +13,11 @@ use suimon_scenario::{self as scenario, Capacity, Loss, Reordering};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::capacity::Server;
+use self::line::Line;
 use crate::events::{Event, EventQueue};
 use crate::measure::QueueMeter;
 use crate::packet::Frame;
+use crate::routes::Routes;
 
 /// A link.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub(crate) struct Link {
     server: Server,
     delay: Duration,
     impairments: Option<Box<Impairments>>,
+    /// Packets that are known to come, by the time at which they do.
+    coming: VecDeque<Frame>,
     queue: Box<dyn QueueDiscipline<Frame>>,
     /// A packet that need not wait need not be shown to the queue.
     idle_passes: bool,
@@ -32,16 +38,25 @@ pub(crate) struct Link {
     waiting: usize,
     /// The packet in transmission has left by then.
     free_at: Instant,
-    /// A [`Event::LinkFree`] is scheduled.
-    waiting_for_free: bool,
+    /// How long after what happens here it matters elsewhere, at the earliest.
+    leeway: Duration,
+    /// When the next [`Event::LinkLook`] that counts happens.
+    look_at: Instant,
     /// Packets that a radio holds, in order.
     on_air: VecDeque<Frame>,
-    /// Packets between transmission and arrival, by arrival.
-    in_flight: VecDeque<Frame>,
-    /// When the next [`Event::LinkArrival`] that counts happens; events at other times are stale.
-    next_arrival: Instant,
+    /// Packets between transmission and arrival.
+    in_flight: Line,
     next_wakeup: Option<Instant>,
     pub(crate) meter: Option<Box<QueueMeter>>,
+}
+
+/// What a link acts upon beyond itself.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) events: EventQueue,
+    pub(crate) routes: Routes,
+    /// Packets that are no more.
+    pub(crate) dropped: Vec<Dropped<Frame>>,
 }
 
 /// What a link does to packets beside delaying them.
@@ -56,7 +71,8 @@ struct Impairments {
 }
 
 impl Link {
-    pub(crate) fn new(index: u32, link: &scenario::Link, seed: u64) -> Self {
+    /// What it sends takes `onward` at least over the wires behind it.
+    pub(crate) fn new(index: u32, link: &scenario::Link, seed: u64, onward: Duration) -> Self {
         let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
         let impaired = link.loss != Loss::None || link.jitter != Duration::ZERO || link.reordering.is_some();
         let mut queue: Box<dyn QueueDiscipline<Frame>> =
@@ -82,53 +98,192 @@ impl Link {
                     random: random("impairments"),
                 })
             }),
+            coming: VecDeque::new(),
             idle_passes: queue.idle_passes() || link.capacity == Capacity::Rate(Rate::MAX),
             queue_has_timer: queue.has_timer(),
+            // A radio looks when it wants, and a queue with timers is told the time as it passes.
+            leeway: if by_radio || queue.has_timer() { Duration::ZERO } else { link.delay + onward },
             queue,
             waiting: 0,
             // A radio takes packets when it wants, so such a link is never free by itself.
             free_at: if by_radio { Instant::MAX } else { Instant::ZERO },
-            waiting_for_free: false,
+            look_at: Instant::MAX,
             on_air: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            next_arrival: Instant::MAX,
+            in_flight: Line::new(Event::LinkArrival),
             next_wakeup: None,
             meter: link.reported.then(|| Box::new(QueueMeter::new(link))),
         }
     }
 
-    /// Takes a packet in. What the queue drops goes to `dropped`.
+    /// True where [`Link::expect`] takes in a packet that comes at `time` at little cost.
+    #[inline(always)]
+    pub(crate) fn can_expect(&self, time: Instant) -> bool {
+        let place = self.coming.len().saturating_sub(MOST_OVERTAKEN);
+        self.coming.get(place).is_none_or(|frame| frame.time <= time)
+    }
+
+    /// Takes in a packet that comes at the `time` it bears.
+    #[inline(always)]
+    pub(crate) fn expect(&mut self, frame: Frame, around: &mut Surroundings) {
+        match self.coming.back() {
+            Some(last) if last.time <= frame.time => self.coming.push_back(frame),
+            None => {
+                self.coming.push_back(frame);
+                self.keep_going(around);
+            }
+            Some(_) => {
+                let place = self.coming.partition_point(|other| other.time <= frame.time);
+                self.coming.insert(place, frame);
+                self.keep_going(around);
+            }
+        }
+    }
+
+    /// Takes a packet in that comes now.
     // Forced, here and on the rest of the way over a link: as calls they take 8 % more instructions.
     #[inline(always)]
-    pub(crate) fn offer(
-        &mut self,
-        now: Instant,
-        mut frame: Frame,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) {
+    pub(crate) fn offer(&mut self, now: Instant, mut frame: Frame, around: &mut Surroundings) {
         frame.time = now;
+        self.proceed(now, around);
+        self.admit(frame, around);
+        self.keep_going(around);
+    }
+
+    /// It is time to see to what waits.
+    pub(crate) fn on_look(&mut self, now: Instant, around: &mut Surroundings) {
+        if self.look_at == now {
+            self.look_at = Instant::MAX;
+            self.catch_up(now, around);
+        }
+    }
+
+    /// Does what was to be done by `now`, and sees to the rest being done in time.
+    pub(crate) fn catch_up(&mut self, now: Instant, around: &mut Surroundings) {
+        self.proceed(now, around);
+        self.keep_going(around);
+    }
+
+    /// Takes in what has come by `now` and sends what had its turn, each packet at its time. Nobody looks
+    /// at a queue between arrivals at one of its ends, so that is when this happens, and no event is needed
+    /// for it.
+    #[inline(always)]
+    fn proceed(&mut self, now: Instant, around: &mut Surroundings) {
+        loop {
+            let (turn, coming) = (self.next_turn(), self.next_coming());
+            if turn.min(coming) > now {
+                return;
+            }
+            if turn <= coming {
+                self.send_next(turn, around);
+                self.observe(turn, around);
+            } else if let Some(frame) = self.coming.pop_front() {
+                self.admit(frame, around);
+            }
+        }
+    }
+
+    /// When the first that waits can be sent.
+    fn next_turn(&self) -> Instant {
+        if self.waiting > 0 { self.free_at } else { Instant::MAX }
+    }
+
+    /// When the first that is known to come does.
+    fn next_coming(&self) -> Instant {
+        self.coming.front().map_or(Instant::MAX, |frame| frame.time)
+    }
+
+    /// Makes sure that somebody looks again before it matters what happens here next.
+    #[inline(always)]
+    fn keep_going(&mut self, around: &mut Surroundings) {
+        let next = self.next_turn().min(self.next_coming());
+        let latest = next + self.leeway;
+        if self.look_at.min(self.in_flight.next()) > latest {
+            self.look_at = latest;
+            around.events.schedule(latest, Event::LinkLook, self.index);
+        }
+    }
+
+    /// The queue's own timer.
+    pub(crate) fn on_wakeup(&mut self, now: Instant, around: &mut Surroundings) {
+        if self.next_wakeup.is_some_and(|at| at <= now) {
+            self.next_wakeup = None;
+            self.queue.on_wakeup(now);
+        }
+        self.observe(now, around);
+    }
+
+    /// Gives the packet that arrives at the far end now, if one does.
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, now: Instant, around: &mut Surroundings) -> Option<Frame> {
+        let frame = self.in_flight.pop(now, self.index, &mut around.events)?;
+        let next = self.next_turn().min(self.next_coming());
+        if self.look_at.min(self.in_flight.next()) > next + self.leeway {
+            self.catch_up(now, around);
+        }
+        Some(frame)
+    }
+
+    /// True where a radio finds a packet to take.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Gives the next packet to the radio that serves the link: its size.
+    pub(crate) fn hand_over(&mut self, now: Instant, around: &mut Surroundings) -> Option<Bytes> {
+        let dropped_before = around.dropped.len();
+        let next = self.queue.dequeue(now, &mut around.dropped);
+        self.waiting -= around.dropped.len() - dropped_before + usize::from(next.is_some());
+        self.observe(now, around);
+        let frame = next?;
+        self.count_sent(&frame, now);
+        self.on_air.push_back(frame);
+        Some(Bytes::new(u64::from(frame.size)))
+    }
+
+    /// The radio has carried the oldest of its packets by `at`.
+    pub(crate) fn carried(&mut self, at: Instant, around: &mut Surroundings) {
+        let frame = self.on_air.pop_front().expect("a radio carries what it took");
+        self.propagate(at, frame, around);
+    }
+
+    /// The radio has given up the oldest of its packets.
+    pub(crate) fn not_carried(&mut self, around: &mut Surroundings) {
+        let packet = self.on_air.pop_front().expect("a radio gives up what it took");
+        around.dropped.push(Dropped { packet, reason: DropReason::Link });
+    }
+
+    pub(crate) fn queue(&self) -> &dyn QueueDiscipline<Frame> {
+        &*self.queue
+    }
+
+    /// How many bytes the link could have sent between the two; `None` without a finite rate.
+    pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
+        self.server.potential(from, to)
+    }
+
+    /// Sends a packet on or puts it into the queue, at the time it bears.
+    #[inline(always)]
+    fn admit(&mut self, mut frame: Frame, around: &mut Surroundings) {
+        let now = frame.time;
         frame.was_marked = frame.ecn == Ecn::CongestionExperienced;
-        self.catch_up(now, events, dropped);
         let idle = now >= self.free_at;
         if idle && self.idle_passes {
-            self.transmit(now, frame, events, dropped);
+            self.transmit(now, frame, around);
             return;
         }
         if self.rate_told.is_some() {
             self.tell_rate(now);
         }
-        let dropped_before = dropped.len();
-        self.queue.enqueue(now, frame, dropped);
+        let dropped_before = around.dropped.len();
+        self.queue.enqueue(now, frame, &mut around.dropped);
         self.waiting += 1;
-        self.waiting -= dropped.len() - dropped_before;
+        self.waiting -= around.dropped.len() - dropped_before;
         if idle {
-            self.send_next(now, events, dropped);
+            self.send_next(now, around);
         } else if self.waiting == 1 && matches!(self.server, Server::Radio) {
-            events.schedule(now, Event::RadioWaiting, self.index);
+            around.events.schedule(now, Event::RadioWaiting, self.index);
         }
-        self.keep_going(events);
-        self.observe(now, events);
+        self.observe(now, around);
     }
 
     /// Tells the queue where the rate has changed.
@@ -141,154 +296,23 @@ impl Link {
         }
     }
 
-    /// The packet in transmission has left.
-    pub(crate) fn on_free(
-        &mut self,
-        now: Instant,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) {
-        self.waiting_for_free = false;
-        self.catch_up(now, events, dropped);
-    }
-
-    /// Sends what waits and had its turn by `now`, each packet at the time of its turn. Nobody looks at
-    /// a queue between arrivals at one of its ends, so that is when this happens, and no event is needed
-    /// for it.
     #[inline(always)]
-    pub(crate) fn catch_up(
-        &mut self,
-        now: Instant,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) {
-        while self.waiting > 0 && self.free_at <= now {
-            let turn = self.free_at;
-            self.send_next(turn, events, dropped);
-            self.observe(turn, events);
-        }
-        self.keep_going(events);
-    }
-
-    /// Makes sure that somebody looks again while packets wait: when the next one arrives, or else when
-    /// the link is free.
-    #[inline(always)]
-    fn keep_going(&mut self, events: &mut EventQueue) {
-        if self.waiting == 0 {
-            return;
-        }
-        // A packet held back to be overtaken arrives too late to look after the others, and a queue with
-        // timers is told the time as it passes.
-        let arrivals_do = !self.in_flight.is_empty() && self.impairments.is_none() && !self.queue_has_timer;
-        let looked_after = self.waiting_for_free || arrivals_do;
-        if !looked_after {
-            self.waiting_for_free = true;
-            events.schedule(self.free_at, Event::LinkFree, self.index);
-        }
-    }
-
-    /// The queue's own timer.
-    pub(crate) fn on_wakeup(&mut self, now: Instant, events: &mut EventQueue) {
-        if self.next_wakeup.is_some_and(|at| at <= now) {
-            self.next_wakeup = None;
-            self.queue.on_wakeup(now);
-        }
-        self.observe(now, events);
-    }
-
-    /// Gives the packet that arrives now and schedules the arrival of the one behind it; nothing where
-    /// the event is stale.
-    #[inline(always)]
-    pub(crate) fn arrive(
-        &mut self,
-        now: Instant,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) -> Option<Frame> {
-        if self.next_arrival != now {
-            return None;
-        }
-        let frame = self.in_flight.pop_front();
-        if let Some(next) = self.in_flight.front() {
-            self.expect_arrival(next.time, events);
-        } else {
-            self.next_arrival = Instant::MAX;
-            self.catch_up(now, events, dropped);
-        }
-        frame
-    }
-
-    /// True where a radio finds a packet to take.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.waiting > 0
-    }
-
-    /// Gives the next packet to the radio that serves the link: its size.
-    pub(crate) fn hand_over(
-        &mut self,
-        now: Instant,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) -> Option<Bytes> {
-        let dropped_before = dropped.len();
-        let next = self.queue.dequeue(now, dropped);
-        self.waiting -= dropped.len() - dropped_before + usize::from(next.is_some());
-        self.observe(now, events);
-        let frame = next?;
-        self.count_sent(&frame, now);
-        self.on_air.push_back(frame);
-        Some(Bytes::new(u64::from(frame.size)))
-    }
-
-    /// The radio has carried the oldest of its packets by `at`.
-    pub(crate) fn carried(
-        &mut self,
-        at: Instant,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) {
-        let frame = self.on_air.pop_front().expect("a radio carries what it took");
-        self.propagate(at, frame, events, dropped);
-    }
-
-    /// The radio has given up the oldest of its packets.
-    pub(crate) fn not_carried(&mut self, dropped: &mut Vec<Dropped<Frame>>) {
-        let packet = self.on_air.pop_front().expect("a radio gives up what it took");
-        dropped.push(Dropped { packet, reason: DropReason::Link });
-    }
-
-    pub(crate) fn queue(&self) -> &dyn QueueDiscipline<Frame> {
-        &*self.queue
-    }
-
-    /// How many bytes the link could have sent between the two; `None` without a finite rate.
-    pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
-        self.server.potential(from, to)
-    }
-
-    #[inline(always)]
-    fn send_next(&mut self, now: Instant, events: &mut EventQueue, dropped: &mut Vec<Dropped<Frame>>) {
-        let dropped_before = dropped.len();
-        let next = self.queue.dequeue(now, dropped);
-        self.waiting -= dropped.len() - dropped_before;
+    fn send_next(&mut self, now: Instant, around: &mut Surroundings) {
+        let dropped_before = around.dropped.len();
+        let next = self.queue.dequeue(now, &mut around.dropped);
+        self.waiting -= around.dropped.len() - dropped_before;
         if let Some(frame) = next {
             self.waiting -= 1;
-            self.transmit(now, frame, events, dropped);
+            self.transmit(now, frame, around);
         }
     }
 
     #[inline(always)]
-    fn transmit(
-        &mut self,
-        now: Instant,
-        frame: Frame,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) {
+    fn transmit(&mut self, now: Instant, frame: Frame, around: &mut Surroundings) {
         let service = self.server.send(now, Bytes::new(u64::from(frame.size)));
         self.free_at = service.ends;
         self.count_sent(&frame, service.starts);
-        self.propagate(service.ends, frame, events, dropped);
+        self.propagate(service.ends, frame, around);
     }
 
     #[inline(always)]
@@ -302,49 +326,24 @@ impl Link {
 
     /// Puts a packet that left at `departure` on its way.
     #[inline(always)]
-    fn propagate(
-        &mut self,
-        departure: Instant,
-        mut frame: Frame,
-        events: &mut EventQueue,
-        dropped: &mut Vec<Dropped<Frame>>,
-    ) {
-        let mut arrival = departure + self.delay;
+    fn propagate(&mut self, departure: Instant, mut frame: Frame, around: &mut Surroundings) {
+        frame.time = departure + self.delay;
         if let Some(impairments) = &mut self.impairments {
-            let Some(late) = impairments.apply(arrival) else {
-                dropped.push(Dropped { packet: frame, reason: DropReason::Link });
+            let Some(late) = impairments.apply(frame.time) else {
+                around.dropped.push(Dropped { packet: frame, reason: DropReason::Link });
                 return;
             };
-            arrival = late;
+            frame.time = late;
         }
-        frame.time = arrival;
-        match self.in_flight.back() {
-            None => {
-                self.in_flight.push_back(frame);
-                self.expect_arrival(arrival, events);
-            }
-            Some(last) if last.time <= arrival => self.in_flight.push_back(frame),
-            Some(_) => self.overtake(frame, events),
+        frame.hop += 1;
+        match around.routes.pass_wires(&mut frame) {
+            None => self.in_flight.push(frame, self.index, &mut around.events),
+            Some(wire) => around.routes.wires[wire as usize].follow(frame, &mut around.events),
         }
-    }
-
-    /// Puts a packet that overtakes others in its place.
-    fn overtake(&mut self, frame: Frame, events: &mut EventQueue) {
-        let place = self.in_flight.partition_point(|other| other.time <= frame.time);
-        self.in_flight.insert(place, frame);
-        if place == 0 {
-            self.expect_arrival(frame.time, events);
-        }
-    }
-
-    #[inline(always)]
-    fn expect_arrival(&mut self, arrival: Instant, events: &mut EventQueue) {
-        self.next_arrival = arrival;
-        events.schedule(arrival, Event::LinkArrival, self.index);
     }
 
     /// Keeps the books on what waits, and the queue's timer scheduled.
-    fn observe(&mut self, now: Instant, events: &mut EventQueue) {
+    fn observe(&mut self, now: Instant, around: &mut Surroundings) {
         if let Some(meter) = &mut self.meter {
             meter.on_backlog(now, self.queue.backlog());
         }
@@ -353,10 +352,14 @@ impl Link {
             && self.next_wakeup.is_none_or(|scheduled| at < scheduled)
         {
             self.next_wakeup = Some(at);
-            events.schedule(at, Event::QueueTimer, self.index);
+            around.events.schedule(at, Event::QueueTimer, self.index);
         }
     }
 }
+
+/// A packet that comes before more than so many others that are known to come is told by an event instead,
+/// or it would cost too much to put it in its place.
+const MOST_OVERTAKEN: usize = 32;
 
 impl Impairments {
     /// When a packet that would arrive at `arrival` does; `None` where it is lost.

@@ -1,0 +1,77 @@
+//! Packets under way to one place.
+
+use std::collections::VecDeque;
+
+use suimon_units::Instant;
+
+use crate::events::{Event, EventQueue};
+use crate::packet::Frame;
+
+/// Packets by arrival. Only the first has an entry in the event queue.
+#[derive(Debug)]
+pub(crate) struct Line {
+    frames: VecDeque<Frame>,
+    /// When the next event that counts happens; events at other times are stale.
+    next: Instant,
+    event: Event,
+}
+
+impl Line {
+    /// `event` is what the arrival of a packet on this line is called.
+    pub(crate) fn new(event: Event) -> Self {
+        Self { frames: VecDeque::new(), next: Instant::MAX, event }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// When the first packet arrives; the end of time where none is under way.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Adds a packet that arrives at the `time` it bears. Its events are those of `index`.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, frame: Frame, index: u32, events: &mut EventQueue) {
+        match self.frames.back() {
+            None => {
+                self.frames.push_back(frame);
+                self.expect(frame.time, index, events);
+            }
+            Some(last) if last.time <= frame.time => self.frames.push_back(frame),
+            Some(_) => self.overtake(frame, index, events),
+        }
+    }
+
+    /// Puts a packet that overtakes others in its place.
+    fn overtake(&mut self, frame: Frame, index: u32, events: &mut EventQueue) {
+        let place = self.frames.partition_point(|other| other.time <= frame.time);
+        self.frames.insert(place, frame);
+        if place == 0 {
+            self.expect(frame.time, index, events);
+        }
+    }
+
+    /// Gives the packet that arrives now and schedules the arrival of the one behind it; nothing where
+    /// the event is stale.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, now: Instant, index: u32, events: &mut EventQueue) -> Option<Frame> {
+        if self.next != now {
+            return None;
+        }
+        let frame = self.frames.pop_front();
+        if let Some(next) = self.frames.front() {
+            self.expect(next.time, index, events);
+        } else {
+            self.next = Instant::MAX;
+        }
+        frame
+    }
+
+    #[inline(always)]
+    fn expect(&mut self, arrival: Instant, index: u32, events: &mut EventQueue) {
+        self.next = arrival;
+        events.schedule(arrival, self.event, index);
+    }
+}
