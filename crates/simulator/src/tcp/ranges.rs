@@ -2,63 +2,86 @@
 
 /// A set of byte positions as sorted, disjoint, non-adjacent ranges `start..end`.
 ///
-/// Gaps are few even when windows are large, so a sorted list beats a tree.
+/// A sorted list beats a tree, since gaps are mostly few; where a whole flight has gaps they close from the
+/// front, so what is gone there stays in the list until it is half of it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeSet {
-    ranges: Vec<(u64, u64)>,
+    list: Vec<(u64, u64)>,
+    /// So many at the front are gone.
+    gone: usize,
 }
 
 impl RangeSet {
+    fn ranges(&self) -> &[(u64, u64)] {
+        &self.list[self.gone..]
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.list.is_empty()
     }
 
     /// Past the last byte.
     pub(crate) fn end(&self) -> Option<u64> {
-        self.ranges.last().map(|range| range.1)
+        self.list.last().map(|range| range.1)
     }
 
     /// The ranges from the last to the first.
     pub(crate) fn iter_rev(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.ranges.iter().rev().copied()
+        self.ranges().iter().rev().copied()
     }
 
     /// The range that holds `position`.
     pub(crate) fn containing(&self, position: u64) -> Option<(u64, u64)> {
-        let after = self.ranges.partition_point(|range| range.0 <= position);
-        let range = *self.ranges.get(after.checked_sub(1)?)?;
+        let ranges = self.ranges();
+        let after = ranges.partition_point(|range| range.0 <= position);
+        let range = *ranges.get(after.checked_sub(1)?)?;
         (position < range.1).then_some(range)
     }
 
     /// Adds `start..end`, merging what it touches.
     pub(crate) fn insert(&mut self, start: u64, end: u64) {
-        let first = self.ranges.partition_point(|range| range.1 < start);
-        let past = self.ranges.partition_point(|range| range.0 <= end);
+        let ranges = self.ranges();
+        let first = self.gone + ranges.partition_point(|range| range.1 < start);
+        let past = self.gone + ranges.partition_point(|range| range.0 <= end);
         if first == past {
-            self.ranges.insert(first, (start, end));
+            self.list.insert(first, (start, end));
             return;
         }
-        let merged = (start.min(self.ranges[first].0), end.max(self.ranges[past - 1].1));
-        self.ranges[first] = merged;
-        self.ranges.drain(first + 1..past);
+        let merged = (start.min(self.list[first].0), end.max(self.list[past - 1].1));
+        self.list[first] = merged;
+        self.list.drain(first + 1..past);
     }
 
     /// Forgets everything below `position`.
     pub(crate) fn remove_below(&mut self, position: u64) {
-        let gone = self.ranges.partition_point(|range| range.1 <= position);
-        self.ranges.drain(..gone);
-        if let Some(first) = self.ranges.first_mut() {
+        if self.is_empty() {
+            return;
+        }
+        let passed = self.ranges().iter().take_while(|range| range.1 <= position).count();
+        self.remove_first(passed);
+        if let Some(first) = self.list.get_mut(self.gone) {
             first.0 = first.0.max(position);
         }
     }
 
     /// Takes out the first range if it begins at or below `position`, and gives its end.
     pub(crate) fn take_first_reaching(&mut self, position: u64) -> Option<u64> {
-        let (start, end) = *self.ranges.first()?;
+        let (start, end) = *self.ranges().first()?;
         (start <= position).then(|| {
-            self.ranges.remove(0);
+            self.remove_first(1);
             end
         })
+    }
+
+    fn remove_first(&mut self, count: usize) {
+        self.gone += count;
+        if self.gone == self.list.len() {
+            self.list.clear();
+            self.gone = 0;
+        } else if 2 * self.gone > self.list.len() {
+            self.list.drain(..self.gone);
+            self.gone = 0;
+        }
     }
 }
 
@@ -73,13 +96,13 @@ mod tests {
         set.insert(10, 20);
         set.insert(30, 40);
         set.insert(20, 25);
-        assert_eq!(set.ranges, [(10, 25), (30, 40)]);
+        assert_eq!(set.ranges(), [(10, 25), (30, 40)]);
         set.insert(24, 30);
-        assert_eq!(set.ranges, [(10, 40)]);
+        assert_eq!(set.ranges(), [(10, 40)]);
         assert_eq!(set.containing(39), Some((10, 40)));
         assert_eq!(set.containing(40), None);
         set.remove_below(15);
-        assert_eq!(set.ranges, [(15, 40)]);
+        assert_eq!(set.ranges(), [(15, 40)]);
     }
 
     proptest! {
@@ -99,7 +122,7 @@ mod tests {
             for position in 0..80 {
                 prop_assert_eq!(set.containing(position).is_some(), plain.contains(&position));
             }
-            prop_assert!(set.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            prop_assert!(set.ranges().windows(2).all(|pair| pair[0].1 < pair[1].0));
         }
     }
 }
