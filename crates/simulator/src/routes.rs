@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use suimon_scenario::Scenario;
-use suimon_units::Duration;
+use suimon_scenario::{Capacity, Link, Scenario};
+use suimon_units::{Duration, Rate};
 
-use crate::link::wire::Wire;
+use crate::events::Event;
+use crate::link::line::Line;
+use crate::link::wire::{Wire, decides_nothing};
 use crate::packet::Frame;
 
 /// Where a route begins that does not exist.
@@ -26,21 +28,24 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Routes {
     pub(crate) steps: Vec<Step>,
-    pub(crate) wires: Vec<Wire>,
+    wires: Vec<Wire>,
+    /// Packets that an event follows to the end of a wire.
+    pub(crate) lines: Vec<Line>,
 }
 
 impl Routes {
     /// Takes a packet over the wires that come next for it, if any: it then bears the time at which it
-    /// reaches the end of the last of them, which is given.
+    /// reaches the end of the last of them, of which the line is given.
     #[inline(always)]
     pub(crate) fn pass_wires(&mut self, frame: &mut Frame) -> Option<u32> {
-        let mut last = None;
+        let mut line = None;
         while let Step::Wire(wire) = self.steps[frame.hop as usize] {
-            frame.time = self.wires[wire as usize].pass(frame.time, frame.size);
+            let wire = &mut self.wires[wire as usize];
+            frame.time = wire.pass(frame.time, frame.size);
             frame.hop += 1;
-            last = Some(wire);
+            line = Some(wire.line);
         }
-        last
+        line
     }
 
     /// For each of so many links: how long at least a packet that it has sent takes over the wires behind it.
@@ -148,27 +153,38 @@ impl<'a> Planner<'a> {
 
     /// The routes as packets take them: links that decide nothing, and are fed in order, become wires.
     pub(crate) fn finish(mut self) -> Routes {
-        let mut wires = Vec::new();
-        let replacements: Vec<_> = (self.scenario.links.iter().zip(self.feeders()))
+        let (mut wires, mut lines) = (Vec::new(), Vec::new());
+        let mut shared = HashMap::new();
+        let links = &self.scenario.links;
+        let wire_of: Vec<_> = (links.iter().zip(self.feeders()))
             .map(|(link, feeder)| {
-                let in_order = match feeder {
-                    Feeder::One(None) => true,
-                    Feeder::One(Some(before)) => self.scenario.links[before as usize].reordering.is_none(),
-                    Feeder::Nobody | Feeder::Several => false,
+                let Feeder::One(before) = feeder else { return None };
+                let before = before.map(|before| &links[before as usize]);
+                if before.is_some_and(|before| before.reordering.is_some()) || !decides_nothing(link) {
+                    return None;
+                }
+                let new = lines.len() as u32;
+                let line = match before {
+                    Some(before) if is_as_fast(link, before) => {
+                        *shared.entry((&before.name, link.delay, rate(link))).or_insert(new)
+                    }
+                    _ => new,
                 };
-                let wire = Wire::new(wires.len() as u32, link).filter(|_| in_order)?;
-                wires.push(wire);
+                if line == new {
+                    lines.push(Line::new(Event::WireArrival, line));
+                }
+                wires.push(Wire::new(link, line));
                 Some(Step::Wire(wires.len() as u32 - 1))
             })
             .collect();
         for step in &mut self.steps {
             if let Step::Link(link) = *step
-                && let Some(wire) = replacements[link as usize]
+                && let Some(wire) = wire_of[link as usize]
             {
                 *step = wire;
             }
         }
-        Routes { steps: self.steps, wires }
+        Routes { steps: self.steps, wires, lines }
     }
 
     fn feeders(&self) -> Vec<Feeder> {
@@ -189,4 +205,14 @@ impl<'a> Planner<'a> {
         }
         feeders
     }
+}
+
+/// Packets hardly wait for `link` after `before`. Links behind it that are alike can then share a line, since
+/// packets come out of them nearly in the order in which they went in.
+fn is_as_fast(link: &Link, before: &Link) -> bool {
+    rate(before).is_some_and(|before| rate(link) >= Some(before))
+}
+
+fn rate(link: &Link) -> Option<Rate> {
+    if let Capacity::Rate(rate) = link.capacity { Some(rate) } else { None }
 }

@@ -155,9 +155,9 @@ impl<'a> World<'a> {
         }
     }
 
-    fn on_wire_arrival(&mut self, now: Instant, wire: u32) {
-        let wire = &mut self.around.routes.wires[wire as usize];
-        if let Some(frame) = wire.arrive(now, &mut self.around.events) {
+    fn on_wire_arrival(&mut self, now: Instant, line: u32) {
+        let line = &mut self.around.routes.lines[line as usize];
+        if let Some(frame) = line.pop(now, &mut self.around.events) {
             self.forward(now, frame);
         }
     }
@@ -240,23 +240,23 @@ impl<'a> World<'a> {
         };
         match self.around.routes.pass_wires(&mut frame) {
             None => self.forward(now, frame),
-            Some(wire) => self.announce(frame, wire),
+            Some(line) => self.announce(frame, line),
         }
     }
 
-    /// Tells where the packet comes out of `wire`, at the time that it bears, that it will: at once where
-    /// that is cheap, or else by an event.
+    /// Lets a packet that has passed wires arrive at the end of the last one, at the time that it bears: the
+    /// link there is told at once where that is cheap, or else an event follows it on `line`.
     #[inline(always)]
-    fn announce(&mut self, frame: Frame, wire: u32) {
+    fn announce(&mut self, frame: Frame, line: u32) {
         let routes = &mut self.around.routes;
-        let wire = &mut routes.wires[wire as usize];
+        let line = &mut routes.lines[line as usize];
         if let Step::Link(link) = routes.steps[frame.hop as usize]
-            && wire.is_silent()
+            && line.is_empty()
             && self.links[link as usize].can_expect(frame.time)
         {
             self.links[link as usize].expect(frame, &mut self.around);
         } else {
-            wire.follow(frame, &mut self.around.events);
+            line.push(frame, &mut self.around.events);
         }
     }
 

@@ -13,13 +13,15 @@ pub(crate) struct Line {
     frames: VecDeque<Frame>,
     /// When the next event that counts happens; events at other times are stale.
     next: Instant,
+    /// What the arrival of its first packet is called in the event queue.
     event: Event,
+    index: u32,
 }
 
 impl Line {
-    /// `event` is what the arrival of a packet on this line is called.
-    pub(crate) fn new(event: Event) -> Self {
-        Self { frames: VecDeque::new(), next: Instant::MAX, event }
+    /// Arrivals on it are events of this name and `index`.
+    pub(crate) fn new(event: Event, index: u32) -> Self {
+        Self { frames: VecDeque::new(), next: Instant::MAX, event, index }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -31,38 +33,38 @@ impl Line {
         self.next
     }
 
-    /// Adds a packet that arrives at the `time` it bears. Its events are those of `index`.
+    /// Adds a packet that arrives at the `time` it bears.
     #[inline(always)]
-    pub(crate) fn push(&mut self, frame: Frame, index: u32, events: &mut EventQueue) {
+    pub(crate) fn push(&mut self, frame: Frame, events: &mut EventQueue) {
         match self.frames.back() {
             None => {
                 self.frames.push_back(frame);
-                self.expect(frame.time, index, events);
+                self.expect(frame.time, events);
             }
             Some(last) if last.time <= frame.time => self.frames.push_back(frame),
-            Some(_) => self.overtake(frame, index, events),
+            Some(_) => self.overtake(frame, events),
         }
     }
 
     /// Puts a packet that overtakes others in its place.
-    fn overtake(&mut self, frame: Frame, index: u32, events: &mut EventQueue) {
+    fn overtake(&mut self, frame: Frame, events: &mut EventQueue) {
         let place = self.frames.partition_point(|other| other.time <= frame.time);
         self.frames.insert(place, frame);
         if place == 0 {
-            self.expect(frame.time, index, events);
+            self.expect(frame.time, events);
         }
     }
 
     /// Gives the packet that arrives now and schedules the arrival of the one behind it; nothing where
     /// the event is stale.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, now: Instant, index: u32, events: &mut EventQueue) -> Option<Frame> {
+    pub(crate) fn pop(&mut self, now: Instant, events: &mut EventQueue) -> Option<Frame> {
         if self.next != now {
             return None;
         }
         let frame = self.frames.pop_front();
         if let Some(next) = self.frames.front() {
-            self.expect(next.time, index, events);
+            self.expect(next.time, events);
         } else {
             self.next = Instant::MAX;
         }
@@ -70,8 +72,8 @@ impl Line {
     }
 
     #[inline(always)]
-    fn expect(&mut self, arrival: Instant, index: u32, events: &mut EventQueue) {
+    fn expect(&mut self, arrival: Instant, events: &mut EventQueue) {
         self.next = arrival;
-        events.schedule(arrival, self.event, index);
+        events.schedule(arrival, self.event, self.index);
     }
 }

@@ -1,7 +1,7 @@
 //! A unidirectional link: queue, server, and the packets in flight on it.
 
 pub(crate) mod capacity;
-mod line;
+pub(crate) mod line;
 pub(crate) mod wire;
 
 use std::collections::VecDeque;
@@ -109,7 +109,7 @@ impl Link {
             free_at: if by_radio { Instant::MAX } else { Instant::ZERO },
             look_at: Instant::MAX,
             on_air: VecDeque::new(),
-            in_flight: Line::new(Event::LinkArrival),
+            in_flight: Line::new(Event::LinkArrival, index),
             next_wakeup: None,
             meter: link.reported.then(|| Box::new(QueueMeter::new(link))),
         }
@@ -215,7 +215,7 @@ impl Link {
     /// Gives the packet that arrives at the far end now, if one does.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, now: Instant, around: &mut Surroundings) -> Option<Frame> {
-        let frame = self.in_flight.pop(now, self.index, &mut around.events)?;
+        let frame = self.in_flight.pop(now, &mut around.events)?;
         let next = self.next_turn().min(self.next_coming());
         if self.look_at.min(self.in_flight.next()) > next + self.leeway {
             self.catch_up(now, around);
@@ -337,8 +337,8 @@ impl Link {
         }
         frame.hop += 1;
         match around.routes.pass_wires(&mut frame) {
-            None => self.in_flight.push(frame, self.index, &mut around.events),
-            Some(wire) => around.routes.wires[wire as usize].follow(frame, &mut around.events),
+            None => self.in_flight.push(frame, &mut around.events),
+            Some(line) => around.routes.lines[line as usize].push(frame, &mut around.events),
         }
     }
 
