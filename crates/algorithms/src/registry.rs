@@ -5,7 +5,7 @@ use std::fmt;
 use crate::congestion::{
     CongestionControl, bbr, bic, compound, cubic, cubic_2_1, fs_at, highspeed, htcp, reno, scalable, vegas,
 };
-use crate::estimate::{RttEstimator, bursts};
+use crate::estimate::{RttEstimator, autocorrelation, bursts, handshake, slow_start};
 use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::path::{
     PathScheduler, blest, ecf, least_buffered, look_ahead, lowest_rtt, redundant, round_robin,
@@ -99,7 +99,12 @@ pub const EARLY_WRAPPERS: &[(Description, BuildEarlyWrapper)] =
     &[(dpd::DPD, dpd::build_dpd), (dpd::DPD_QT, dpd::build_dpd_qt)];
 
 /// Estimators of round-trip times.
-pub const ESTIMATORS: &[(Description, BuildEstimator)] = &[(bursts::DESCRIPTION, bursts::build)];
+pub const ESTIMATORS: &[(Description, BuildEstimator)] = &[
+    (bursts::DESCRIPTION, bursts::build),
+    (autocorrelation::DESCRIPTION, autocorrelation::build),
+    (handshake::DESCRIPTION, handshake::build),
+    (slow_start::DESCRIPTION, slow_start::build),
+];
 
 /// Builds the queue discipline that `spec` names, with room for `buffer`.
 ///

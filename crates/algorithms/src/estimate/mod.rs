@@ -5,10 +5,14 @@
 //! other estimators here are plain structs, since they have nothing to stand in for each other.
 
 pub mod arrival_rate;
+pub mod autocorrelation;
 pub mod bursts;
+pub mod handshake;
 pub mod heaviest;
 pub mod representative;
 pub mod segment_size;
+mod slots;
+pub mod slow_start;
 pub mod zombies;
 
 use std::fmt::Debug;
