@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::congestion::{
-    CongestionControl, bbr, bic, compound, cubic, cubic_2_1, fs_at, highspeed, htcp, reno, scalable, vegas,
+    CongestionControl, bbr, bic, compound, cubic, cubic_2_1, dctcp, fs_at, highspeed, htcp, prague, reno,
+    scalable, vegas,
 };
 use crate::estimate::{RttEstimator, autocorrelation, bursts, handshake, slow_start};
 use crate::parameters::{Arguments, Parameter, ParameterError};
@@ -61,6 +62,8 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (scalable::DESCRIPTION, scalable::build),
     (htcp::DESCRIPTION, htcp::build),
     (bbr::DESCRIPTION, bbr::build),
+    (dctcp::DESCRIPTION, dctcp::build),
+    (prague::DESCRIPTION, prague::build),
 ];
 
 /// Congestion controls that work over another: `fs-at+cubic`. Alone they work over Reno.

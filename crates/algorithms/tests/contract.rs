@@ -141,7 +141,14 @@ mod registry {
 /// What may happen to a sender.
 #[derive(Debug, Clone)]
 enum Event {
-    Ack { segments: u64, after: Duration, rtt: Option<Duration>, cwnd_limited: bool, counting: AckCounting },
+    Ack {
+        segments: u64,
+        after: Duration,
+        rtt: Option<Duration>,
+        cwnd_limited: bool,
+        marked: bool,
+        counting: AckCounting,
+    },
     Congestion(CongestionKind),
     Spurious,
 }
@@ -157,6 +164,7 @@ impl Event {
             after: Duration::from_millis(10),
             rtt: Some(Duration::from_millis(100)),
             cwnd_limited: true,
+            marked: false,
             counting: AckCounting::PerAck,
         }
     }
@@ -178,15 +186,22 @@ fn event() -> impl Strategy<Value = Event> {
         Just(AckCounting::Bytes { limit: 1 }),
         Just(AckCounting::Bytes { limit: 2 })
     ];
-    let ack =
-        (segments, duration(), prop::option::weighted(0.9, duration()), prop::bool::weighted(0.9), counting)
-            .prop_map(|(segments, after, rtt, cwnd_limited, counting)| Event::Ack {
-                segments,
-                after,
-                rtt,
-                cwnd_limited,
-                counting,
-            });
+    let ack = (
+        segments,
+        duration(),
+        prop::option::weighted(0.9, duration()),
+        prop::bool::weighted(0.9),
+        prop::bool::weighted(0.2),
+        counting,
+    )
+        .prop_map(|(segments, after, rtt, cwnd_limited, marked, counting)| Event::Ack {
+            segments,
+            after,
+            rtt,
+            cwnd_limited,
+            marked,
+            counting,
+        });
     prop_oneof![
         40 => ack,
         2 => Just(Event::Congestion(CongestionKind::Loss)),
@@ -258,7 +273,7 @@ impl Endpoint {
 
     fn apply(&mut self, event: &Event) -> Result<(), TestCaseError> {
         match *event {
-            Event::Ack { segments, after, rtt, cwnd_limited, counting } => {
+            Event::Ack { segments, after, rtt, cwnd_limited, marked, counting } => {
                 self.now += after;
                 let prior_flight_size = self.flight_size();
                 let newly_acked = (Self::MSS * segments).min(prior_flight_size);
@@ -275,6 +290,7 @@ impl Endpoint {
                     now: self.now,
                     newly_acked,
                     delivered: newly_acked,
+                    marked: if marked { newly_acked } else { Bytes::ZERO },
                     rtt,
                     snd_una: self.snd_una,
                     snd_nxt: self.snd_nxt,
@@ -409,6 +425,7 @@ mod congestion {
                     now,
                     newly_acked: MSS,
                     delivered: MSS,
+                    marked: Bytes::ZERO,
                     rtt: Some(rtt),
                     snd_una,
                     snd_nxt: snd_una + flight_size.get(),

@@ -36,7 +36,7 @@ pub struct StackProfile {
     pub rto_minimum: RtoMinimum,
     /// Spread a window over the round-trip time, at 2 `cwnd / srtt` in slow start and 1.2 later, as Linux does.
     pub pacing: bool,
-    /// Negotiate ECN (RFC 3168).
+    /// Negotiate ECN (RFC 3168). Congestion controls that answer marks by their share use it in any case.
     pub ecn: bool,
     /// The least window after a mark, in segments: 2, the least `ssthresh` (RFC 5681 §3.1), or 1, as
     /// RFC 3168 §6.1.2 has it.

@@ -80,8 +80,10 @@ impl Flow {
             Traffic::Tcp(tcp) => {
                 let profile = profiles.share(&tcp.profile);
                 let source = Source::new(tcp.size, tcp.application_rate);
-                let sender = Sender::new(Arc::clone(&profile), tcp.cc.build_congestion(), source);
-                let receiver = Receiver::new(profile, tcp.receiver.build_receiver(tcp.window), tcp.window);
+                let cc = tcp.cc.build_congestion();
+                let window = tcp.receiver.build_receiver(tcp.window);
+                let receiver = Receiver::new(Arc::clone(&profile), window, tcp.window, cc.mark_response());
+                let sender = Sender::new(profile, cc, source);
                 (Endpoints::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }, tcp.on_off)
             }
             Traffic::Udp(udp) => {

@@ -6,7 +6,7 @@
 
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits, MarkResponse};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
@@ -270,6 +270,10 @@ impl<C: CongestionControl> CongestionControl for FsAt<C> {
 
     fn on_delivery(&mut self, delivery: &Delivery) {
         self.inner.on_delivery(delivery);
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        self.inner.mark_response()
     }
 
     fn probe(&self, out: &mut dyn Probe) {

@@ -10,9 +10,11 @@ pub mod bic;
 pub mod compound;
 pub mod cubic;
 pub mod cubic_2_1;
+pub mod dctcp;
 pub mod fs_at;
 pub mod highspeed;
 pub mod htcp;
+pub mod prague;
 pub mod reno;
 pub mod scalable;
 pub mod vegas;
@@ -23,6 +25,7 @@ use std::fmt::Debug;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::probe::Probe;
+use crate::queue::Ecn;
 
 /// One connection's congestion control.
 pub trait CongestionControl: Debug + Send {
@@ -44,6 +47,11 @@ pub trait CongestionControl: Debug + Send {
     /// algorithm's alone, also in recovery and after idle times. Asked once.
     fn models_delivery(&self) -> bool {
         false
+    }
+
+    /// How it takes congestion marks. Asked once.
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::Once
     }
 
     /// What the acknowledgement that [`CongestionControl::on_ack`] is about to get says about the rate of
@@ -73,9 +81,23 @@ impl CongestionControl for Box<dyn CongestionControl> {
     fn on_delivery(&mut self, delivery: &Delivery) {
         (**self).on_delivery(delivery);
     }
+    fn mark_response(&self) -> MarkResponse {
+        (**self).mark_response()
+    }
     fn probe(&self, out: &mut dyn Probe) {
         (**self).probe(out);
     }
+}
+
+/// How a congestion control takes congestion marks, which decides how both ends of the connection use ECN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkResponse {
+    /// One cut for any number of marks within a round trip, where the stack negotiates ECN: the receiver
+    /// repeats its echo until the cut is announced (RFC 3168 §6.1).
+    Once,
+    /// By their share: ECN is used whatever the stack does by itself, the receiver tells which segments were
+    /// marked (RFC 8257 §3.2), and packets carry this code point.
+    ByShare(Ecn),
 }
 
 /// What the sender must obey, all of it.
@@ -114,6 +136,9 @@ pub struct Ack {
     pub newly_acked: Bytes,
     /// Bytes that it confirms at the receiver for the first time, cumulatively or selectively.
     pub delivered: Bytes,
+    /// Bytes of `delivered` that bore a congestion mark; all zero where the receiver does not tell
+    /// ([`MarkResponse::Once`]).
+    pub marked: Bytes,
     /// Round-trip time of a segment that `snd_una` passed with this ACK, the first or the last as the
     /// stack has it; `None` where nothing or a retransmission was acknowledged, whose time would be
     /// ambiguous.
@@ -231,6 +256,7 @@ pub(crate) mod testing {
             now: Instant::ZERO + Duration::from_millis(100),
             newly_acked: MSS * segments,
             delivered: MSS * segments,
+            marked: Bytes::ZERO,
             rtt: Some(Duration::from_millis(100)),
             snd_una: (MSS * segments).get(),
             snd_nxt: (MSS * 20).get(),

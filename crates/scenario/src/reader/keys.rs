@@ -496,7 +496,7 @@ pub(crate) const STACK: Section = Section {
             "Whether rto_min bounds the whole timeout or its variance term.",
         ),
         habit("pacing", Kind::Flag, "false", "Spread segments over the round trip."),
-        habit("ecn", Kind::Flag, "false", "Negotiate ECN (RFC 3168)."),
+        habit("ecn", Kind::Flag, "false", "Negotiate ECN (RFC 3168); dctcp and prague use it in any case."),
         habit(
             "mark_floor",
             Kind::Count { least: 1, most: 2 },

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use suimon_algorithms::congestion::MarkResponse;
 use suimon_algorithms::queue::Ecn;
 use suimon_algorithms::receiver::{ReceiveWindow, Received};
 use suimon_scenario::StackProfile;
@@ -31,13 +32,20 @@ pub(crate) struct Receiver {
     unacknowledged: u32,
     delayed_until: Option<Instant>,
     quick_acks: u32,
-    /// Marks are echoed until the sender says that it has cut its window (RFC 3168 §6.1.3).
+    /// Marks are echoed until the sender says that it has cut its window (RFC 3168 §6.1.3); or an echo tells
+    /// whether what it acknowledges was marked (`DCTCP.CE` of RFC 8257 §3.2).
     echo_congestion: bool,
+    echoes_each: bool,
 }
 
 impl Receiver {
     /// A receiver that can buffer `buffer` bytes; `window` decides how many it advertises.
-    pub(crate) fn new(profile: Arc<StackProfile>, window: Box<dyn ReceiveWindow>, buffer: Bytes) -> Self {
+    pub(crate) fn new(
+        profile: Arc<StackProfile>,
+        window: Box<dyn ReceiveWindow>,
+        buffer: Bytes,
+        marks: MarkResponse,
+    ) -> Self {
         // The smallest scale that lets a 16-bit field hold the buffer (RFC 7323 §2.3).
         let window_scale = (0..14).find(|scale| buffer.get() >> scale <= 0xffff).unwrap_or(14);
         Self {
@@ -54,6 +62,7 @@ impl Receiver {
             unacknowledged: 0,
             delayed_until: None,
             echo_congestion: false,
+            echoes_each: marks != MarkResponse::Once,
         }
     }
 
@@ -76,11 +85,11 @@ impl Receiver {
             self.ts_recent = self.ts_recent.max(packet.ts_val);
             return Some(self.answer(now, PacketKind::SynAck));
         }
-        if packet.ecn_flag {
-            self.echo_congestion = false;
+        let marked = packet.ecn == Ecn::CongestionExperienced;
+        let before = self.echo_each(now, marked);
+        if !self.echoes_each {
+            self.echo_congestion = marked || (self.echo_congestion && !packet.ecn_flag);
         }
-        let newly_marked = packet.ecn == Ecn::CongestionExperienced;
-        self.echo_congestion |= newly_marked;
         if packet.seq <= self.last_ack_sent {
             self.ts_recent = self.ts_recent.max(packet.ts_val);
         }
@@ -110,16 +119,32 @@ impl Receiver {
         // Duplicates and gaps are answered at once (RFC 5681 §4.2).
         let at_once = !in_order
             || fills_a_gap
-            || newly_marked
+            || (marked && !self.echoes_each)
             || !self.profile.delayed_ack
             || self.quick_acks > 0
             || self.unacknowledged >= SEGMENTS_PER_ACK;
         if at_once {
             self.quick_acks = self.quick_acks.saturating_sub(1);
+            if before.is_some() {
+                // One answer at a time; this one is due in no time.
+                self.delayed_until = Some(now);
+                return before;
+            }
             return Some(self.answer(now, PacketKind::Ack));
         }
         self.delayed_until.get_or_insert(now + self.profile.delayed_ack_timeout);
-        None
+        before
+    }
+
+    /// Where each mark is echoed, what is held back goes out before a packet that differs in it, so that an
+    /// ACK speaks for segments of one kind (RFC 8257 §3.2).
+    fn echo_each(&mut self, now: Instant, marked: bool) -> Option<Packet> {
+        if !self.echoes_each || marked == self.echo_congestion {
+            return None;
+        }
+        let held_back = self.delayed_until.is_some().then(|| self.answer(now, PacketKind::Ack));
+        self.echo_congestion = marked;
+        held_back
     }
 
     /// A held-back acknowledgement is due.
@@ -182,7 +207,7 @@ mod tests {
         change(&mut profile);
         let buffer = Bytes::new(96_000);
         let window = AlgorithmSpec::parse(Role::Receiver, "fixed").unwrap().build_receiver(buffer);
-        Receiver::new(Arc::new(profile), window, buffer)
+        Receiver::new(Arc::new(profile), window, buffer, MarkResponse::Once)
     }
 
     fn ms(millis: u64) -> Instant {
@@ -297,7 +322,8 @@ mod tests {
         let buffer = Bytes::new(1 << 30);
         let window = AlgorithmSpec::parse(Role::Receiver, "drs:min_buffer=500B").unwrap();
         let profile = Arc::new(StackProfile::linux_6());
-        let mut receiver = Receiver::new(profile, window.build_receiver(buffer), buffer);
+        let window = window.build_receiver(buffer);
+        let mut receiver = Receiver::new(profile, window, buffer, MarkResponse::Once);
         let syn = Packet::new(PacketKind::Syn, 52, ms(1));
         assert_eq!(receiver.on_packet(ms(1), &syn).unwrap().window, 1_448);
     }
@@ -315,6 +341,45 @@ mod tests {
         let mut receiver = receiver(|profile| profile.delayed_ack = false);
         assert_eq!(receiver.on_packet(ms(0), &data(0, 0)).unwrap().window, 96_000);
         assert_eq!(receiver.on_packet(ms(0), &data(0, 2)).unwrap().window, 96_000);
+    }
+
+    /// What the ACKs acknowledge and whether they echo a mark, for segments of which these are marked.
+    fn echoes(marks: &[bool]) -> Vec<(u64, bool)> {
+        let mut receiver = receiver(|_| {});
+        receiver.echoes_each = true;
+        let mut answers = Vec::new();
+        for (segment, marked) in (0..).zip(marks) {
+            let ecn = if *marked { Ecn::CongestionExperienced } else { Ecn::Capable };
+            answers.extend(receiver.on_packet(ms(segment), &Packet { ecn, ..data(segment, segment) }));
+            if receiver.next_wakeup() == Some(ms(segment)) {
+                answers.extend(receiver.on_timer(ms(segment)));
+            }
+        }
+        answers.extend(receiver.on_timer(ms(1_000)));
+        answers.iter().map(|answer| (acked(answer), answer.ecn_flag)).collect()
+    }
+
+    #[test]
+    fn where_each_mark_is_echoed_an_ack_speaks_for_segments_of_one_kind() {
+        let (no, yes) = (false, true);
+        assert_eq!(echoes(&[no, no, no, no]), [(2, no), (4, no)]);
+        assert_eq!(echoes(&[no, no, yes, yes]), [(2, no), (4, yes)]);
+        // A change with a segment held back: that one is acknowledged first.
+        assert_eq!(echoes(&[no, yes, yes, no]), [(1, no), (3, yes), (4, no)]);
+        assert_eq!(echoes(&[yes, no, yes]), [(1, yes), (2, no), (3, yes)]);
+    }
+
+    #[test]
+    fn a_gap_after_a_change_gets_an_answer_of_its_own() {
+        let mut receiver = receiver(|_| {});
+        receiver.echoes_each = true;
+        assert!(receiver.on_packet(ms(0), &data(0, 0)).is_none());
+        let marked = Packet { ecn: Ecn::CongestionExperienced, ..data(1, 2) };
+        let first = receiver.on_packet(ms(1), &marked).unwrap();
+        assert_eq!((acked(&first), first.ecn_flag, blocks(&first)), (1, false, vec![]));
+        assert_eq!(receiver.next_wakeup(), Some(ms(1)));
+        let second = receiver.on_timer(ms(1)).unwrap();
+        assert_eq!((acked(&second), second.ecn_flag, blocks(&second)), (1, true, vec![(2, 3)]));
     }
 
     #[test]

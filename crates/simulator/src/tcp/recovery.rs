@@ -37,6 +37,11 @@ impl Reduction {
         }
     }
 
+    /// The same with nothing left to do.
+    pub(crate) fn done(self) -> Self {
+        Self { algorithm: None, ..self }
+    }
+
     /// The window after an ACK that confirmed `delivered` bytes and left `flight_size` in flight.
     pub(crate) fn on_ack(&mut self, cwnd: Bytes, delivered: Bytes, flight_size: Bytes, mss: Bytes) -> Bytes {
         match self.algorithm {

@@ -9,7 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use suimon_algorithms::congestion::{Ack, CongestionControl, Limits};
+use suimon_algorithms::congestion::{Ack, CongestionControl, Limits, MarkResponse};
 use suimon_algorithms::queue::Ecn;
 use suimon_results::EventKind;
 use suimon_scenario::{RttSample, StackProfile};
@@ -31,6 +31,10 @@ const PACING_AVOIDANCE: f64 = 1.2;
 pub(crate) struct Sender {
     profile: Arc<StackProfile>,
     cc: Box<dyn CongestionControl>,
+    /// The code point of new data.
+    ecn: Ecn,
+    /// The receiver tells which segments were marked.
+    hears_shares: bool,
     limits: Limits,
     connection: Connection,
     phase: Phase,
@@ -97,6 +101,12 @@ impl Sender {
             limits: Limits::initial(profile.mss * u64::from(profile.initial_window)),
             board: Scoreboard::new(profile.loss_detection, profile.detects_lost_retransmissions),
             rto: Rto::new(&profile),
+            ecn: match cc.mark_response() {
+                MarkResponse::Once if profile.ecn => Ecn::Capable,
+                MarkResponse::Once => Ecn::NotCapable,
+                MarkResponse::ByShare(code_point) => code_point,
+            },
+            hears_shares: cc.mark_response() != MarkResponse::Once,
             deliveries: cc.models_delivery().then(Box::default),
             profile,
             cc,
@@ -157,7 +167,19 @@ impl Sender {
     pub(crate) fn open(&mut self, now: Instant, out: &mut Vec<Packet>) {
         self.connection = Connection::SynSent { retries: 0 };
         self.retransmit_at = Some(self.rto.deadline(now));
-        out.push(Packet::new(PacketKind::Syn, self.profile.header.get() as u32, now));
+        out.push(self.syn(now));
+    }
+
+    fn syn(&self, now: Instant) -> Packet {
+        let mut packet = Packet::new(PacketKind::Syn, self.profile.header.get() as u32, now);
+        packet.ecn = self.ecn_of_control();
+        packet
+    }
+
+    /// SYNs and retransmissions are not ECN-capable (RFC 3168 §6.1.1, §6.1.5), but where marks are answered
+    /// by their share: queues for such senders drop everything else (RFC 8257 §3.1, RFC 8311 §4.3).
+    fn ecn_of_control(&self) -> Ecn {
+        if self.hears_shares { self.ecn } else { Ecn::NotCapable }
     }
 
     /// A timer may be due, or the application has new data.
@@ -216,6 +238,7 @@ impl Sender {
             now,
             newly_acked: Bytes::new(update.newly_acked),
             delivered: Bytes::new(update.delivered),
+            marked: Bytes::new(if packet.ecn_flag && self.hears_shares { update.delivered } else { 0 }),
             rtt,
             snd_una: self.board.snd_una(),
             snd_nxt: self.board.snd_nxt(),
@@ -230,12 +253,14 @@ impl Sender {
                 _ => false,
             },
             app_limited: self.stopped_by == StoppedBy::Application,
-            // An ACK that echoes a mark does not grow the window (RFC 3168 §6.1.2).
-            in_recovery: self.profile.ecn && packet.ecn_flag
-                || matches!(
-                    self.phase,
-                    Phase::Cut { .. } | Phase::Recovery { .. } | Phase::ForwardRto { .. }
-                ),
+            in_recovery: match self.phase {
+                Phase::Recovery { .. } | Phase::ForwardRto { .. } => true,
+                // What answers marks by their share grows on meanwhile.
+                _ if self.hears_shares => false,
+                Phase::Cut { .. } => true,
+                // An ACK that echoes a mark does not grow the window (RFC 3168 §6.1.2).
+                Phase::Open | Phase::Loss { .. } => packet.ecn_flag && self.ecn != Ecn::NotCapable,
+            },
             counting: self.profile.counting,
         };
         self.cc.on_ack(&ack, &mut self.limits);
@@ -275,7 +300,7 @@ impl Sender {
     fn open_again(&mut self, now: Instant, out: &mut Vec<Packet>) {
         if let Connection::SynSent { retries } = &mut self.connection {
             *retries += 1;
-            out.push(Packet::new(PacketKind::Syn, self.profile.header.get() as u32, now));
+            out.push(self.syn(now));
         }
     }
 
@@ -346,8 +371,8 @@ impl Sender {
 
     fn send_new(&mut self, now: Instant, len: u32, out: &mut Vec<Packet>) {
         let mut packet = self.data_packet(now, self.board.snd_nxt(), len);
-        if self.profile.ecn {
-            packet.ecn = Ecn::Capable;
+        if self.ecn != Ecn::NotCapable {
+            packet.ecn = self.ecn;
             packet.ecn_flag = std::mem::take(&mut self.announce_cut);
         }
         if let Some(deliveries) = &mut self.deliveries {
@@ -361,9 +386,9 @@ impl Sender {
         out.push(packet);
     }
 
-    /// Retransmissions are not ECN-capable (RFC 3168 §6.1.5).
     fn retransmit(&mut self, now: Instant, segment: Segment, out: &mut Vec<Packet>) {
-        let packet = self.data_packet(now, segment.seq, segment.len);
+        let mut packet = self.data_packet(now, segment.seq, segment.len);
+        packet.ecn = self.ecn_of_control();
         if segment.seq == self.board.snd_una() {
             self.retransmit_at = Some(self.rto.deadline(now));
         }

@@ -1,6 +1,7 @@
 //! How a sender goes through congestion: recovery, timeouts, and mistakes about either.
 
 use suimon_algorithms::congestion::{Congestion, CongestionKind, Limits};
+use suimon_algorithms::queue::Ecn;
 use suimon_results::EventKind;
 use suimon_units::{Bytes, Instant};
 
@@ -51,7 +52,7 @@ impl Sender {
         let snd_una = self.board.snd_una();
         match &mut self.phase {
             Phase::Open => {
-                if packet.ecn_flag && self.profile.ecn {
+                if packet.ecn_flag && self.ecn != Ecn::NotCapable {
                     self.begin_cut(now, prior_flight_size, Bytes::new(update.delivered));
                 }
             }
@@ -124,6 +125,11 @@ impl Sender {
         self.undo = None;
         let target = self.window_after_mark(prior_flight_size);
         let mut reduction = self.reduction(target, prior_flight_size);
+        if self.hears_shares {
+            // Whole and at once (RFC 8257 §3.3): what followed would be marked too, and would cut once more.
+            self.limits.cwnd = self.limits.cwnd.min(self.limits.ssthresh);
+            reduction = reduction.done();
+        }
         let flight_size = self.board.flight_size();
         self.limits.cwnd = reduction.on_ack(self.limits.cwnd, delivered, flight_size, self.profile.mss);
         self.phase = Phase::Cut { until: self.board.snd_nxt(), reduction };
@@ -134,7 +140,7 @@ impl Sender {
         let flight_size = self.board.flight_size();
         let reduction = match std::mem::replace(&mut self.phase, Phase::Open) {
             // A mark has cut the window for this flight already.
-            Phase::Cut { reduction, .. } => reduction,
+            Phase::Cut { reduction, .. } if !self.hears_shares => reduction,
             _ => {
                 // While older retransmissions are out, an echo older than the next one proves nothing.
                 let provable = !self.board.has_retransmissions_in_flight();
