@@ -13,7 +13,8 @@ use crate::path::{
 };
 use crate::queue::early::{Early, EarlyDetection, EarlyQueue};
 use crate::queue::{
-    Buffer, Packet, QueueDiscipline, ared, codel, dpd, drop_tail, fq_codel, red, rem, rtt_aqm, shyu, sred,
+    Buffer, Packet, QueueDiscipline, ared, cake, codel, dpd, drop_tail, dualpi2, fq_codel, pie, red, rem,
+    rtt_aqm, shyu, sred,
 };
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
@@ -85,7 +86,14 @@ pub const PATHS: &[(Description, BuildPath)] = &[
 ];
 
 /// Queue disciplines; [`build_queue`] has their builders, since those are generic over the packet.
-pub const QUEUES: &[Description] = &[drop_tail::DESCRIPTION, codel::DESCRIPTION, fq_codel::DESCRIPTION];
+pub const QUEUES: &[Description] = &[
+    drop_tail::DESCRIPTION,
+    codel::DESCRIPTION,
+    fq_codel::DESCRIPTION,
+    pie::DESCRIPTION,
+    dualpi2::DESCRIPTION,
+    cake::DESCRIPTION,
+];
 
 /// Queue disciplines that are early detection, which others may work over.
 pub const EARLY: &[(Description, BuildEarly)] = &[
@@ -124,6 +132,9 @@ pub fn build_queue<P: Packet + Send + 'static>(
         "droptail" => Box::new(drop_tail::DropTail::new(buffer)),
         "codel" => Box::new(codel::CoDelQueue::new(arguments, buffer)),
         "fq-codel" => Box::new(fq_codel::FqCoDel::new(arguments, buffer, random)),
+        "pie" => Box::new(pie::Pie::new(arguments, buffer, random)),
+        "dualpi2" => Box::new(dualpi2::DualPi2::new(arguments, buffer)),
+        "cake" => Box::new(cake::Cake::new(arguments, buffer, random)),
         // As a type of its own it costs no indirect call a packet.
         "red" => Box::new(EarlyQueue::new(red::early(arguments, buffer), buffer, random)),
         _ => Box::new(EarlyQueue::new(spec.build_early(buffer), buffer, random)),

@@ -569,7 +569,10 @@ mod queue {
                         prop_assert_eq!((entered.flow, entered.size), (packet.flow, packet.size));
                         let marked = packet.ecn == Ecn::CongestionExperienced;
                         prop_assert!(packet.ecn == entered.ecn || (marked && entered.ecn != Ecn::NotCapable));
-                        let before = last_of_flow.insert(packet.flow, packet.id);
+                        // A discipline may tell L4S packets from others by the ECN field (RFC 9332 §2.3), which
+                        // no flow changes under way.
+                        let is_l4s = matches!(entered.ecn, Ecn::L4s | Ecn::CongestionExperienced);
+                        let before = last_of_flow.insert((packet.flow, is_l4s), packet.id);
                         prop_assert!(before < Some(packet.id), "{spec}: order within flow {}", packet.flow);
                         sent.push((packet.id, packet.ecn));
                     }

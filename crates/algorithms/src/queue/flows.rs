@@ -132,6 +132,58 @@ impl<P: Packet> FlowQueues<P> {
     }
 }
 
+/// Ordered lists over the numbers of flows, each of which is in one list at most.
+#[derive(Debug)]
+pub struct Rings {
+    /// Before and behind each flow; then the same for the head of each list, which closes it to a ring.
+    links: Box<[(u16, u16)]>,
+    flows: usize,
+}
+
+impl Rings {
+    /// `lists` empty lists over `flows` flows.
+    ///
+    /// # Panics
+    /// With more than 65 536 of both together.
+    #[must_use]
+    pub fn new(flows: usize, lists: usize) -> Self {
+        let alone = |at| u16::try_from(at).expect("callers limit the number of flows");
+        Self { links: (0..flows + lists).map(|at| (alone(at), alone(at))).collect(), flows }
+    }
+
+    /// The first flow of `list`.
+    #[must_use]
+    pub fn first(&self, list: usize) -> Option<usize> {
+        let first = usize::from(self.links[self.flows + list].1);
+        (first < self.flows).then_some(first)
+    }
+
+    /// The flows of `list`, first to last.
+    pub fn members(&self, list: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.first(list), |at| {
+            let next = usize::from(self.links[*at].1);
+            (next < self.flows).then_some(next)
+        })
+    }
+
+    /// `flow` leaves the list that it is in, if any.
+    pub fn remove(&mut self, flow: usize) {
+        let (before, behind) = self.links[flow];
+        self.links[usize::from(before)].1 = behind;
+        self.links[usize::from(behind)].0 = before;
+        self.links[flow] = (flow as u16, flow as u16);
+    }
+
+    /// `flow` leaves the list that it is in, if any, and joins the end of `list`.
+    pub fn move_to(&mut self, flow: usize, list: usize) {
+        self.remove(flow);
+        let head = self.flows + list;
+        let last = std::mem::replace(&mut self.links[head].0, flow as u16);
+        self.links[usize::from(last)].1 = flow as u16;
+        self.links[flow] = (last, head as u16);
+    }
+}
+
 /// Hashes flows in a way that nobody outside can foresee.
 #[derive(Debug, Clone)]
 pub struct FlowHash {
@@ -200,6 +252,20 @@ mod tests {
         queues.push(1, timed(4, 1_480));
         assert_eq!(queues.fattest(), 1);
         assert!(queues.overflows());
+    }
+
+    #[test]
+    fn lists_keep_their_order_and_flows_move_between_them() {
+        let mut rings = Rings::new(5, 2);
+        (0..5).for_each(|flow| rings.move_to(flow, 0));
+        rings.move_to(0, 1);
+        rings.move_to(3, 1);
+        rings.remove(2);
+        rings.move_to(1, 0);
+        assert_eq!(rings.members(0).collect::<Vec<_>>(), [4, 1]);
+        assert_eq!(rings.members(1).collect::<Vec<_>>(), [0, 3]);
+        [0, 1, 3, 4].into_iter().for_each(|flow| rings.remove(flow));
+        assert_eq!((rings.first(0), rings.first(1)), (None, None));
     }
 
     #[test]

@@ -3,13 +3,17 @@
 //! A discipline does not know what a packet is: a simulated record or a real buffer.
 
 pub mod ared;
+pub mod cake;
+pub mod cobalt;
 pub mod codel;
 pub mod dpd;
 pub mod drop_tail;
+pub mod dualpi2;
 pub mod early;
 pub mod fifo;
 pub mod flows;
 pub mod fq_codel;
+pub mod pie;
 pub mod red;
 pub mod rem;
 pub mod rtt_aqm;

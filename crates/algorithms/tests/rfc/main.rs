@@ -2,7 +2,9 @@
 //! goes: driven with the same packets, both drop, mark and send the same packets at the same times.
 
 mod codel;
+mod dualpi2;
 mod fq_codel;
+mod pie;
 mod traffic;
 
 use std::collections::VecDeque;

@@ -1,0 +1,320 @@
+//! CAKE without its shaper: a queue for each flow without hash collisions in practice, deficit round robin
+//! with care for sparse flows, and COBALT in each (Høiland-Jørgensen, Täht, Morton: Piece of CAKE, 2018).
+
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use super::cobalt::{Cobalt, Settings};
+use super::codel::{ECN, MTU, TARGET};
+use super::flows::{FlowHash, FlowQueues, Rings};
+use super::timed::Timed;
+use super::{Backlog, Buffer, DropReason, Dropped, FlowId, Packet, QueueDiscipline};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::random::RandomStream;
+use crate::registry::Description;
+
+/// What users see of it.
+pub const DESCRIPTION: Description = Description {
+    name: "cake",
+    summary: "a queue for each flow, served in turn, sparse flows first, with CoDel and BLUE in each",
+    source: "Høiland-Jørgensen, Täht, Morton: Piece of CAKE, 2018; Linux 4.19",
+    colour: "#9c755f",
+    parameters: &[
+        TARGET,
+        Parameter {
+            name: "rtt",
+            help: "for how long delay must stay above the target before the first signal; about the longest round-trip time",
+            default: Value::Duration(Duration::from_millis(100)),
+            range: Range::Any,
+        },
+        MTU,
+        ECN,
+        Parameter {
+            name: "flows",
+            help: "number of queues, in sets of eight",
+            default: Value::Count(1_024),
+            range: Range::Between(8.0, 32_768.0),
+        },
+    ],
+};
+
+/// Queues that a flow may have (CAKE_SET_WAYS).
+const WAYS: usize = 8;
+
+/// Lists of flows.
+const NEW: usize = 0;
+const OLD: usize = 1;
+const DECAYING: usize = 2;
+
+/// A queue's part in the round.
+#[derive(Debug, Clone, Default)]
+struct Flow {
+    /// The hash of the flow that has the queue.
+    tag: u64,
+    state: State,
+    deficit: i64,
+    cobalt: Cobalt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    /// Nobody's.
+    #[default]
+    Idle,
+    /// Among the new or the old ones.
+    Active,
+    /// Empty, but COBALT has not yet come to rest.
+    Decaying,
+}
+
+/// Flows in turn, COBALT in each.
+#[derive(Debug)]
+pub struct Cake<P> {
+    queues: FlowQueues<P>,
+    flows: Box<[Flow]>,
+    lists: Rings,
+    hash: FlowHash,
+    random: RandomStream,
+    quantum: i64,
+    settings: Settings,
+    /// As asked for, before the link's rate is allowed for.
+    asked: Settings,
+    mtu: Bytes,
+}
+
+impl<P: Packet> Cake<P> {
+    /// Empty queues with room for `buffer` in all and `arguments` as [`DESCRIPTION`] declares them.
+    #[must_use]
+    pub fn new(arguments: &Arguments, buffer: Buffer, mut random: RandomStream) -> Self {
+        let flows = arguments.count("flows") as usize / WAYS * WAYS;
+        let settings = Settings {
+            target: arguments.duration("target"),
+            interval: arguments.duration("rtt"),
+            mtu_time: Duration::ZERO,
+            ecn: arguments.flag("ecn"),
+        };
+        Self {
+            queues: FlowQueues::new(flows, buffer),
+            flows: vec![Flow::default(); flows].into(),
+            lists: Rings::new(flows, 3),
+            hash: FlowHash::new(&mut random),
+            random,
+            quantum: MAX_QUANTUM,
+            settings,
+            asked: settings,
+            mtu: arguments.bytes("mtu"),
+        }
+    }
+
+    /// The queue of `flow`: its own if it has one in its set, else one that is nobody's, else it shares.
+    fn queue_of(&self, flow: FlowId) -> (usize, u64) {
+        let tag = self.hash.of(flow);
+        let first = self.hash.queue_of(flow, self.flows.len());
+        let set = first / WAYS * WAYS;
+        let ways = || (0..WAYS).map(|way| set + (first + way) % WAYS);
+        let is_own = |at: &usize| self.flows[*at].tag == tag && self.flows[*at].state != State::Idle;
+        let queue = ways()
+            .find(is_own)
+            .or_else(|| ways().find(|at| self.flows[*at].state == State::Idle))
+            .unwrap_or(first);
+        (queue, tag)
+    }
+
+    /// Makes room at the head of the fattest queue.
+    #[cold]
+    fn drop_one(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) {
+        let active = self.lists.members(NEW).chain(self.lists.members(OLD));
+        let fattest = active.max_by_key(|at| self.queues.backlog_of(*at).bytes);
+        let Some(fattest) = fattest else { return };
+        let packet = self.queues.pop(fattest).map(|timed| timed.packet);
+        dropped.extend(packet.map(|packet| Dropped { packet, reason: DropReason::Overflow }));
+        self.flows[fattest].cobalt.on_overflow(&self.settings, now);
+    }
+
+    /// The next packet of a flow whose turn it is; none where the flow has no more.
+    fn take(&mut self, at: usize, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        let flow = &mut self.flows[at];
+        loop {
+            let mut timed = self.queues.pop(at)?;
+            let drop = flow.cobalt.drops(&self.settings, now, &mut timed, &mut self.random);
+            // The last packet of a flow is never dropped.
+            if !drop || self.queues.backlog_of(at).packets == 0 {
+                flow.deficit -= timed.size().get() as i64;
+                return Some(timed.packet);
+            }
+            dropped.push(Dropped { packet: timed.packet, reason: DropReason::Early });
+        }
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
+        let (at, tag) = self.queue_of(packet.flow());
+        self.queues.push(at, Timed { packet, since: now });
+        let flow = &mut self.flows[at];
+        flow.tag = tag;
+        if flow.state != State::Active {
+            flow.state = State::Active;
+            flow.deficit = self.quantum;
+            self.lists.move_to(at, NEW);
+        }
+        while self.queues.overflows() {
+            self.drop_one(now, dropped);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        // Each time one of those that decay gets its turn, so that they come to rest.
+        let mut next = self.lists.first(DECAYING);
+        while self.queues.backlog().packets > 0 {
+            let at = next.take().or_else(|| self.lists.first(NEW)).or_else(|| self.lists.first(OLD))?;
+            let flow = &mut self.flows[at];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                self.lists.move_to(at, OLD);
+                continue;
+            }
+            let packet = self.take(at, now, dropped);
+            if packet.is_some() {
+                return packet;
+            }
+            let flow = &mut self.flows[at];
+            flow.cobalt.on_empty(&self.settings, now);
+            if flow.cobalt.is_at_rest(now) {
+                flow.state = State::Idle;
+                self.lists.remove(at);
+            } else {
+                flow.state = State::Decaying;
+                self.lists.move_to(at, DECAYING);
+            }
+        }
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queues.backlog()
+    }
+
+    fn on_link_rate(&mut self, _now: Instant, rate: Rate) {
+        // A slow link needs a target above the time of a packet, and small turns.
+        let mtu_time = rate.transmission_time(self.mtu);
+        let target = self.asked.target.max(mtu_time * 3 / 2);
+        let interval = (self.asked.interval + target.saturating_sub(self.asked.target)).max(target * 2);
+        self.settings = Settings { target, interval, mtu_time, ..self.asked };
+        self.quantum = ((rate.as_bps() / 8 / 4_096) as i64).clamp(MIN_QUANTUM, MAX_QUANTUM);
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        let members = || (NEW..=DECAYING).flat_map(|list| self.lists.members(list));
+        let blue = members().map(|at| self.flows[at].cobalt.blue()).fold(0.0, f64::max);
+        out.value("blue_probability", blue);
+        let active = members().filter(|at| self.flows[*at].state == State::Active);
+        out.value("active_flows", active.count() as f64);
+    }
+}
+
+/// Bytes of a flow's turn, on a slow link and on a fast one.
+const MIN_QUANTUM: i64 = 300;
+const MAX_QUANTUM: i64 = 1_514;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::{FlowPacket, drain};
+    use crate::registry::{AlgorithmSpec, Role};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn cake(settings: &str, buffer: Buffer) -> Cake<FlowPacket> {
+        let spec = AlgorithmSpec::parse(Role::Queue, &format!("cake{settings}")).unwrap();
+        let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
+        spec.arguments().for_each(|(name, value)| arguments.set(name, value));
+        Cake::new(&arguments, buffer, RandomStream::new(1, "cake"))
+    }
+
+    fn enqueue(queue: &mut Cake<FlowPacket>, flow: u32, size: u64) -> Vec<Dropped<FlowPacket>> {
+        let mut dropped = Vec::new();
+        queue.enqueue(Instant::ZERO, FlowPacket::new(flow, size), &mut dropped);
+        dropped
+    }
+
+    #[test]
+    fn flows_that_meet_in_a_set_get_queues_of_their_own() {
+        let mut queue = cake("", Buffer::Unbounded);
+        (0..300).for_each(|flow| drop(enqueue(&mut queue, flow, 100)));
+        let plain: std::collections::BTreeSet<_> =
+            (0..300).map(|flow| queue.hash.queue_of(FlowId(flow), 1_024)).collect();
+        let own: std::collections::BTreeSet<_> =
+            (0..300).map(|flow| queue.queue_of(FlowId(flow)).0).collect();
+        assert!(plain.len() < 270 && own.len() == 300, "{} {}", plain.len(), own.len());
+    }
+
+    #[test]
+    fn in_a_full_set_flows_share() {
+        let mut queue = cake(":flows=8", Buffer::Unbounded);
+        (0..20).for_each(|flow| drop(enqueue(&mut queue, flow, 100)));
+        assert_eq!(drain(&mut queue).count(), 20);
+    }
+
+    #[test]
+    fn flows_get_equal_bytes_and_a_sparse_one_goes_first() {
+        let mut queue = cake("", Buffer::Unbounded);
+        for _ in 0..200 {
+            enqueue(&mut queue, 1, 1_500);
+            (0..15).for_each(|_| drop(enqueue(&mut queue, 2, 100)));
+        }
+        let mut bytes = [0; 3];
+        drain(&mut queue).take(1_600).for_each(|packet| bytes[packet.flow as usize] += packet.size);
+        assert!(bytes[1].abs_diff(bytes[2]) <= 2 * 1_514 + 1_500, "{bytes:?}");
+        enqueue(&mut queue, 3, 100);
+        assert!(drain(&mut queue).take(2).any(|packet| packet.flow == 3));
+    }
+
+    #[test]
+    fn overflow_takes_from_the_fattest_and_wakes_its_blue() {
+        let mut queue = cake("", Buffer::Bytes(Bytes::new(10_000)));
+        (0..6).for_each(|_| drop(enqueue(&mut queue, 1, 1_500)));
+        let dropped: Vec<_> = (0..10).flat_map(|_| enqueue(&mut queue, 2, 200)).collect();
+        assert!(!dropped.is_empty() && dropped.iter().all(|d| d.packet.flow == 1));
+        assert!(dropped.iter().all(|d| d.reason == DropReason::Overflow));
+    }
+
+    #[test]
+    fn a_slow_link_has_a_longer_target_and_a_smaller_quantum() {
+        let mut queue = cake("", Buffer::Unbounded);
+        queue.on_link_rate(Instant::ZERO, Rate::from_bps(1_000_000));
+        assert_eq!((queue.settings.target, queue.settings.interval), (MS * 18, MS * 113));
+        assert_eq!(queue.quantum, 300);
+        queue.on_link_rate(Instant::ZERO, Rate::from_bps(1_000_000_000));
+        assert_eq!((queue.settings.target, queue.settings.interval), (MS * 5, MS * 100));
+        assert_eq!(queue.quantum, 1_514);
+    }
+
+    #[test]
+    fn an_outage_or_no_limit_as_a_rate_does_no_harm() {
+        for rate in [Rate::ZERO, Rate::MAX] {
+            let mut queue = cake("", Buffer::Unbounded);
+            queue.on_link_rate(Instant::ZERO, rate);
+            (0..10).for_each(|flow| drop(enqueue(&mut queue, flow, 1_500)));
+            assert_eq!(drain(&mut queue).count(), 10);
+        }
+    }
+
+    #[test]
+    fn a_queue_is_given_back_once_cobalt_is_at_rest() {
+        let mut queue = cake("", Buffer::Unbounded);
+        let mut now = Instant::ZERO;
+        (0..100).for_each(|_| drop(enqueue(&mut queue, 1, 1_500)));
+        for step in 0..3_000 {
+            now += MS * 10;
+            // Another flow keeps the link busy.
+            queue.enqueue(now, FlowPacket::new(2, 100), &mut Vec::new());
+            queue.dequeue(now, &mut Vec::new());
+            if step == 500 {
+                assert_ne!(queue.flows[queue.queue_of(FlowId(1)).0].tag, 0);
+            }
+        }
+        let tag = queue.hash.of(FlowId(1));
+        assert!(queue.flows.iter().all(|flow| flow.tag != tag || flow.state == State::Idle));
+    }
+}

@@ -1,0 +1,218 @@
+//! COBALT: CoDel and BLUE side by side, as in CAKE (Høiland-Jørgensen, Täht, Morton: Piece of CAKE, 2018,
+//! §III-B; Linux 4.19, `sch_cake.c`).
+//!
+//! CoDel signals senders that respond, BLUE sheds what those that do not send too much. Unlike RFC 8289's,
+//! this CoDel winds its frequency down step by step after delay has fallen.
+
+use suimon_units::{Duration, Instant};
+
+use super::codel::control_law;
+use super::timed::Timed;
+use super::{Ecn, Packet};
+use crate::random::RandomStream;
+
+/// COBALT's constants.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Delay that may stand for longer than an interval; BLUE moves at most once in this time.
+    pub target: Duration,
+    /// Time from when delay rises above the target to the first signal.
+    pub interval: Duration,
+    /// What the link needs for its largest packet.
+    pub mtu_time: Duration,
+    /// Mark packets of ECN-capable transports instead of dropping them.
+    pub ecn: bool,
+}
+
+/// COBALT's state over one queue.
+#[derive(Debug, Clone, Default)]
+pub struct Cobalt {
+    /// How fast signals follow each other: an interval apart over the root of this; 0 at rest.
+    count: u32,
+    /// When the next signal falls due, or a step back; at rest until when the queue is remembered.
+    drop_next: Instant,
+    dropping: bool,
+    /// BLUE's probability, in 2^-32.
+    p_drop: u32,
+    blue_timer: Instant,
+}
+
+/// BLUE's steps up and down: 1/256 and 1/4096.
+const P_INC: u32 = 1 << 24;
+const P_DEC: u32 = 1 << 20;
+
+impl Cobalt {
+    /// A packet was lost for want of room.
+    pub fn on_overflow(&mut self, settings: &Settings, now: Instant) {
+        if now.saturating_since(self.blue_timer) > settings.target {
+            self.p_drop = self.p_drop.saturating_add(P_INC);
+            self.blue_timer = now;
+        }
+        self.dropping = true;
+        self.drop_next = now;
+        self.count = self.count.max(1);
+    }
+
+    /// It was the queue's turn, and it was empty.
+    pub fn on_empty(&mut self, settings: &Settings, now: Instant) {
+        if self.p_drop > 0 && now.saturating_since(self.blue_timer) > settings.target {
+            self.p_drop = self.p_drop.saturating_sub(P_DEC);
+            self.blue_timer = now;
+        }
+        self.dropping = false;
+        if self.count > 0 && now >= self.drop_next {
+            self.step(settings, self.count - 1);
+        }
+    }
+
+    /// True where nothing of what went before matters to the next packet.
+    #[must_use]
+    pub fn is_at_rest(&self, now: Instant) -> bool {
+        self.p_drop == 0 && self.count == 0 && now >= self.drop_next
+    }
+
+    /// Whether to drop `packet`, which leaves the queue now; it may be marked.
+    pub fn drops<P: Packet>(
+        &mut self,
+        settings: &Settings,
+        now: Instant,
+        packet: &mut Timed<P>,
+        random: &mut RandomStream,
+    ) -> bool {
+        let sojourn = packet.sojourn(now);
+        let over_target = sojourn > settings.target && sojourn > settings.mtu_time * 4;
+        let next_due = self.count > 0 && now >= self.drop_next;
+        if over_target {
+            if !self.dropping {
+                self.drop_next = control_law(now, settings.interval, self.count.max(1));
+            }
+            self.count = self.count.max(1);
+        }
+        self.dropping = over_target;
+        let mut drop = false;
+        if next_due && over_target {
+            drop = !(settings.ecn && packet.ecn() != Ecn::NotCapable);
+            if !drop {
+                packet.mark_congestion_experienced();
+            }
+            self.step(settings, self.count.saturating_add(1));
+        } else if next_due {
+            while self.count > 0 && now >= self.drop_next {
+                self.step(settings, self.count - 1);
+            }
+        }
+        // What does not respond to marks or drops is dropped blindly, and not marked.
+        drop |= self.p_drop > 0 && random.below(1 << 32) < u64::from(self.p_drop);
+        if self.count == 0 {
+            self.drop_next = now + settings.interval;
+        } else if now > self.drop_next && !drop {
+            // One signal at a time: what fell due meanwhile is forgone.
+            self.drop_next = now;
+        }
+        drop
+    }
+
+    /// The frequency becomes that of `count`, and the next step falls due by it.
+    fn step(&mut self, settings: &Settings, count: u32) {
+        self.count = count;
+        self.drop_next = control_law(self.drop_next, settings.interval, count.max(1));
+    }
+
+    /// BLUE's probability.
+    #[must_use]
+    pub fn blue(&self) -> f64 {
+        f64::from(self.p_drop) / 4_294_967_296.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::TestPacket;
+
+    const MS: Duration = Duration::from_millis(1);
+    const SETTINGS: Settings = Settings {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+        mtu_time: Duration::ZERO,
+        ecn: true,
+    };
+
+    fn random() -> RandomStream {
+        RandomStream::new(1, "cobalt")
+    }
+
+    /// After how many milliseconds packets that each waited for `sojourn` are dropped or marked.
+    fn signals(
+        settings: &Settings,
+        cobalt: &mut Cobalt,
+        ecn: Ecn,
+        sojourn: Duration,
+        from: u64,
+        to: u64,
+    ) -> Vec<u64> {
+        let mut random = random();
+        (from..to)
+            .filter(|ms| {
+                let now = Instant::ZERO + MS * *ms;
+                let since = Instant::from_nanos(now.as_nanos() - sojourn.as_nanos());
+                let mut timed = Timed { packet: TestPacket { ecn, ..TestPacket::new(0, 1_000) }, since };
+                let drop = cobalt.drops(settings, now, &mut timed, &mut random);
+                drop || timed.packet.ecn == Ecn::CongestionExperienced
+            })
+            .collect()
+    }
+
+    #[test]
+    fn signals_begin_an_interval_after_delay_rose_and_follow_codels_law() {
+        let times = signals(&SETTINGS, &mut Cobalt::default(), Ecn::NotCapable, MS * 6, 1_000, 2_000);
+        let (mut due, mut expected) = (1_100.0, Vec::new());
+        for count in 2.. {
+            if due > 1_999.0 {
+                break;
+            }
+            expected.push(libm::ceil(due - 1e-5) as u64);
+            due += 100.0 / f64::from(count).sqrt();
+        }
+        assert_eq!(times, expected);
+        assert_eq!(signals(&SETTINGS, &mut Cobalt::default(), Ecn::Capable, MS * 6, 1_000, 2_000), times);
+        assert_eq!(signals(&SETTINGS, &mut Cobalt::default(), Ecn::Capable, MS * 5, 1_000, 2_000), []);
+        let slow = Settings { mtu_time: MS * 2, ..SETTINGS };
+        assert_eq!(signals(&slow, &mut Cobalt::default(), Ecn::Capable, MS * 8, 1_000, 2_000), []);
+        assert_eq!(signals(&slow, &mut Cobalt::default(), Ecn::Capable, MS * 9, 1_000, 2_000), times);
+    }
+
+    #[test]
+    fn the_frequency_winds_down_step_by_step() {
+        let mut cobalt = Cobalt::default();
+        signals(&SETTINGS, &mut cobalt, Ecn::Capable, MS * 6, 1_000, 3_000);
+        let high = cobalt.count;
+        signals(&SETTINGS, &mut cobalt, Ecn::Capable, MS, 3_000, 3_300);
+        let lower = cobalt.count;
+        assert!(high > 20 && lower < high && lower > high / 2, "{high} {lower}");
+        signals(&SETTINGS, &mut cobalt, Ecn::Capable, MS, 3_300, 6_000);
+        assert_eq!(cobalt.count, 0);
+        assert!(
+            !cobalt.is_at_rest(Instant::ZERO + MS * 6_000) && cobalt.is_at_rest(Instant::ZERO + MS * 6_100)
+        );
+    }
+
+    #[test]
+    fn blue_rises_with_overflow_and_falls_with_emptiness_once_a_target_each() {
+        let mut cobalt = Cobalt::default();
+        let at = |ms| Instant::ZERO + MS * ms;
+        for ms in [100, 105, 106, 107, 112] {
+            cobalt.on_overflow(&SETTINGS, at(ms));
+        }
+        assert_eq!(cobalt.blue(), 3.0 / 256.0);
+        for ms in [117, 118, 123, 124] {
+            cobalt.on_empty(&SETTINGS, at(ms));
+        }
+        assert_eq!(cobalt.blue(), 3.0 / 256.0 - 2.0 / 4_096.0);
+        // Its drops are independent and spare no ECN-capable packet.
+        cobalt.count = 0;
+        let drops = signals(&SETTINGS, &mut cobalt, Ecn::Capable, MS, 1_000, 21_000).len() as f64;
+        let expected = 20_000.0 * cobalt.blue();
+        assert!((drops - expected).abs() < 5.0 * expected.sqrt(), "{drops} {expected}");
+    }
+}

@@ -1,0 +1,150 @@
+//! Queue disciplines under real senders: what their specifications promise, in the simulator.
+
+mod common;
+
+use common::{link, scenario, tcp};
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_results::{FlowResult, QueueResult, RunResult, jain_index};
+use suimon_scenario::{Buffer, Flow, Link, Scenario, TcpFlow};
+use suimon_units::{Duration, Rate};
+
+const TEN_MBIT: Rate = Rate::from_bps(10_000_000);
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A bottleneck of 10 Mbit/s called `r-b` under `queue`, 20 ms each way with `before` to get there.
+fn behind(queue: &str, hosts: &[(&str, Duration)], flows: Vec<Flow>) -> Scenario {
+    let bottleneck = Link {
+        queue: AlgorithmSpec::parse(Role::Queue, queue).expect("a registered discipline"),
+        ..link("r", "b", TEN_MBIT, ms(20), Buffer::Packets(500))
+    };
+    let mut links = vec![bottleneck, link("b", "r", Rate::MAX, ms(20), Buffer::Unbounded)];
+    for &(host, delay) in hosts {
+        links.push(link(host, "r", Rate::MAX, delay, Buffer::Unbounded));
+        links.push(link("r", host, Rate::MAX, delay, Buffer::Unbounded));
+    }
+    let mut scenario = scenario(Duration::from_secs(70), links, flows);
+    scenario.record.warmup = Duration::from_secs(10);
+    scenario
+}
+
+/// `count` endless flows of `cc`, with or without ECN, a round-trip time of 40 ms.
+fn alike(queue: &str, cc: &str, count: usize, ecn: bool) -> (Vec<FlowResult>, QueueResult) {
+    let flow = |n| tcp(&format!("{cc} {n}"), ("a", "b"), cc, |tcp| tcp.profile.ecn = ecn);
+    run(&behind(queue, &[("a", Duration::ZERO)], (0..count).map(flow).collect()))
+}
+
+fn run(scenario: &Scenario) -> (Vec<FlowResult>, QueueResult) {
+    let RunResult { flows, mut queues, .. } = suimon_simulator::run(scenario, &[]);
+    let queue = queues.remove(0);
+    let goodputs: Vec<_> = flows.iter().map(|flow| flow.goodput.as_bps_f64() / 1e6).collect();
+    println!(
+        "{}: used {:.3}, delay mean {} p50 {} p95 {}, early {} overflow {} marked {}, goodputs {goodputs:.2?}",
+        queue.discipline,
+        queue.utilisation.unwrap_or_default(),
+        queue.delay_mean,
+        queue.delay_p50,
+        queue.delay_p95,
+        queue.dropped_early,
+        queue.dropped_overflow,
+        queue.marked,
+    );
+    (flows, queue)
+}
+
+fn sparse(tcp: &mut TcpFlow) {
+    tcp.application_rate = Some(Rate::from_bps(50_000));
+    tcp.profile.delayed_ack = false;
+}
+
+#[test]
+fn codel_holds_the_delay_of_one_flow_near_its_target_and_the_link_busy() {
+    for cc in ["reno", "cubic"] {
+        for ecn in [false, true] {
+            let (_, queue) = alike("codel", cc, 1, ecn);
+            assert!(queue.delay_p50 < ms(5) && queue.delay_p95 < ms(12), "{cc} {queue:?}");
+            assert!(queue.utilisation > Some(0.85), "{cc} {queue:?}");
+            assert_eq!((queue.dropped_early == 0, queue.marked > 0), (ecn, ecn), "{cc} {queue:?}");
+        }
+    }
+}
+
+#[test]
+fn pie_comes_to_its_target_with_few_flows_and_many() {
+    for (cc, count) in [("reno", 1), ("reno", 10), ("cubic", 10), ("reno", 30)] {
+        for ecn in [false, true] {
+            let (_, queue) = alike("pie", cc, count, ecn);
+            assert!((ms(10)..ms(20)).contains(&queue.delay_mean), "{cc} {count} {queue:?}");
+            assert!(queue.utilisation > Some(0.9), "{cc} {count} {queue:?}");
+        }
+    }
+}
+
+#[test]
+fn dualpi2_comes_to_its_target_with_classic_flows_alone() {
+    for (cc, count) in [("reno", 1), ("reno", 10), ("cubic", 10), ("reno", 30)] {
+        for ecn in [false, true] {
+            let (_, queue) = alike("dualpi2", cc, count, ecn);
+            assert!((ms(10)..ms(20)).contains(&queue.delay_mean), "{cc} {count} {queue:?}");
+            assert!(queue.utilisation > Some(0.9), "{cc} {count} {queue:?}");
+        }
+    }
+}
+
+#[test]
+fn flow_queues_share_equally_whatever_the_sender_and_its_round_trip_time() {
+    for queue in ["fq-codel", "cake"] {
+        let mut flows = Vec::new();
+        for cc in ["cubic", "compound"] {
+            for host in ["near", "far"] {
+                flows.push(tcp(&format!("{cc} {host}"), (host, "b"), cc, |_| {}));
+            }
+        }
+        let hosts = [("near", Duration::ZERO), ("far", ms(20))];
+        let goodputs = |queue| -> Vec<f64> {
+            let (flows, _) = run(&behind(queue, &hosts, flows.clone()));
+            flows.iter().map(|flow| flow.goodput.as_bps_f64()).collect()
+        };
+        let fair = jain_index(&goodputs(queue));
+        let one_queue = jain_index(&goodputs("codel"));
+        assert!(fair > 0.99 && one_queue < 0.97, "{queue}: {fair}, codel: {one_queue}");
+    }
+}
+
+#[test]
+fn a_sparse_flow_does_not_wait_for_bulky_ones_with_flow_queues() {
+    let extra = |queue| {
+        let mut flows: Vec<_> =
+            (0..4).map(|n| tcp(&format!("bulk {n}"), ("a", "b"), "cubic", |_| {})).collect();
+        flows.push(tcp("sparse", ("a", "b"), "reno", sparse));
+        let (flows, _) = run(&behind(queue, &[("a", Duration::ZERO)], flows));
+        let rtt = flows[4].rtt_mean.expect("it sends");
+        let extra = rtt.as_millis_f64() - 40.0;
+        println!("{queue}: {extra:.3} ms more than 40 ms");
+        extra
+    };
+    // One packet of 1500 B takes 1.2 ms, and so does the one of a bulky flow that it may find being sent.
+    for queue in ["fq-codel", "cake"] {
+        assert!(extra(queue) < 1.2 + 2.0, "{queue}");
+    }
+    assert!(extra("codel") > 4.0);
+}
+
+#[test]
+fn a_flow_that_heeds_nothing_leaves_the_others_their_share_with_flow_queues() {
+    use suimon_scenario::{Traffic, UdpFlow};
+    use suimon_units::Bytes;
+    for queue in ["fq-codel", "cake"] {
+        let flood =
+            UdpFlow { rate: Rate::from_bps(20_000_000), packet: Bytes::new(1_500), size: None, on_off: None };
+        let flood = Flow { traffic: Traffic::Udp(flood), ..tcp("flood", ("a", "b"), "reno", |_| {}) };
+        let (flows, _) = run(&behind(
+            queue,
+            &[("a", Duration::ZERO)],
+            vec![flood, tcp("cubic", ("a", "b"), "cubic", |_| {})],
+        ));
+        assert!(flows[1].goodput > Rate::from_bps(4_000_000), "{queue}: {}", flows[1].goodput);
+    }
+}
