@@ -199,6 +199,18 @@ impl AggregateSender {
         Some(self.give(path, range))
     }
 
+    /// Bytes that the application has produced.
+    #[must_use]
+    pub fn produced(&self) -> u64 {
+        self.produced
+    }
+
+    /// How much is handed over at a time.
+    #[must_use]
+    pub fn chunk(&self) -> Bytes {
+        self.chunk
+    }
+
     /// When to ask again though nothing happened: a path may have stalled by then.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {

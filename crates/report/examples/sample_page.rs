@@ -86,6 +86,7 @@ fn run((algorithm, colour, share, backlog, depth): (&str, &str, f64, f64, f64)) 
             rtt_mean: Some(base + wait(backlog)),
             rtt_max: Some(base + wait(backlog + depth)),
         }],
+        aggregates: vec![],
         queues: vec![QueueResult {
             name: "downlink".to_owned(),
             discipline: "droptail".to_owned(),
@@ -109,6 +110,7 @@ fn run((algorithm, colour, share, backlog, depth): (&str, &str, f64, f64, f64)) 
         events: vec![],
         events_not_kept: 0,
         flow_series: vec![flow_series(share, backlog, depth)],
+        aggregate_series: vec![],
         queue_series: vec![queue_series(backlog, depth)],
     }
 }

@@ -36,10 +36,13 @@ struct Document<'a> {
     verdicts: &'a [VerdictTable],
     runs: JsonRows<'a>,
     flows: JsonRows<'a>,
+    aggregates: JsonRows<'a>,
     queues: JsonRows<'a>,
     events: JsonRows<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flow_series: Option<JsonRows<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregate_series: Option<JsonRows<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue_series: Option<JsonRows<'a>>,
 }
@@ -83,9 +86,11 @@ pub fn json(
         verdicts,
         runs: JsonRows(&tables.runs),
         flows: JsonRows(&tables.flows),
+        aggregates: JsonRows(&tables.aggregates),
         queues: JsonRows(&tables.queues),
         events: JsonRows(&tables.events),
         flow_series: with_series(&tables.flow_series),
+        aggregate_series: with_series(&tables.aggregate_series),
         queue_series: with_series(&tables.queue_series),
     };
     let mut text =

@@ -89,7 +89,8 @@ mod tests {
         let tables = Tables::new(&comparison());
         let written = write_parquet(folder.path(), &header(), &tables).unwrap();
         assert_eq!(written.len(), 6);
-        for (path, table) in written.iter().zip(tables.all()) {
+        let with_rows = tables.all().into_iter().filter(|table| table.rows() > 0);
+        for (path, table) in written.iter().zip(with_rows) {
             let reader =
                 ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
             let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();

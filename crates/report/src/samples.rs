@@ -11,10 +11,12 @@ pub(crate) fn run(labels: &[(&str, &str)], flows: Vec<FlowResult>, queues: Vec<Q
         duration: Duration::from_secs(10),
         measured: Duration::from_secs(8),
         flows,
+        aggregates: vec![],
         queues,
         events: vec![],
         events_not_kept: 0,
         flow_series: vec![],
+        aggregate_series: vec![],
         queue_series: vec![],
     }
 }

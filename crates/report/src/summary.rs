@@ -77,7 +77,9 @@ impl<'a> RunSummary<'a> {
                 algorithms.push(&flow.algorithm);
             }
         }
-        let parts = if algorithms.len() < 2 {
+        let parts = if !run.aggregates.is_empty() {
+            aggregates_and_paths(run)
+        } else if algorithms.len() < 2 {
             Vec::new()
         } else {
             let of = |algorithm: &&str| {
@@ -87,14 +89,20 @@ impl<'a> RunSummary<'a> {
             };
             algorithms.iter().map(of).collect()
         };
-        let main = main_flow(run);
+        let mut total = FlowTotals::of(&all, run.measured);
+        if !run.aggregates.is_empty() {
+            // Flows of one stream do not compete, and what they carry may come twice.
+            total.goodput = goodput_in_order(run);
+            total.jain_index = None;
+        }
+        let (algorithm, colour) = main_algorithm(run);
         let slowest = slowest_queue(run);
         Self {
             run,
             name,
-            algorithm: main.map_or_else(String::new, |flow| flow.algorithm.clone()),
-            colour: main.map_or_else(|| NO_COLOUR.to_owned(), |flow| flow.colour.clone()),
-            total: FlowTotals::of(&all, run.measured),
+            algorithm,
+            colour,
+            total,
             parts,
             slowest,
             grade: slowest.map(|queue| Grade::of(queue.delay_p95)),
@@ -166,18 +174,50 @@ fn base(algorithm: &str) -> &str {
     algorithm.split(':').next().unwrap_or(algorithm)
 }
 
-fn main_flow(run: &RunResult) -> Option<&FlowResult> {
-    let labelled =
-        |flow: &&FlowResult| run.labels.iter().any(|(_, value)| base(value) == base(&flow.algorithm));
-    run.flows.iter().find(labelled).or(run.flows.first())
+/// Algorithm and colour of what the run is about: what a label names, else a stream's scheduler, else the
+/// first flow's algorithm.
+fn main_algorithm(run: &RunResult) -> (String, String) {
+    let schedulers = run.aggregates.iter().map(|aggregate| (&aggregate.scheduler, &aggregate.colour));
+    let all: Vec<_> =
+        schedulers.chain(run.flows.iter().map(|flow| (&flow.algorithm, &flow.colour))).collect();
+    let labelled = |(algorithm, _): &&(&String, &String)| {
+        run.labels.iter().any(|(_, value)| base(value) == base(algorithm))
+    };
+    match all.iter().find(labelled).or(all.first()) {
+        Some((algorithm, colour)) => ((*algorithm).clone(), (*colour).clone()),
+        None => (String::new(), NO_COLOUR.to_owned()),
+    }
+}
+
+/// What streams delivered in order and flows that stand alone delivered.
+fn goodput_in_order(run: &RunResult) -> Rate {
+    let alone = run.flows.iter().filter(|flow| !run.aggregates.iter().any(|a| a.flows.contains(&flow.name)));
+    let streams = run.aggregates.iter().map(|aggregate| aggregate.goodput);
+    streams.chain(alone.map(|flow| flow.goodput)).sum()
+}
+
+/// Each stream, and each flow with the rest.
+fn aggregates_and_paths(run: &RunResult) -> Vec<FlowTotals> {
+    let streams = run.aggregates.iter().map(|aggregate| {
+        let flows: Vec<_> = run.flows.iter().filter(|flow| aggregate.flows.contains(&flow.name)).collect();
+        FlowTotals {
+            name: format!("{} ({})", aggregate.name, aggregate.scheduler),
+            colour: aggregate.colour.clone(),
+            goodput: aggregate.goodput,
+            jain_index: None,
+            ..FlowTotals::of(&flows, run.measured)
+        }
+    });
+    streams.chain(run.flows.iter().map(|flow| FlowTotals::of(&[flow], run.measured))).collect()
 }
 
 /// All algorithms of a run, each once: `cubic + udp`.
 fn algorithms(run: &RunResult) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for flow in &run.flows {
-        if !names.contains(&flow.algorithm.as_str()) {
-            names.push(&flow.algorithm);
+    let streams = run.aggregates.iter().map(|aggregate| &aggregate.scheduler);
+    for algorithm in streams.chain(run.flows.iter().map(|flow| &flow.algorithm)) {
+        if !names.contains(&algorithm.as_str()) {
+            names.push(algorithm);
         }
     }
     if names.is_empty() { run.scenario.clone() } else { names.join(" + ") }
@@ -189,8 +229,8 @@ fn names(runs: &[RunResult]) -> Vec<String> {
     let all: Vec<String> = runs.iter().map(algorithms).collect();
     let differ = all.windows(2).any(|pair| pair[0] != pair[1]);
     let named = |run: &RunResult| {
-        let main = main_flow(run);
-        run.labels.iter().any(|(_, value)| main.is_some_and(|flow| base(value) == base(&flow.algorithm)))
+        let (main, _) = main_algorithm(run);
+        run.labels.iter().any(|(_, value)| base(value) == base(&main))
     };
     let mut names: Vec<String> = Vec::with_capacity(runs.len());
     let mut seen: HashMap<String, u64> = HashMap::new();
@@ -212,6 +252,33 @@ fn names(runs: &[RunResult]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::samples::{flow, queue, run};
+    use suimon_results::AggregateResult;
+
+    #[test]
+    fn a_stream_over_several_flows_counts_once_and_its_flows_stand_below_it() {
+        let flows = vec![flow("wlan", "reno", 1_000_000), flow("wired", "reno", 8_000_000)];
+        let mut several = run(&[], flows, vec![]);
+        several.flows.push(flow("other", "cubic", 500_000));
+        several.aggregates.push(AggregateResult {
+            name: "bulk".to_owned(),
+            scheduler: "ecf".to_owned(),
+            colour: "#f28e2b".to_owned(),
+            flows: vec!["wlan".to_owned(), "wired".to_owned()],
+            completed: None,
+            delivered: Bytes::new(8_750_000),
+            goodput: Rate::from_bps(8_700_000),
+            duplicates: Bytes::new(300_000),
+            reorder_mean_bytes: 1e4,
+            reorder_max: Bytes::new(40_000),
+        });
+        let runs = [several];
+        let summary = &summarise(&runs)[0];
+        assert_eq!((summary.algorithm.as_str(), summary.colour.as_str()), ("ecf", "#f28e2b"));
+        assert_eq!(summary.total.goodput, Rate::from_bps(9_200_000), "in order, and what stands alone");
+        assert_eq!(summary.total.jain_index, None);
+        let parts: Vec<_> = summary.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(parts, ["bulk (ecf)", "wlan (reno)", "wired (reno)", "other (cubic)"]);
+    }
 
     #[test]
     fn labels_name_a_run_and_the_algorithm_is_added_only_where_it_tells_runs_apart() {

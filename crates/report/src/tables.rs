@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_results::{Event, FlowResult, QueueResult, RunResult, Series};
+use suimon_results::{AggregateResult, Event, FlowResult, QueueResult, RunResult, Series};
 use suimon_units::{Duration, Instant};
 
 use crate::summary::{RunSummary, summarise};
@@ -15,12 +15,16 @@ pub struct Tables {
     pub runs: Table,
     /// One row a flow.
     pub flows: Table,
+    /// One row an aggregate of flows.
+    pub aggregates: Table,
     /// One row a reported link.
     pub queues: Table,
     /// One row an event.
     pub events: Table,
     /// One row a sample of a flow.
     pub flow_series: Table,
+    /// One row a sample of an aggregate.
+    pub aggregate_series: Table,
     /// One row a sample of a queue.
     pub queue_series: Table,
 }
@@ -45,17 +49,28 @@ impl Tables {
         Self {
             runs: keys.runs(summaries),
             flows: keys.flows(runs),
+            aggregates: keys.aggregates(runs),
             queues: keys.queues(runs),
             events: keys.events(runs),
             flow_series: keys.series("flow_series", "flow", runs, |run| &run.flow_series),
+            aggregate_series: keys.series("aggregate_series", "aggregate", runs, |run| &run.aggregate_series),
             queue_series: keys.series("queue_series", "link", runs, |run| &run.queue_series),
         }
     }
 
     /// All of them, in the order in which they are written.
     #[must_use]
-    pub fn all(&self) -> [&Table; 6] {
-        [&self.runs, &self.flows, &self.queues, &self.events, &self.flow_series, &self.queue_series]
+    pub fn all(&self) -> [&Table; 8] {
+        [
+            &self.runs,
+            &self.flows,
+            &self.aggregates,
+            &self.queues,
+            &self.events,
+            &self.flow_series,
+            &self.aggregate_series,
+            &self.queue_series,
+        ]
     }
 }
 
@@ -110,6 +125,7 @@ impl Keys {
         let tables = [
             none.runs(&[]),
             none.flows(&[]),
+            none.aggregates(&[]),
             none.queues(&[]),
             none.events(&[]),
             none.series("flow_series", "flow", &[], |run| &run.flow_series),
@@ -175,6 +191,21 @@ impl Keys {
         t.number("rtt_min_ms", |(_, f)| ms(f.rtt_min));
         t.number("rtt_mean_ms", |(_, f)| ms(f.rtt_mean));
         t.number("rtt_max_ms", |(_, f)| ms(f.rtt_max));
+        t.build()
+    }
+
+    fn aggregates(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&AggregateResult>> = rows_of(runs, |run| &run.aggregates);
+        let mut t = self.builder("aggregates", &rows);
+        t.text("aggregate", |(_, a)| text(&a.name));
+        t.text("scheduler", |(_, a)| text(&a.scheduler));
+        t.text("flows", |(_, a)| text(&a.flows.join(" ")));
+        t.number("completed_s", |(_, a)| a.completed.map(Instant::as_secs_f64));
+        t.count("delivered_bytes", |(_, a)| Some(a.delivered.get()));
+        t.count("goodput_bps", |(_, a)| Some(a.goodput.as_bps()));
+        t.count("duplicate_bytes", |(_, a)| Some(a.duplicates.get()));
+        t.number("reorder_mean_bytes", |(_, a)| Some(a.reorder_mean_bytes));
+        t.count("reorder_max_bytes", |(_, a)| Some(a.reorder_max.get()));
         t.build()
     }
 
@@ -288,7 +319,8 @@ mod tests {
     fn parts_number_runs_on_and_name_each_as_it_would_be_alone() {
         let runs = comparison();
         let (whole, second) = (Tables::part(&runs, 0), Tables::part(&runs[1..], 1));
-        for (all, part) in whole.all().into_iter().zip(second.all()) {
+        let pairs = whole.all().into_iter().zip(second.all());
+        for (all, part) in pairs.filter(|(all, _)| all.rows() > 0) {
             assert_eq!(column(part, "run").get(0), column(all, "run").get(all.rows() - 1), "{}", all.name());
             for (a, b) in all.columns().iter().zip(part.columns()) {
                 assert_eq!(a.name, b.name);

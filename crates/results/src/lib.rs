@@ -25,6 +25,8 @@ pub struct RunResult {
     pub measured: Duration,
     /// One row a flow.
     pub flows: Vec<FlowResult>,
+    /// One row an aggregate of flows.
+    pub aggregates: Vec<AggregateResult>,
     /// One row a reported link.
     pub queues: Vec<QueueResult>,
     /// What happened when; at most [`RunResult::MAX_EVENTS`] are kept.
@@ -33,6 +35,8 @@ pub struct RunResult {
     pub events_not_kept: u64,
     /// Samples over time, one table a flow.
     pub flow_series: Vec<Series>,
+    /// Samples over time, one table an aggregate of flows.
+    pub aggregate_series: Vec<Series>,
     /// Samples over time, one table a reported link.
     pub queue_series: Vec<Series>,
 }
@@ -79,6 +83,31 @@ pub struct FlowResult {
     pub rtt_mean: Option<Duration>,
     /// Largest round-trip time measured.
     pub rtt_max: Option<Duration>,
+}
+
+/// Totals of one stream that several flows carried; the flows have rows of their own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AggregateResult {
+    /// The aggregate's name.
+    pub name: String,
+    /// Its path scheduler as users write it.
+    pub scheduler: String,
+    /// The scheduler's colour, `#rrggbb`.
+    pub colour: String,
+    /// The flows that carried it.
+    pub flows: Vec<String>,
+    /// When its last byte was acknowledged, where it has a size and got there.
+    pub completed: Option<Instant>,
+    /// Payload delivered in order to the application while measured.
+    pub delivered: Bytes,
+    /// `delivered` over the time from its start (or the end of the warm-up) to its completion (or the end).
+    pub goodput: Rate,
+    /// Payload that arrived a second time, by another path.
+    pub duplicates: Bytes,
+    /// Bytes that waited at the receiver for data of other flows: mean over time.
+    pub reorder_mean_bytes: f64,
+    /// Most that waited at once.
+    pub reorder_max: Bytes,
 }
 
 /// Totals of one link and the queue before it.

@@ -7,7 +7,7 @@ use suimon_radio::hsdpa;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Buffer, Capacity, Flow, Hsdpa, Link, Scenario, Start, Traffic};
+use crate::model::{Aggregate, Buffer, Capacity, Flow, Hsdpa, Link, Scenario, Start, Traffic};
 use crate::profile::StackProfile;
 use crate::topology::Topology;
 
@@ -70,6 +70,11 @@ impl Scenario {
         for link in &self.links {
             let checked = check_link(link).and_then(|()| self.check_shared(link));
             checked.map_err(|(key, problem)| (format!("link.{}.{key}", link.name), problem))?;
+        }
+        unique("aggregate", self.aggregates.iter().map(|aggregate| &aggregate.name))?;
+        for (position, aggregate) in self.aggregates.iter().enumerate() {
+            check_aggregate(aggregate, &self.flows, &self.aggregates[..position])
+                .map_err(|(key, problem)| (format!("aggregate.{}.{key}", aggregate.name), problem))?;
         }
         let mut topology = Topology::new(&self.links);
         for flow in &self.flows {
@@ -243,6 +248,52 @@ fn check_flow(flow: &Flow, duration: Duration) -> Checked {
         }
     }
     Ok(())
+}
+
+/// Checks `aggregate` beside the `earlier` ones.
+fn check_aggregate(aggregate: &Aggregate, flows: &[Flow], earlier: &[Aggregate]) -> Checked {
+    const MOST_PATHS: usize = 64;
+    if aggregate.flows.len() > MOST_PATHS {
+        let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MOST_PATHS as u64 };
+        return Err(("flows".to_owned(), problem));
+    }
+    let mut ends = None;
+    let mut mss = Bytes::ZERO;
+    for (position, name) in aggregate.flows.iter().enumerate() {
+        let Some(flow) = flows.iter().find(|flow| flow.name == *name) else {
+            let known = || flows.iter().map(|flow| flow.name.as_str());
+            let problem = Problem::UnknownName {
+                what: "flow",
+                name: name.clone(),
+                suggestion: closest(name, known()),
+                accepted: known().take(20).collect::<Vec<_>>().join(", "),
+            };
+            return Err(("flows".to_owned(), problem));
+        };
+        let Traffic::Tcp(tcp) = &flow.traffic else {
+            return refuse("flows", name, "is no TCP flow", "TCP flows");
+        };
+        let own = tcp.size.is_some() || tcp.application_rate.is_some() || tcp.on_off.is_some();
+        if own || flow.stop.is_some() {
+            let accepted = "flows without size, application_rate, on_off and stop";
+            return refuse("flows", name, "has data of its own", accepted);
+        }
+        let taken = earlier.iter().any(|other| other.flows.contains(name));
+        if taken || aggregate.flows[..position].contains(name) {
+            return refuse("flows", name, "is taken already", "each flow once");
+        }
+        if *ends.get_or_insert((&flow.from, &flow.to)) != (&flow.from, &flow.to) {
+            return refuse("flows", name, "leads elsewhere", "flows with the same two ends");
+        }
+        mss = mss.max(tcp.profile.mss);
+    }
+    bytes("send_buffer", aggregate.send_buffer, mss, LARGEST)?;
+    bytes("reorder_buffer", aggregate.reorder_buffer, mss, LARGEST)?;
+    above_zero("application_rate", aggregate.application_rate == Some(Rate::ZERO))?;
+    match aggregate.size {
+        Some(size) => bytes("size", size, Bytes::new(1), LARGEST),
+        None => Ok(()),
+    }
 }
 
 fn check_stack(stack: &StackProfile) -> Checked {

@@ -120,6 +120,7 @@ impl Comparison {
             links: self.links(),
             cells: Vec::new(),
             flows: self.flows_of(schemes),
+            aggregates: Vec::new(),
             record: Record { interval: self.record_interval, warmup: self.warmup },
         };
         scenario.check()?;
@@ -186,6 +187,7 @@ impl Comparison {
             name,
             from: "sender".to_owned(),
             to: "receiver".to_owned(),
+            via: None,
             start: Start::At(Instant::ZERO),
             stop: None,
             traffic: Traffic::Tcp(Box::new(tcp)),

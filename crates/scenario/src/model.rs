@@ -29,6 +29,8 @@ pub struct Scenario {
     pub cells: Vec<Cell>,
     /// The flows, in order.
     pub flows: Vec<Flow>,
+    /// Flows that carry one stream together.
+    pub aggregates: Vec<Aggregate>,
     /// What to record.
     pub record: Record,
 }
@@ -59,6 +61,20 @@ pub struct Link {
     /// Whether results show it; access links of a comparison are not worth a row.
     pub reported: bool,
 }
+
+impl Link {
+    /// The other direction of the duplex link that `name` is one direction of.
+    #[must_use]
+    pub fn other_direction(name: &str) -> String {
+        match name.strip_suffix(REVERSE) {
+            Some(forward) => forward.to_owned(),
+            None => format!("{name}{REVERSE}"),
+        }
+    }
+}
+
+/// How the way back of a duplex link is called, behind the link's name.
+const REVERSE: &str = "-reverse";
 
 /// How fast a link sends.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,7 +158,7 @@ pub struct Reordering {
     pub delay: Duration,
 }
 
-/// A flow from one node to another over the shortest path.
+/// A flow from one node to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
     /// Unique name.
@@ -151,6 +167,8 @@ pub struct Flow {
     pub from: String,
     /// Where it goes.
     pub to: String,
+    /// The links on its way; `None` for the fewest. The way back is over [`Link::other_direction`].
+    pub via: Option<Vec<String>>,
     /// When it starts.
     pub start: Start,
     /// When it stops sending, whatever remains.
@@ -212,6 +230,27 @@ impl TcpFlow {
             _ => self.cc.colour(),
         }
     }
+}
+
+/// Several TCP flows that carry one stream: what each sends is up to a path scheduler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregate {
+    /// Unique name.
+    pub name: String,
+    /// The flows, one for each path.
+    pub flows: Vec<String>,
+    /// Which flow carries what.
+    pub scheduler: AlgorithmSpec,
+    /// How much the application sends in all; `None` for as much as it can.
+    pub size: Option<Bytes>,
+    /// The application produces data at this rate only; `None` for as fast as it is taken.
+    pub application_rate: Option<Rate>,
+    /// What each flow may hold, unsent or unacknowledged.
+    pub send_buffer: Bytes,
+    /// What may wait at the receiver for data of other flows.
+    pub reorder_buffer: Bytes,
+    /// Whether data of a flow that makes no progress is given to others too.
+    pub copy_stalled: bool,
 }
 
 /// Datagrams at a constant rate.

@@ -56,9 +56,21 @@ impl<'a> Topology<'a> {
             Traffic::Tcp(tcp) => (tcp.profile.packet_size(), Some(tcp.profile.header)),
             Traffic::Udp(udp) => (udp.packet, None),
         };
-        let there = self.carries(&flow.from, &flow.to, data)?;
-        let Some(answer) = answer else { return Ok(()) };
-        let back = self.carries(&flow.to, &flow.from, answer)?;
+        let (there, back) = match &flow.via {
+            Some(via) => {
+                let forward = self.named(via, &flow.from, &flow.to)?;
+                let there = passage(&forward, data)?;
+                let Some(answer) = answer else { return Ok(()) };
+                let names: Vec<_> = via.iter().rev().map(|name| Link::other_direction(name)).collect();
+                let back = self.named(&names, &flow.to, &flow.from)?;
+                (there, passage(&back, answer)?)
+            }
+            None => {
+                let there = self.carries(&flow.from, &flow.to, data)?;
+                let Some(answer) = answer else { return Ok(()) };
+                (there, self.carries(&flow.to, &flow.from, answer)?)
+            }
+        };
         if there == Passage::Timeless && back == Passage::Timeless {
             // A window would follow the other without the clock moving on, and the run would never end.
             let accepted = "a rate or a delay on some link of the way";
@@ -77,22 +89,36 @@ impl<'a> Topology<'a> {
         let Some(path) = self.path(from, to) else {
             return Err(("to".to_owned(), Problem::NoRoute { from: from.to_owned(), to: to.to_owned() }));
         };
-        let timeless =
-            |link: &&Link| link.delay == Duration::ZERO && link.capacity == Capacity::Rate(Rate::MAX);
-        let passage = if path.iter().all(timeless) { Passage::Timeless } else { Passage::TakesTime };
-        for link in path {
-            if matches!(link.buffer, Buffer::Bytes(room) if room < size) {
-                let accepted = format!("at least {size}, the largest packet of a flow over it");
-                return refuse(
-                    &format!("/link.{}.buffer", link.name),
-                    &link.buffer_text(),
-                    "holds no packet",
-                    accepted,
-                );
-            }
-        }
+        let passage = passage(&path, size)?;
         self.known.insert((from, to), (size, passage));
         Ok(passage)
+    }
+
+    /// The links called `names`, which must lead from one node to the other.
+    fn named(&self, names: &[String], from: &str, to: &str) -> Result<Vec<&'a Link>, (String, Problem)> {
+        let refuse = |problem| Err(("via".to_owned(), problem));
+        let (mut path, mut node) = (Vec::new(), from);
+        for name in names {
+            let Some(link) = self.links.iter().find(|link| link.name == *name) else {
+                let known = || self.links.iter().map(|link| link.name.as_str());
+                return refuse(Problem::UnknownName {
+                    what: "link",
+                    name: name.clone(),
+                    suggestion: closest(name, known()),
+                    accepted: known().take(20).collect::<Vec<_>>().join(", "),
+                });
+            };
+            if link.from != node {
+                return refuse(Problem::NoRoute { from: node.to_owned(), to: link.from.clone() });
+            }
+            node = &link.to;
+            path.push(link);
+        }
+        if node == to {
+            Ok(path)
+        } else {
+            refuse(Problem::NoRoute { from: node.to_owned(), to: to.to_owned() })
+        }
     }
 
     fn path(&self, from: &'a str, to: &'a str) -> Option<Vec<&'a Link>> {
@@ -114,6 +140,19 @@ impl<'a> Topology<'a> {
         }
         None
     }
+}
+
+/// Checks that a packet of `size` fits every buffer on its way, and tells how it passes.
+fn passage(path: &[&Link], size: Bytes) -> Result<Passage, (String, Problem)> {
+    for link in path {
+        if matches!(link.buffer, Buffer::Bytes(room) if room < size) {
+            let accepted = format!("at least {size}, the largest packet of a flow over it");
+            let key = format!("/link.{}.buffer", link.name);
+            return refuse(&key, &link.buffer_text(), "holds no packet", accepted);
+        }
+    }
+    let timeless = |link: &&Link| link.delay == Duration::ZERO && link.capacity == Capacity::Rate(Rate::MAX);
+    Ok(if path.iter().all(timeless) { Passage::Timeless } else { Passage::TakesTime })
 }
 
 impl Link {

@@ -32,6 +32,8 @@ pub(crate) enum Event {
     FlowStop,
     /// The flow's application falls silent or starts again.
     FlowToggle,
+    /// The aggregate has something to look at.
+    Aggregate,
     /// The warm-up is over.
     WarmupEnd,
     /// Series take a sample.
@@ -39,7 +41,7 @@ pub(crate) enum Event {
 }
 
 /// Every event at the place of its number.
-const EVENTS: [Event; 14] = [
+const EVENTS: [Event; 15] = [
     Event::LinkLook,
     Event::LinkArrival,
     Event::WireArrival,
@@ -52,6 +54,7 @@ const EVENTS: [Event; 14] = [
     Event::FlowStart,
     Event::FlowStop,
     Event::FlowToggle,
+    Event::Aggregate,
     Event::WarmupEnd,
     Event::Sample,
 ];

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_results::FlowResult;
-use suimon_scenario::{self as scenario, OnOff, StackProfile, Traffic};
+use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
+use crate::multipath::Carries;
 use crate::packet::Packet;
 use crate::routes::{NOWHERE, Planner};
 use crate::tcp::{Receiver, Sender, Source};
@@ -19,6 +20,8 @@ pub(crate) struct Flow {
     /// Where its routes begin.
     pub(crate) forward: u32,
     pub(crate) backward: u32,
+    /// The aggregate that it carries data for.
+    pub(crate) carries: Option<Carries>,
     /// When the next event of each kind that counts happens; others are stale.
     pub(crate) sender_timer: Instant,
     pub(crate) sender_turn: Instant,
@@ -75,11 +78,15 @@ impl Flow {
         seed: u64,
         routes: &mut Planner<'a>,
         profiles: &mut Profiles,
+        carries: Option<Carries>,
     ) -> Self {
         let (endpoints, on_off) = match &flow.traffic {
             Traffic::Tcp(tcp) => {
                 let profile = profiles.share(&tcp.profile);
-                let source = Source::new(tcp.size, tcp.application_rate);
+                let source = match carries {
+                    Some(_) => Source::fed(),
+                    None => Source::new(tcp.size, tcp.application_rate),
+                };
                 let cc = tcp.cc.build_congestion();
                 let window = tcp.receiver.build_receiver(tcp.window);
                 let receiver = Receiver::new(Arc::clone(&profile), window, tcp.window, cc.mark_response());
@@ -92,12 +99,20 @@ impl Flow {
         };
         Self {
             endpoints,
-            forward: routes.between(&flow.from, &flow.to),
-            backward: match flow.traffic {
-                Traffic::Tcp(_) => routes.between(&flow.to, &flow.from),
-                // Nothing answers a datagram, so there need not be a way back.
-                Traffic::Udp(_) => NOWHERE,
+            forward: match &flow.via {
+                Some(via) => routes.over(via),
+                None => routes.between(&flow.from, &flow.to),
             },
+            backward: match (&flow.traffic, &flow.via) {
+                // Nothing answers a datagram, so there need not be a way back.
+                (Traffic::Udp(_), _) => NOWHERE,
+                (Traffic::Tcp(_), None) => routes.between(&flow.to, &flow.from),
+                (Traffic::Tcp(_), Some(via)) => {
+                    let back: Vec<_> = via.iter().rev().map(|link| Link::other_direction(link)).collect();
+                    routes.over(&back)
+                }
+            },
+            carries,
             sender_timer: Instant::MAX,
             sender_turn: Instant::MAX,
             receiver_timer: Instant::MAX,

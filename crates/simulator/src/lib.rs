@@ -15,6 +15,7 @@ mod events;
 mod flow;
 mod link;
 mod measure;
+mod multipath;
 mod packet;
 mod radio;
 mod routes;

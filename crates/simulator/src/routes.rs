@@ -128,6 +128,21 @@ impl<'a> Planner<'a> {
         start
     }
 
+    /// Where the route over the links called `names` begins.
+    ///
+    /// # Panics
+    /// When there is no such link; a validated scenario has all that its flows name.
+    pub(crate) fn over(&mut self, names: &[String]) -> u32 {
+        let start = self.steps.len() as u32;
+        for name in names {
+            let link = self.scenario.links.iter().position(|link| link.name == *name);
+            let link = link.expect("a validated scenario has the links that its flows name");
+            self.steps.push(Step::Link(link as u32));
+        }
+        self.steps.push(Step::Deliver);
+        start
+    }
+
     /// The links of the path, the last one first.
     fn shortest(&self, from: usize, to: usize) -> Vec<u32> {
         let mut reached_by = vec![None; self.leaving.len()];

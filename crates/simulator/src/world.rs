@@ -10,6 +10,7 @@ use crate::events::{Event, EventQueue};
 use crate::flow::{Endpoints, Flow, Profiles};
 use crate::link::{Link, Surroundings};
 use crate::measure::{SeriesBuilder, sample_tcp};
+use crate::multipath::{self, Carries, Multipath};
 use crate::packet::{Frame, Packet, PacketKind, Packets};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
@@ -25,6 +26,7 @@ pub(crate) struct World<'a> {
     links: Vec<Link>,
     radios: Radios,
     flows: Vec<Flow>,
+    multipaths: Vec<Multipath>,
     /// Flows with a size that are not complete, and not stopped before that.
     incomplete: usize,
     /// When the run is over: what is left at this time is still handled.
@@ -45,6 +47,7 @@ struct Recorder {
     /// Delivered at the sample before.
     delivered: Vec<u64>,
     queues: Vec<(usize, SeriesBuilder)>,
+    aggregates: Vec<SeriesBuilder>,
 }
 
 impl<'a> World<'a> {
@@ -54,13 +57,16 @@ impl<'a> World<'a> {
         let mut profiles = Profiles::default();
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for (index, spec) in scenario.flows.iter().enumerate() {
-            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles);
+            let carries = multipath::carried_by(scenario, &spec.name);
+            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, carries);
             events.schedule(flow.start_time(spec.start), Event::FlowStart, index as u32);
             if let Some(stop) = spec.stop {
                 events.schedule(stop, Event::FlowStop, index as u32);
             }
             flows.push(flow);
         }
+        let multipaths =
+            scenario.aggregates.iter().map(|spec| Multipath::new(spec, scenario)).collect::<Vec<_>>();
         if scenario.record.warmup > Duration::ZERO {
             events.schedule(Instant::ZERO + scenario.record.warmup, Event::WarmupEnd, 0);
         }
@@ -74,6 +80,7 @@ impl<'a> World<'a> {
                     .filter(|(_, link)| link.reported)
                     .map(|(index, link)| (index, SeriesBuilder::new(&link.name)))
                     .collect(),
+                aggregates: scenario.aggregates.iter().map(|spec| SeriesBuilder::new(&spec.name)).collect(),
             }
         });
         let routes = routes.finish();
@@ -82,12 +89,14 @@ impl<'a> World<'a> {
             .collect();
         Self {
             end: Instant::ZERO + scenario.duration,
-            incomplete: flows.iter().filter(|flow| flow.will_complete()).count(),
+            incomplete: flows.iter().filter(|flow| flow.will_complete()).count()
+                + multipaths.iter().filter(|multipath| multipath.will_complete()).count(),
             scenario,
             around: Surroundings { events, routes, dropped: Vec::new() },
             links,
             radios: Radios::new(scenario),
             flows,
+            multipaths,
             recorder,
             kept_events: Vec::new(),
             events_not_kept: 0,
@@ -134,6 +143,7 @@ impl<'a> World<'a> {
             Event::FlowStart => self.on_flow_start(now, index),
             Event::FlowStop => self.on_flow_stop(now, index),
             Event::FlowToggle => self.on_flow_toggle(now, index),
+            Event::Aggregate => self.on_aggregate_timer(now, index),
             Event::WarmupEnd => self.on_warmup_end(now),
             Event::Sample => self.on_sample(now),
         }
@@ -213,14 +223,22 @@ impl<'a> World<'a> {
             Endpoints::Tcp { receiver, .. } if packet.kind.is_forward() => {
                 let before = receiver.delivered();
                 let answer = receiver.on_packet(now, &packet);
-                if receiver.delivered() > before {
+                let delivered = receiver.delivered();
+                if delivered > before {
                     flow.last_delivery = now;
+                    if let Some(Carries { aggregate, path }) = flow.carries {
+                        self.multipaths[aggregate].on_delivered(now, path, delivered);
+                    }
                 }
                 self.send_answer(now, index, answer);
             }
             Endpoints::Tcp { sender, .. } => {
                 sender.on_packet(now, &packet, &mut self.outbox);
+                let carries = flow.carries;
                 self.after_sender(now, index);
+                if let Some(carries) = carries {
+                    self.hear(now, carries, Some(packet.ts_val));
+                }
             }
         }
     }
@@ -330,6 +348,52 @@ impl<'a> World<'a> {
             self.flows[index as usize].on_sender_wakeup(now, &mut self.outbox);
         }
         self.after_sender(now, index);
+        if let Some(carries) = self.flows[index as usize].carries {
+            self.hear(now, carries, None);
+        }
+    }
+
+    /// A connection has news for the aggregate that it carries: an acknowledgement that was sent at
+    /// `heard`, or it has sent what it had.
+    fn hear(&mut self, now: Instant, carries: Carries, heard: Option<Instant>) {
+        self.look_at(now, carries, heard);
+        self.hand_out(now, carries.aggregate);
+    }
+
+    fn look_at(&mut self, now: Instant, Carries { aggregate, path }: Carries, heard: Option<Instant>) {
+        let multipath = &mut self.multipaths[aggregate];
+        if let Endpoints::Tcp { sender, .. } = &self.flows[multipath.flows[path]].endpoints {
+            multipath.on_news(now, path, sender, heard);
+        }
+    }
+
+    /// Gives the connections of the aggregate what its scheduler says.
+    fn hand_out(&mut self, now: Instant, aggregate: usize) {
+        while let Some((path, len)) = self.multipaths[aggregate].next(now) {
+            let flow = self.multipaths[aggregate].flows[path];
+            if let Endpoints::Tcp { sender, .. } = &mut self.flows[flow].endpoints {
+                sender.source.feed(len);
+                sender.on_wakeup(now, &mut self.outbox);
+            }
+            self.after_sender(now, flow as u32);
+            self.look_at(now, Carries { aggregate, path }, None);
+        }
+        let multipath = &mut self.multipaths[aggregate];
+        let wakeup = multipath.next_wakeup();
+        if let Some(at) = brought_forward(&mut multipath.timer, wakeup) {
+            self.around.events.schedule(at, Event::Aggregate, aggregate as u32);
+        }
+        if multipath.completes(now) {
+            self.one_less_to_complete(now);
+        }
+    }
+
+    fn on_aggregate_timer(&mut self, now: Instant, index: u32) {
+        let multipath = &mut self.multipaths[index as usize];
+        if multipath.timer == now {
+            multipath.timer = Instant::MAX;
+            self.hand_out(now, index as usize);
+        }
     }
 
     fn on_receiver_timer(&mut self, now: Instant, index: u32) {
@@ -363,6 +427,9 @@ impl<'a> World<'a> {
     fn on_flow_start(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
+        if let Some(Carries { aggregate, .. }) = flow.carries {
+            self.multipaths[aggregate].start(now);
+        }
         if let Some(time) = flow.time_to_toggle() {
             self.around.events.schedule(now + time, Event::FlowToggle, index);
         }
@@ -398,6 +465,9 @@ impl<'a> World<'a> {
         for flow in &mut self.flows {
             flow.begin_measuring();
         }
+        for multipath in &mut self.multipaths {
+            multipath.begin_measuring(now);
+        }
     }
 
     fn on_sample(&mut self, now: Instant) {
@@ -418,6 +488,12 @@ impl<'a> World<'a> {
             series.value("goodput_bps", goodput.as_bps_f64());
             if let Endpoints::Tcp { sender, receiver } = &flow.endpoints {
                 sample_tcp(sender, receiver, series);
+            }
+        }
+        for (multipath, series) in self.multipaths.iter_mut().zip(&mut recorder.aggregates) {
+            if multipath.has_started() {
+                series.begin(now);
+                multipath.sample(interval, series);
             }
         }
         for (index, series) in &mut recorder.queues {
@@ -449,6 +525,9 @@ impl<'a> World<'a> {
         let specs = self.scenario.flows.iter();
         let flows =
             self.flows.iter().zip(specs).map(|(flow, spec)| flow.result(spec, measured_from, end)).collect();
+        let aggregates = (self.multipaths.iter_mut().zip(&self.scenario.aggregates))
+            .map(|(multipath, spec)| multipath.result(spec, measured_from, end))
+            .collect();
         let queues = self
             .links
             .iter_mut()
@@ -457,12 +536,14 @@ impl<'a> World<'a> {
                 Some(meter.result(end, |from, to| link.potential(from, to)))
             })
             .collect();
-        let (flow_series, queue_series) = self.recorder.map_or_else(Default::default, |recorder| {
-            (
-                recorder.flows.into_iter().map(SeriesBuilder::finish).collect(),
-                recorder.queues.into_iter().map(|(_, series)| series.finish()).collect(),
-            )
-        });
+        let (flow_series, queue_series, aggregate_series) =
+            self.recorder.map_or_else(Default::default, |recorder| {
+                (
+                    recorder.flows.into_iter().map(SeriesBuilder::finish).collect(),
+                    recorder.queues.into_iter().map(|(_, series)| series.finish()).collect(),
+                    recorder.aggregates.into_iter().map(SeriesBuilder::finish).collect(),
+                )
+            });
         RunResult {
             scenario: self.scenario.name.clone(),
             labels: labels.to_vec(),
@@ -470,10 +551,12 @@ impl<'a> World<'a> {
             duration: end.saturating_since(Instant::ZERO),
             measured: end.saturating_since(measured_from),
             flows,
+            aggregates,
             queues,
             events: self.kept_events,
             events_not_kept: self.events_not_kept,
             flow_series,
+            aggregate_series,
             queue_series,
         }
     }

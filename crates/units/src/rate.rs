@@ -1,4 +1,5 @@
 use std::fmt;
+use std::iter::Sum;
 use std::ops::{Add, Mul};
 use std::str::FromStr;
 
@@ -87,6 +88,12 @@ impl Mul<u64> for Rate {
     type Output = Self;
     fn mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
+    }
+}
+
+impl Sum for Rate {
+    fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+        items.fold(Self::ZERO, |sum, rate| sum + rate)
     }
 }
 

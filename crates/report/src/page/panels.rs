@@ -100,12 +100,13 @@ pub(super) fn panels(summaries: &[RunSummary<'_>]) -> Vec<Panel> {
 fn sources<'a>(summaries: &'a [RunSummary<'a>]) -> Vec<Source<'a>> {
     let mut sources = Vec::new();
     for (run, summary) in summaries.iter().enumerate() {
-        let flows = &summary.run.flow_series;
-        let queues = &summary.run.queue_series;
+        // A stream over several flows is what its flows are charted for, so it comes first.
+        let flows: Vec<_> = summary.run.aggregate_series.iter().chain(&summary.run.flow_series).collect();
+        let queues: Vec<_> = summary.run.queue_series.iter().collect();
         for (subject, all, most) in
             [(Subject::Flow, flows, CHARTED_FLOWS), (Subject::Queue, queues, usize::MAX)]
         {
-            for series in all.iter().take(most) {
+            for series in all.iter().copied().take(most) {
                 let name = match (all.len(), summaries.len()) {
                     (1, _) => summary.name.clone(),
                     (_, 1) => series.subject.clone(),
@@ -129,8 +130,10 @@ fn sources<'a>(summaries: &'a [RunSummary<'a>]) -> Vec<Source<'a>> {
     sources
 }
 
-fn colour_of<'a>(run: &'a RunResult, flow: &str) -> Option<&'a str> {
-    run.flows.iter().find(|candidate| candidate.name == flow).map(|flow| flow.colour.as_str())
+fn colour_of<'a>(run: &'a RunResult, name: &str) -> Option<&'a str> {
+    let flows = run.flows.iter().map(|flow| (&flow.name, &flow.colour));
+    let aggregates = run.aggregates.iter().map(|aggregate| (&aggregate.name, &aggregate.colour));
+    aggregates.chain(flows).find(|(known, _)| *known == name).map(|(_, colour)| colour.as_str())
 }
 
 impl Panel {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{CELL, FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK};
+use super::keys::{AGGREGATE, CELL, FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK};
 use super::schema::{Key, Kind, Preset, Section};
 
 /// A scenario file with every key, its default, what it takes and what it means. It parses as it is;
@@ -19,6 +19,7 @@ pub fn print_defaults() -> String {
         ("# [[cell]]", &CELL),
         ("[[flow]]", &FLOW),
         ("# [flow.stack]", &STACK),
+        ("# [[aggregate]]", &AGGREGATE),
         ("# [[matrix]]", &MATRIX),
     ] {
         let _ = write!(text, "\n{header}\n");
@@ -110,7 +111,8 @@ mod tests {
     const HEADER: &str = "| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n";
 
     /// In the order of the guide.
-    const ALL: [&Section; 12] = [
+    const ALL: [&Section; 13] = [
+        &AGGREGATE,
         &SCENARIO,
         &LINK,
         &REVERSE,
@@ -201,6 +203,11 @@ mod tests {
             ),
             (&FLOW, format!("{link}\n{flow}"), String::new()),
             (&STACK, format!("{link}\n{flow}\n[flow.stack]"), String::new()),
+            (
+                &AGGREGATE,
+                format!("{link}\n{flow}\n[[aggregate]]\nname = \"bulk\"\nflows = [\"main\"]"),
+                String::new(),
+            ),
             (
                 &MATRIX,
                 format!("{link}\n{flow}\n[[matrix]]\nset = \"duration\"\nvalues = [\"1s\", \"2s\"]"),

@@ -290,6 +290,16 @@ impl<'a> Field<'a> {
         Ok((read(from)?, read(to)?))
     }
 
+    pub(super) fn names(&self) -> Result<Vec<String>, ScenarioError> {
+        let Value::List(items) = &self.node.value else { return Ok(vec![self.name()?]) };
+        if items.is_empty() {
+            return Err(self.refuse("[]", "names nothing"));
+        }
+        let read =
+            |node: &Node| Field { fields: self.fields, key: self.key, node: Cow::Owned(node.clone()) }.name();
+        items.iter().map(read).collect()
+    }
+
     /// What the word stands for among `meanings`.
     pub(super) fn choice<T: Copy>(&self, meanings: &[(&str, T)]) -> Result<T, ScenarioError> {
         let word = self.word()?;

@@ -43,6 +43,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<(Flow, u64), ScenarioError> {
         name: fields.field("name")?.name()?,
         from: fields.field("from")?.name()?,
         to: fields.field("to")?.name()?,
+        via: fields.optional("via").map(|field| field.names()).transpose()?,
         start: fields.field("start")?.start()?,
         stop: fields.optional("stop").map(|field| field.instant()).transpose()?,
         traffic,

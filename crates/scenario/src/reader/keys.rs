@@ -59,6 +59,12 @@ pub(crate) const SCENARIO: Section = Section {
         ),
         Key::new("flow", Kind::Sections(&FLOW), Preset::Required(""), "A flow, or several alike."),
         Key::new(
+            "aggregate",
+            Kind::Sections(&AGGREGATE),
+            Preset::Unset { means: "every flow stands alone", example: "" },
+            "Several TCP flows that carry one stream.",
+        ),
+        Key::new(
             "matrix",
             Kind::Sections(&MATRIX),
             Preset::Unset { means: "one run for each seed", example: "" },
@@ -362,6 +368,12 @@ pub(crate) const FLOW: Section = Section {
             "When it stops sending, whatever remains.",
         ),
         Key::new(
+            "via",
+            Kind::Names,
+            Preset::Unset { means: "the fewest links", example: "[\"bottleneck\"]" },
+            "The links on its way, in order; the way back is over their other directions.",
+        ),
+        Key::new(
             "size",
             Kind::Bytes,
             Preset::Unset { means: "endless", example: "\"10MB\"" },
@@ -416,6 +428,55 @@ pub(crate) const FLOW: Section = Section {
             "Datagrams at a constant rate instead of TCP.",
         )
         .excluding(&["cc", "receiver", "profile", "window", "application_rate", "stack"]),
+    ],
+};
+
+/// An `[[aggregate]]`.
+pub(crate) const AGGREGATE: Section = Section {
+    keys: &[
+        Key::new("name", Kind::Name, Preset::Required("\"bulk\""), "Unique."),
+        Key::new(
+            "flows",
+            Kind::Names,
+            Preset::Required("[\"main\"]"),
+            "The TCP flows that carry it, one for each path, all with the same two ends.",
+        ),
+        Key::new(
+            "scheduler",
+            Kind::Algorithm(Role::Path),
+            Preset::Text("look-ahead"),
+            "Which flow carries what.",
+        ),
+        Key::new(
+            "size",
+            Kind::Bytes,
+            Preset::Unset { means: "endless", example: "\"10MB\"" },
+            "How much is sent in all.",
+        ),
+        Key::new(
+            "application_rate",
+            Kind::Rate,
+            Preset::Unset { means: "as fast as the flows take it", example: "\"500kbit\"" },
+            "The application produces data at this rate only.",
+        ),
+        Key::new(
+            "send_buffer",
+            Kind::Bytes,
+            Preset::Text("4MiB"),
+            "What each flow may hold, unsent or unacknowledged.",
+        ),
+        Key::new(
+            "reorder_buffer",
+            Kind::Bytes,
+            Preset::Text("4MiB"),
+            "What may wait at the receiver for data of other flows.",
+        ),
+        Key::new(
+            "copy_stalled",
+            Kind::Flag,
+            Preset::Flag(true),
+            "Give data of a flow that makes no progress for a retransmission timeout to the others too.",
+        ),
     ],
 };
 

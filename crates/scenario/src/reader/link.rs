@@ -13,7 +13,7 @@ use crate::model::{Capacity, Cell, Hsdpa, Link, Loss, Reordering};
 pub(super) fn read(fields: &Fields<'_>, files: &Files) -> Result<Vec<Link>, ScenarioError> {
     let name = fields.field("name")?.name()?;
     let (from, to) = fields.field("between")?.two_names()?;
-    let reverse_name = format!("{name}-reverse");
+    let reverse_name = Link::other_direction(&name);
     let there = direction(fields, files, None, name, from, to)?;
     if fields.field("duplex")?.flag()? {
         let reverse = fields.inner_or_empty("reverse")?;

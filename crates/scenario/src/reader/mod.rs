@@ -1,5 +1,6 @@
 //! Scenario files: TOML to runs.
 
+mod aggregate;
 mod defaults;
 mod fields;
 mod files;
@@ -176,6 +177,7 @@ impl Document {
                 (1..=count).map(|nth| crate::Flow { name: format!("{}-{nth}", flow.name), ..flow.clone() }),
             );
         }
+        let aggregates = fields.list("aggregate")?.iter().map(aggregate::read).collect::<Result<_, _>>()?;
         let name = match fields.optional("name") {
             Some(field) => field.name()?,
             None => self.name.clone(),
@@ -189,6 +191,7 @@ impl Document {
             links,
             cells,
             flows,
+            aggregates,
             record: Record {
                 interval: fields.field("record_interval")?.time_or_off()?,
                 warmup: fields.field("warmup")?.time()?,

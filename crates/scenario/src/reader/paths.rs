@@ -1,16 +1,24 @@
 //! Key paths: what they lead to, setting it, and where it was written.
 
 use super::fields::unknown_key;
-use super::keys::{CELL, FLOW, LINK, SCENARIO};
+use super::keys::{AGGREGATE, CELL, FLOW, LINK, SCENARIO};
 use super::node::{Node, Table, Value};
 use super::schema::{Kind, Section};
 use crate::error::{Problem, closest};
 use crate::text;
 
-/// What a key path leads to: a key of the document, or of one of its links, cells or flows.
+/// The lists of named tables: a name follows in a key path.
+const LISTS: [(&str, &Section); 4] =
+    [("link", &LINK), ("cell", &CELL), ("flow", &FLOW), ("aggregate", &AGGREGATE)];
+
+fn list(name: &str) -> Option<(&'static str, &'static Section)> {
+    LISTS.into_iter().find(|(known, _)| *known == name)
+}
+
+/// What a key path leads to: a key of the document, or of something in one of its lists.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// `link`, `cell` or `flow`, and the position of the one that is meant.
+    /// The list, and the position of the one that is meant.
     item: Option<(&'static str, usize)>,
     keys: Vec<&'static str>,
 }
@@ -23,15 +31,13 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     let wrong = |problem| (path.chars().take(text::LONGEST).collect::<String>(), problem);
     let mut parts = path.split('.');
     let first = parts.next().unwrap_or_default();
-    let (kind, section) = match first {
-        "link" => ("link", &LINK),
-        "flow" => ("flow", &FLOW),
-        "cell" => ("cell", &CELL),
+    let (kind, section) = match (list(first), first) {
+        (Some(list), _) => list,
         // The runs are counted before they are made, so these two cannot vary between them.
-        "matrix" | "seeds" => {
+        (None, "matrix" | "seeds") => {
             return Err(wrong(Problem::Kind { found: "not for setting", accepted: Kind::Paths.accepted() }));
         }
-        _ => {
+        (None, _) => {
             let keys = vec![SCENARIO.key(first).ok_or_else(|| wrong(unknown_key(&SCENARIO, first)))?.name];
             return match parts.next() {
                 None => Ok(vec![Target { item: None, keys }]),
@@ -91,7 +97,7 @@ fn takes(table: &Table, section: &Section, key: Option<&str>) -> bool {
         .any(|other| other.excludes.contains(&key.name) && !key.excludes.contains(&other.name))
 }
 
-/// Names and tables of the links or flows of `root`; an empty name where one has none.
+/// Names and tables of what is in the list `kind` of `root`; an empty name where one has none.
 fn items<'a>(root: &'a Table, kind: &str) -> impl Iterator<Item = (&'a str, &'a Table)> {
     let list = match root.get(kind).map(|node| &node.value) {
         Some(Value::List(list)) => list.as_slice(),
@@ -114,11 +120,7 @@ pub(super) fn set(root: &mut Table, targets: &[Target], value: &Node) -> Result<
             put(root, &SCENARIO, &target.keys, value)?;
             continue;
         };
-        let section = match kind {
-            "link" => &LINK,
-            "cell" => &CELL,
-            _ => &FLOW,
-        };
+        let (_, section) = list(kind).expect("a target with a position is in one of the lists");
         let item = root.entries.iter_mut().find(|entry| entry.key == kind).and_then(|entry| match &mut entry
             .node
             .value
@@ -173,7 +175,7 @@ fn put(table: &mut Table, section: &Section, keys: &[&str], value: &Node) -> Res
     put(child, inner, rest, value).map_err(|(below, problem)| (format!("{}.{below}", key.name), problem))
 }
 
-/// The link or flow of `root` called `name`.
+/// What is called `name` in the list `kind` of `root`.
 fn item<'a>(root: &'a Table, kind: &str, name: &str) -> Option<&'a Node> {
     match root.get(kind).map(|node| &node.value) {
         Some(Value::List(list)) => list.iter().find(|node| {
@@ -188,11 +190,12 @@ fn item<'a>(root: &'a Table, kind: &str, name: &str) -> Option<&'a Node> {
 /// and `flow.main-17` from `flow.main`.
 pub(super) fn as_written(root: &Table, path: &str) -> String {
     let mut parts = path.splitn(3, '.');
-    let (Some(kind @ ("link" | "cell" | "flow")), Some(name), rest) =
-        (parts.next(), parts.next(), parts.next())
-    else {
+    let (Some(kind), Some(name), rest) = (parts.next(), parts.next(), parts.next()) else {
         return path.to_owned();
     };
+    if list(kind).is_none() {
+        return path.to_owned();
+    }
     let stem = match name.rsplit_once('-') {
         Some((stem, end)) if item(root, kind, name).is_none() && item(root, kind, stem).is_some() => {
             if kind == "link" { format!("{stem}.{end}") } else { stem.to_owned() }
@@ -206,7 +209,7 @@ pub(super) fn as_written(root: &Table, path: &str) -> String {
 pub(super) fn line_of(root: &Table, path: &str) -> Option<usize> {
     let mut parts = path.split('.');
     let first = parts.next()?;
-    let name = if matches!(first, "link" | "cell" | "flow") { parts.next() } else { None };
+    let name = list(first).and_then(|_| parts.next());
     let mut node = match name {
         Some(name) => item(root, first, name)?,
         None => root.get(first)?,

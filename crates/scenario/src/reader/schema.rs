@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Text,
     Name,
     TwoNames,
+    /// One name or several.
+    Names,
     Count {
         least: u64,
         most: u64,
@@ -112,6 +114,7 @@ impl Kind {
             Self::Text => "text in quotes".to_owned(),
             Self::Name => "a name of letters, digits, \"-\" and \"_\"".to_owned(),
             Self::TwoNames => "two node names, such as [\"r1\", \"r2\"]".to_owned(),
+            Self::Names => "names in order, such as [\"access\", \"bottleneck\"], or one".to_owned(),
             Self::Count { least, most } => format!("a whole number from {least} to {most}"),
             Self::Flag => "true, false".to_owned(),
             Self::Time => "a time with a unit (ns, us, ms, s, min, h), such as \"90ms\"".to_owned(),

@@ -1,5 +1,6 @@
 //! Retransmission timeout (RFC 6298).
 
+use suimon_algorithms::path::Rtt;
 use suimon_scenario::{RtoMinimum, StackProfile};
 use suimon_units::{Duration, Instant};
 
@@ -51,6 +52,11 @@ impl Rto {
 
     pub(crate) fn srtt(&self) -> Option<Duration> {
         self.srtt
+    }
+
+    /// The estimate, with its deviation.
+    pub(crate) fn rtt(&self) -> Option<Rtt> {
+        self.srtt.map(|srtt| Rtt { srtt, rttvar: self.rttvar })
     }
 
     /// The timeout in force.

@@ -13,6 +13,8 @@ pub(crate) struct Source {
     produced: u64,
     /// Nothing more comes beyond this.
     ended_at: Option<u64>,
+    /// It has nothing of its own, see [`Source::feed`].
+    fed: bool,
 }
 
 impl Source {
@@ -21,12 +23,24 @@ impl Source {
     pub(crate) fn new(size: Option<Bytes>, rate: Option<Rate>) -> Self {
         // At an unlimited rate everything is there at once.
         let rate = rate.filter(|rate| *rate != Rate::MAX);
-        Self { size, rate, since: None, produced: 0, ended_at: size.map(Bytes::get) }
+        Self { size, rate, since: None, produced: 0, ended_at: size.map(Bytes::get), fed: false }
+    }
+
+    /// An application that is a layer above: it has what [`Source::feed`] gives it.
+    pub(crate) fn fed() -> Self {
+        Self { fed: true, ..Self::new(None, None) }
+    }
+
+    /// So much more is there to be sent.
+    pub(crate) fn feed(&mut self, more: Bytes) {
+        self.produced += more.get();
     }
 
     /// It starts to produce.
     pub(crate) fn resume(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
+        if !self.fed {
+            self.since.get_or_insert(now);
+        }
     }
 
     /// It falls silent; `taken` bytes had been handed over.

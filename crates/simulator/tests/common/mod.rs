@@ -40,6 +40,7 @@ pub(crate) fn tcp(name: &str, (from, to): (&str, &str), cc: &str, change: impl F
         name: name.to_owned(),
         from: from.to_owned(),
         to: to.to_owned(),
+        via: None,
         start: Start::At(Instant::ZERO),
         stop: None,
         traffic: Traffic::Tcp(Box::new(traffic)),
@@ -57,6 +58,7 @@ pub(crate) fn scenario(duration: Duration, links: Vec<Link>, flows: Vec<Flow>) -
         links,
         cells: Vec::new(),
         flows,
+        aggregates: Vec::new(),
         record: Record { interval: None, warmup: Duration::ZERO },
     };
     scenario.check().expect("the tests build valid scenarios");

@@ -10,6 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use suimon_algorithms::congestion::{Ack, CongestionControl, Limits, MarkResponse};
+use suimon_algorithms::path::Rtt;
 use suimon_algorithms::queue::Ecn;
 use suimon_results::EventKind;
 use suimon_scenario::{RttSample, StackProfile};
@@ -140,6 +141,23 @@ impl Sender {
 
     pub(crate) fn srtt(&self) -> Option<Duration> {
         self.rto.srtt()
+    }
+
+    pub(crate) fn rtt(&self) -> Option<Rtt> {
+        self.rto.rtt()
+    }
+
+    pub(crate) fn mss(&self) -> Bytes {
+        self.profile.mss
+    }
+
+    pub(crate) fn is_established(&self) -> bool {
+        self.connection == Connection::Established
+    }
+
+    /// Bytes that the peer has acknowledged.
+    pub(crate) fn snd_una(&self) -> u64 {
+        self.board.snd_una()
     }
 
     /// Bytes handed over by the application so far.

@@ -1,0 +1,333 @@
+//! Aggregates in the simulated world: the ends of [`suimon_aggregation`] over simulated connections.
+
+use std::collections::VecDeque;
+
+use suimon_aggregation::{AggregateReceiver, AggregateSender, Chunk, Feedback, PathStatus};
+use suimon_algorithms::Probe;
+use suimon_algorithms::path::PathId;
+use suimon_results::AggregateResult;
+use suimon_scenario::{self as scenario, Scenario, Traffic};
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::measure::SeriesBuilder;
+use crate::tcp::{Sender, Source};
+
+/// One stream over several flows.
+#[derive(Debug)]
+pub(crate) struct Multipath {
+    /// Indices of the flows, in the order of the paths.
+    pub(crate) flows: Vec<usize>,
+    /// When the event that counts happens; others are stale.
+    pub(crate) timer: Instant,
+    pub(crate) completed: Option<Instant>,
+    source: Source,
+    sender: AggregateSender,
+    receiver: AggregateReceiver,
+    send_buffer: Bytes,
+    paths: Vec<Path>,
+    /// What the receiving end said with every acknowledgement since these times, oldest first: an
+    /// acknowledgement's own timestamp tells what it carries.
+    said: VecDeque<(Instant, Feedback)>,
+    started: Option<Instant>,
+    held: Held,
+    duplicates: Bytes,
+    before_measuring: Totals,
+    /// Delivered at the sample before.
+    sampled: u64,
+}
+
+/// What a flow is to an aggregate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Carries {
+    pub(crate) aggregate: usize,
+    pub(crate) path: usize,
+}
+
+/// What the flow called `name` carries, if it carries something for an aggregate.
+pub(crate) fn carried_by(scenario: &Scenario, name: &str) -> Option<Carries> {
+    (scenario.aggregates.iter().enumerate()).find_map(|(aggregate, spec)| {
+        let path = spec.flows.iter().position(|flow| flow == name)?;
+        Some(Carries { aggregate, path })
+    })
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    delivered: u64,
+    duplicates: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct Path {
+    established: bool,
+    /// Bytes ever written to the connection.
+    written: u64,
+    /// Bytes that the connection has delivered.
+    delivered: u64,
+    /// What was written and not yet delivered: first byte of the stream and length.
+    under_way: VecDeque<(u64, u64)>,
+    rate: RateMeter,
+    rtt_min: MinOfLate,
+}
+
+impl Multipath {
+    /// The aggregate of `spec`, one of those of `scenario`.
+    pub(crate) fn new(spec: &scenario::Aggregate, scenario: &Scenario) -> Self {
+        let index = |name: &String| {
+            let position = scenario.flows.iter().position(|flow| flow.name == *name);
+            position.expect("a validated scenario has the flows that its aggregates name")
+        };
+        let flows: Vec<_> = spec.flows.iter().map(index).collect();
+        let mss = |flow: &usize| match &scenario.flows[*flow].traffic {
+            Traffic::Tcp(tcp) => tcp.profile.mss,
+            Traffic::Udp(_) => Bytes::ZERO,
+        };
+        let mss = flows.iter().map(mss).min().unwrap_or_default();
+        let receiver = AggregateReceiver::new(spec.reorder_buffer);
+        let mut sender =
+            AggregateSender::new(spec.scheduler.build_path(), flows.len(), mss, spec.copy_stalled);
+        // The receiver's buffer is told as the connections are made.
+        sender.on_feedback(receiver.feedback());
+        Self {
+            paths: flows.iter().map(|_| Path::default()).collect(),
+            flows,
+            timer: Instant::MAX,
+            completed: None,
+            source: Source::new(spec.size, spec.application_rate),
+            sender,
+            receiver,
+            send_buffer: spec.send_buffer,
+            said: VecDeque::new(),
+            started: None,
+            held: Held::default(),
+            duplicates: Bytes::ZERO,
+            before_measuring: Totals::default(),
+            sampled: 0,
+        }
+    }
+
+    /// Its first flow starts.
+    pub(crate) fn start(&mut self, now: Instant) {
+        if self.started.is_none() {
+            self.started = Some(now);
+            self.source.resume(now);
+        }
+    }
+
+    pub(crate) fn will_complete(&self) -> bool {
+        self.source.will_complete()
+    }
+
+    /// The connection of `path` has news; with an acknowledgement that was sent at `heard` came what the
+    /// receiving end said then.
+    pub(crate) fn on_news(&mut self, now: Instant, path: usize, connection: &Sender, heard: Option<Instant>) {
+        if !connection.is_established() {
+            return;
+        }
+        if let Some(heard) = heard {
+            while let Some((_, feedback)) = self.said.front().filter(|(since, _)| *since <= heard).copied() {
+                self.said.pop_front();
+                self.sender.on_feedback(feedback);
+            }
+        }
+        let state = &mut self.paths[path];
+        if !state.established {
+            state.established = true;
+            self.sender.path_up(now, PathId(path));
+        }
+        let acknowledged = connection.snd_una();
+        let rtt = connection.rtt();
+        if let Some(rtt) = rtt {
+            state.rate.on_acknowledged(now, acknowledged, rtt.srtt);
+        }
+        if let Some(latest) = connection.counters.rtt_last {
+            state.rtt_min.on_sample(now, latest);
+        }
+        let status = PathStatus {
+            buffered: Bytes::new(state.written - acknowledged),
+            unsent: Bytes::new(state.written - connection.taken()),
+            send_buffer: self.send_buffer,
+            cwnd: connection.limits().cwnd.min(connection.limits().space),
+            mss: connection.mss(),
+            rtt,
+            rtt_min: state.rtt_min.get(),
+            delivery_rate: state.rate.get(),
+        };
+        self.sender.on_status(now, PathId(path), status);
+    }
+
+    /// True once: when all of a stream with a size has arrived.
+    pub(crate) fn completes(&mut self, now: Instant) -> bool {
+        let complete = self.completed.is_none()
+            && self.source.end_position() == Some(self.sender.produced())
+            && self.sender.is_complete();
+        if complete {
+            self.completed = Some(now);
+        }
+        complete
+    }
+
+    /// What to write next: path and length.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(usize, Bytes)> {
+        self.sender.produce(self.source.available(now));
+        let Chunk { path: PathId(path), start, len } = self.sender.next(now)?;
+        let state = &mut self.paths[path];
+        state.written += len.get();
+        state.under_way.push_back((start, len.get()));
+        Some((path, len))
+    }
+
+    /// When to look again though nothing arrives.
+    pub(crate) fn next_wakeup(&self) -> Option<Instant> {
+        let produced = self.source.more_at(self.sender.produced(), self.sender.chunk().get());
+        [produced, self.sender.next_wakeup()].into_iter().flatten().min()
+    }
+
+    /// The connection of `path` has delivered `delivered` bytes in all.
+    pub(crate) fn on_delivered(&mut self, now: Instant, path: usize, delivered: u64) {
+        let state = &mut self.paths[path];
+        let mut news = delivered - state.delivered;
+        state.delivered = delivered;
+        while news > 0
+            && let Some((start, len)) = state.under_way.front_mut()
+        {
+            let part = news.min(*len);
+            let arrived = self.receiver.on_chunk(*start, Bytes::new(part));
+            self.duplicates += arrived.duplicate;
+            (*start, *len, news) = (*start + part, *len - part, news - part);
+            if *len == 0 {
+                state.under_way.pop_front();
+            }
+        }
+        self.held.set(now, self.receiver.held());
+        self.said.push_back((now, self.receiver.feedback()));
+    }
+
+    /// Bytes that the application has, in order.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.receiver.next()
+    }
+
+    /// Samples the series of this aggregate, after an `interval`.
+    pub(crate) fn sample(&mut self, interval: Duration, series: &mut SeriesBuilder) {
+        let delivered = self.delivered();
+        let before = std::mem::replace(&mut self.sampled, delivered);
+        series.value("goodput_bps", Rate::of(Bytes::new(delivered - before), interval).as_bps_f64());
+        series.value("reorder_bytes", self.receiver.held().as_f64());
+        self.sender.probe(series);
+    }
+
+    /// Its first flow has started.
+    pub(crate) fn has_started(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn begin_measuring(&mut self, now: Instant) {
+        self.before_measuring = Totals { delivered: self.delivered(), duplicates: self.duplicates };
+        self.held.restart(now);
+    }
+
+    pub(crate) fn result(
+        &mut self,
+        spec: &scenario::Aggregate,
+        measured_from: Instant,
+        end: Instant,
+    ) -> AggregateResult {
+        let start = self.started.unwrap_or(end);
+        let until = self.completed.unwrap_or(end).min(end);
+        let delivered = Bytes::new(self.delivered() - self.before_measuring.delivered);
+        AggregateResult {
+            name: spec.name.clone(),
+            scheduler: spec.scheduler.label().to_owned(),
+            colour: spec.scheduler.colour().to_owned(),
+            flows: spec.flows.clone(),
+            completed: self.completed,
+            delivered,
+            goodput: Rate::of(delivered, until.saturating_since(start.max(measured_from))),
+            duplicates: self.duplicates - self.before_measuring.duplicates,
+            reorder_mean_bytes: self.held.mean(end),
+            reorder_max: self.held.most,
+        }
+    }
+}
+
+/// Bytes that wait at the receiver, over time.
+#[derive(Debug, Default)]
+struct Held {
+    now: Bytes,
+    since: Instant,
+    from: Instant,
+    /// Byte-seconds from `from` to `since`.
+    area: f64,
+    most: Bytes,
+}
+
+impl Held {
+    fn set(&mut self, now: Instant, held: Bytes) {
+        self.area += self.now.as_f64() * now.saturating_since(self.since).as_secs_f64();
+        (self.now, self.since) = (held, now);
+        self.most = self.most.max(held);
+    }
+
+    fn restart(&mut self, now: Instant) {
+        *self = Self { now: self.now, since: now, from: now, area: 0.0, most: self.now };
+    }
+
+    fn mean(&mut self, end: Instant) -> f64 {
+        self.set(end, self.now);
+        let time = end.saturating_since(self.from).as_secs_f64();
+        if time > 0.0 { self.area / time } else { 0.0 }
+    }
+}
+
+/// How fast a connection's data gets acknowledged, a sample in each round trip.
+#[derive(Debug, Default)]
+struct RateMeter {
+    since: Option<(Instant, u64)>,
+    rate: Option<f64>,
+}
+
+impl RateMeter {
+    fn on_acknowledged(&mut self, now: Instant, acknowledged: u64, srtt: Duration) {
+        let (since, before) = *self.since.get_or_insert((now, acknowledged));
+        let time = now.saturating_since(since);
+        if time < srtt.max(SHORTEST_SAMPLE) {
+            return;
+        }
+        self.since = Some((now, acknowledged));
+        // A silence says what was not asked for rather than what could be had.
+        if time <= srtt.max(SHORTEST_SAMPLE) * 4 {
+            let sample = (acknowledged - before) as f64 * 8.0 / time.as_secs_f64();
+            self.rate = Some(self.rate.map_or(sample, |rate| rate + (sample - rate) / 4.0));
+        }
+    }
+
+    fn get(&self) -> Option<Rate> {
+        self.rate.map(|rate| Rate::from_bps(rate as u64)).filter(|rate| *rate > Rate::ZERO)
+    }
+}
+
+/// Shorter times than this give no rate worth the name where ACKs come in bursts.
+const SHORTEST_SAMPLE: Duration = Duration::from_millis(20);
+
+/// The least of the samples of the last ten to twenty seconds.
+#[derive(Debug, Default)]
+struct MinOfLate {
+    begun: Instant,
+    current: Option<Duration>,
+    before: Option<Duration>,
+}
+
+impl MinOfLate {
+    fn on_sample(&mut self, now: Instant, sample: Duration) {
+        if now.saturating_since(self.begun) > Duration::from_secs(10) {
+            (self.before, self.current, self.begun) = (self.current, None, now);
+        }
+        self.current = Some(self.current.map_or(sample, |least| least.min(sample)));
+    }
+
+    fn get(&self) -> Option<Duration> {
+        [self.current, self.before].into_iter().flatten().min()
+    }
+}
