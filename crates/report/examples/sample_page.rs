@@ -109,6 +109,7 @@ fn run((algorithm, colour, share, backlog, depth): (&str, &str, f64, f64, f64)) 
         }],
         events: vec![],
         events_not_kept: 0,
+        windows: Vec::new(),
         flow_series: vec![flow_series(share, backlog, depth)],
         aggregate_series: vec![],
         queue_series: vec![queue_series(backlog, depth)],

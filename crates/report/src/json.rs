@@ -38,6 +38,8 @@ struct Document<'a> {
     flows: JsonRows<'a>,
     aggregates: JsonRows<'a>,
     queues: JsonRows<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    windows: Option<JsonRows<'a>>,
     events: JsonRows<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flow_series: Option<JsonRows<'a>>,
@@ -88,6 +90,7 @@ pub fn json(
         flows: JsonRows(&tables.flows),
         aggregates: JsonRows(&tables.aggregates),
         queues: JsonRows(&tables.queues),
+        windows: (tables.windows.rows() > 0).then_some(JsonRows(&tables.windows)),
         events: JsonRows(&tables.events),
         flow_series: with_series(&tables.flow_series),
         aggregate_series: with_series(&tables.aggregate_series),

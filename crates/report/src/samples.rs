@@ -15,6 +15,7 @@ pub(crate) fn run(labels: &[(&str, &str)], flows: Vec<FlowResult>, queues: Vec<Q
         queues,
         events: vec![],
         events_not_kept: 0,
+        windows: Vec::new(),
         flow_series: vec![],
         aggregate_series: vec![],
         queue_series: vec![],

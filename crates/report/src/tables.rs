@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_results::{AggregateResult, Event, FlowResult, QueueResult, RunResult, Series};
+use suimon_results::{AggregateResult, Event, FlowResult, QueueResult, RunResult, Series, WindowResult};
 use suimon_units::{Duration, Instant};
 
 use crate::summary::{RunSummary, summarise};
@@ -19,6 +19,8 @@ pub struct Tables {
     pub aggregates: Table,
     /// One row a reported link.
     pub queues: Table,
+    /// One row a window and reported link.
+    pub windows: Table,
     /// One row an event.
     pub events: Table,
     /// One row a sample of a flow.
@@ -51,6 +53,7 @@ impl Tables {
             flows: keys.flows(runs),
             aggregates: keys.aggregates(runs),
             queues: keys.queues(runs),
+            windows: keys.windows(runs),
             events: keys.events(runs),
             flow_series: keys.series("flow_series", "flow", runs, |run| &run.flow_series),
             aggregate_series: keys.series("aggregate_series", "aggregate", runs, |run| &run.aggregate_series),
@@ -60,12 +63,13 @@ impl Tables {
 
     /// All of them, in the order in which they are written.
     #[must_use]
-    pub fn all(&self) -> [&Table; 8] {
+    pub fn all(&self) -> [&Table; 9] {
         [
             &self.runs,
             &self.flows,
             &self.aggregates,
             &self.queues,
+            &self.windows,
             &self.events,
             &self.flow_series,
             &self.aggregate_series,
@@ -127,6 +131,7 @@ impl Keys {
             none.flows(&[]),
             none.aggregates(&[]),
             none.queues(&[]),
+            none.windows(&[]),
             none.events(&[]),
             none.series("flow_series", "flow", &[], |run| &run.flow_series),
         ];
@@ -221,6 +226,30 @@ impl Keys {
         t.count("dropped_early", |(_, q)| Some(q.dropped_early));
         t.count("lost_on_link", |(_, q)| Some(q.lost_on_link));
         t.count("marked", |(_, q)| Some(q.marked));
+        t.build()
+    }
+
+    fn windows(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&WindowResult>> = rows_of(runs, |run| &run.windows);
+        let mut t = self.builder("windows", &rows);
+        t.text("window", |(_, w)| text(&w.window));
+        t.text("link", |(_, w)| text(&w.link));
+        t.number("from_s", |(_, w)| Some(w.from.as_secs_f64()));
+        t.number("to_s", |(_, w)| Some(w.to.as_secs_f64()));
+        t.count("backlog_records", |(_, w)| Some(w.backlog_records));
+        t.number("backlog_mean_bytes", |(_, w)| Some(w.backlog_mean_bytes));
+        t.number("backlog_cov", |(_, w)| Some(w.backlog_cov));
+        t.count("backlog_min_bytes", |(_, w)| Some(w.backlog_min_bytes.get()));
+        t.count("backlog_max_bytes", |(_, w)| Some(w.backlog_max_bytes.get()));
+        t.number("backlog_time_mean_bytes", |(_, w)| Some(w.backlog_time_mean_bytes));
+        t.count("dropped_overflow", |(_, w)| Some(w.dropped_overflow));
+        t.count("dropped_early", |(_, w)| Some(w.dropped_early));
+        t.count("marked", |(_, w)| Some(w.marked));
+        t.count("entered_bps", |(_, w)| Some(w.entered.as_bps()));
+        t.number("entered_cov", |(_, w)| Some(w.entered_cov));
+        t.count("goodput_bps", |(_, w)| Some(w.goodput.as_bps()));
+        t.number("goodput_cov", |(_, w)| Some(w.goodput_cov));
+        t.count("retransmissions", |(_, w)| Some(w.retransmissions));
         t.build()
     }
 

@@ -10,7 +10,7 @@ use crate::header::ReportHeader;
 use crate::observations::observations;
 use crate::results_table::{ResultColumn, ResultRow, ResultTable, Section};
 use crate::sentence::sentence;
-use crate::summary::summarise;
+use crate::summary::{RunSummary, summarise};
 use crate::verdict::{Verdict, VerdictTable};
 
 /// How to draw.
@@ -51,6 +51,7 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
         blocks.push(draw(&results, &latency, true, options));
         blocks.push(draw(&results, &cost, false, options));
     }
+    blocks.extend(windows(&summaries, options));
     if results.rows.len() > MOST_ROWS {
         blocks.push(format!("{} more rows are in the files only.", results.rows.len() - MOST_ROWS));
     }
@@ -61,6 +62,55 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
         .extend(observations(&summaries).iter().map(|note| wrapped(&format!("Note: {note}"), options.width)));
     blocks.push(wrapped(&sentence(&summaries), options.width));
     blocks.join("\n\n") + "\n"
+}
+
+/// What queues did in the scenario's windows; nothing where it has none, or too many rows to read.
+fn windows(summaries: &[RunSummary<'_>], options: TerminalOptions) -> Option<String> {
+    let count: usize = summaries.iter().map(|summary| summary.run.windows.len()).sum();
+    if count == 0 || count > MOST_ROWS {
+        return None;
+    }
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let mut table = blank(options);
+    let headings = [
+        "Window\nlink",
+        "Backlog\nmean\nkB",
+        "COV\n\n",
+        "min\n\nkB",
+        "max\n\nkB",
+        "Overflow\n\npackets",
+        "Dropped\nearly\npackets",
+        "Marked\n\npackets",
+        "Goodput\n\nMbit/s",
+        "COV\n\n",
+    ];
+    let headings = headings.iter().map(|heading| right((*heading).to_owned()));
+    table.set_header(std::iter::once(Cell::new("Run")).chain(headings));
+    for summary in summaries {
+        for window in &summary.run.windows {
+            let kilobytes = |bytes: f64| right(format!("{:.1}", bytes / 1e3));
+            table.add_row([
+                Cell::new(&summary.name),
+                right(format!("{} {}", window.window, window.link)),
+                kilobytes(window.backlog_mean_bytes),
+                right(format!("{:.3}", window.backlog_cov)),
+                kilobytes(window.backlog_min_bytes.as_f64()),
+                kilobytes(window.backlog_max_bytes.as_f64()),
+                right(window.dropped_overflow.to_string()),
+                right(window.dropped_early.to_string()),
+                right(window.marked.to_string()),
+                right(format!("{:.3}", window.goodput.as_bps_f64() / 1e6)),
+                right(format!("{:.4}", window.goodput_cov)),
+            ]);
+        }
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+        if column.index > 0 {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    Some(trimmed(&table))
 }
 
 /// Verdicts for a terminal.

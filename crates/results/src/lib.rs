@@ -33,6 +33,8 @@ pub struct RunResult {
     pub events: Vec<Event>,
     /// Events beyond the limit, counted only.
     pub events_not_kept: u64,
+    /// Statistics over the scenario's windows: one row a window and reported link.
+    pub windows: Vec<WindowResult>,
     /// Samples over time, one table a flow.
     pub flow_series: Vec<Series>,
     /// Samples over time, one table an aggregate of flows.
@@ -150,6 +152,48 @@ pub struct QueueResult {
     pub lost_on_link: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
+}
+
+/// What one link's queue, and the flows across that link, did in one window of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowResult {
+    /// The window's name.
+    pub window: String,
+    /// The link's name.
+    pub link: String,
+    /// When it opened.
+    pub from: Instant,
+    /// When it closed: as asked for, or at the end of the run.
+    pub to: Instant,
+    /// How often a packet joined or left the queue; what waits then, without the packet being sent, is
+    /// what the next four are of.
+    pub backlog_records: u64,
+    /// Mean over these records; NaN without any, as the next.
+    pub backlog_mean_bytes: f64,
+    /// Coefficient of variation: standard deviation over mean.
+    pub backlog_cov: f64,
+    /// Least.
+    pub backlog_min_bytes: Bytes,
+    /// Most.
+    pub backlog_max_bytes: Bytes,
+    /// Mean of what waited over time.
+    pub backlog_time_mean_bytes: f64,
+    /// Packets dropped for want of buffer.
+    pub dropped_overflow: u64,
+    /// Packets dropped early by the discipline.
+    pub dropped_early: u64,
+    /// Packets marked instead of dropped.
+    pub marked: u64,
+    /// Payload that senders of flows across this link sent for the first time.
+    pub entered: Rate,
+    /// Coefficient of variation of that over samples; NaN without any.
+    pub entered_cov: f64,
+    /// Payload of flows across this link that reached the receiving applications.
+    pub goodput: Rate,
+    /// Coefficient of variation of that over samples; NaN without any.
+    pub goodput_cov: f64,
+    /// Retransmissions of flows across this link.
+    pub retransmissions: u64,
 }
 
 /// Something that happened.

@@ -7,7 +7,7 @@ use suimon_radio::hsdpa;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Aggregate, Buffer, Capacity, Flow, Hsdpa, Link, Scenario, Start, Traffic};
+use crate::model::{Aggregate, Buffer, Capacity, Flow, Hsdpa, Link, Scenario, Start, Traffic, Window};
 use crate::profile::StackProfile;
 use crate::topology::Topology;
 
@@ -51,6 +51,11 @@ impl Scenario {
                 let accepted = format!("at most {MOST_SAMPLES} samples in a run");
                 return refuse("record_interval", &interval, "is too short for the duration", accepted);
             }
+        }
+        unique("window", self.record.windows.iter().map(|window| &window.name))?;
+        for window in &self.record.windows {
+            check_window(window, self.duration)
+                .map_err(|(key, problem)| (format!("window.{}.{key}", window.name), problem))?;
         }
         if self.links.is_empty() {
             return Err(("link".to_owned(), Problem::Missing { accepted: "at least one link".to_owned() }));
@@ -205,6 +210,22 @@ fn check_hsdpa(terminal: &Hsdpa) -> Checked {
     above_zero("hsdpa.harq_transmissions", user.harq_transmissions == 0)
 }
 
+fn check_window(window: &Window, duration: Duration) -> Checked {
+    let to = window.to.saturating_since(Instant::ZERO);
+    if window.to <= window.from {
+        return refuse("to", &to, "is not after \"from\"", "a later time");
+    }
+    if to > duration {
+        return refuse("to", &to, "is after the end", "at most the duration");
+    }
+    above_zero("sample", window.sample == Duration::ZERO)?;
+    if duration.as_nanos() / window.sample.as_nanos() > MOST_SAMPLES {
+        let accepted = format!("at most {MOST_SAMPLES} samples in a run");
+        return refuse("sample", &window.sample, "is too short for the duration", accepted);
+    }
+    Ok(())
+}
+
 fn check_flow(flow: &Flow, duration: Duration) -> Checked {
     let (first, last) = match flow.start {
         Start::At(at) => (at, at),
@@ -222,6 +243,11 @@ fn check_flow(flow: &Flow, duration: Duration) -> Checked {
     {
         return refuse("stop", &since_zero(stop), "is not after the start", "a time after the start");
     }
+    let (least, most) = flow.extra_delay;
+    if most < least {
+        return refuse("extra_delay", &most, "is less than the first time", "two times in order");
+    }
+    time("extra_delay", most)?;
     let (size, on_off) = match &flow.traffic {
         Traffic::Tcp(tcp) => {
             check_stack(&tcp.profile)?;
@@ -365,6 +391,14 @@ mod tests {
             message(|s| tcp(s).on_off = Some(OnOff { on: second, off: Duration::ZERO }))
                 .contains("on_off.off")
         );
+        let window = |from, to, sample| {
+            let window = Window { name: "w".to_owned(), from: at(from), to: at(to), sample };
+            message(|s| s.record.windows = vec![window])
+        };
+        assert!(window(5, 5, second).contains("window.w.to: \"5 s\" is not after \"from\""));
+        assert!(window(5, 61, second).contains("window.w.to: \"61 s\" is after the end"));
+        assert!(window(5, 60, Duration::ZERO).contains("window.w.sample"));
+        assert!(window(5, 60, Duration::from_nanos(1)).contains("samples"));
         assert!(message(|s| s.links[0].delay = Duration::MAX).contains("link.bottleneck.delay"));
     }
 

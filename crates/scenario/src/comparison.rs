@@ -121,7 +121,7 @@ impl Comparison {
             cells: Vec::new(),
             flows: self.flows_of(schemes),
             aggregates: Vec::new(),
-            record: Record { interval: self.record_interval, warmup: self.warmup },
+            record: Record { interval: self.record_interval, warmup: self.warmup, windows: Vec::new() },
         };
         scenario.check()?;
         runs.add(labels, &scenario, self.seeds).map_err(|problem| ScenarioError::new(&self.name, problem))
@@ -190,6 +190,7 @@ impl Comparison {
             via: None,
             start: Start::At(Instant::ZERO),
             stop: None,
+            extra_delay: (Duration::ZERO, Duration::ZERO),
             traffic: Traffic::Tcp(Box::new(tcp)),
         }
     }

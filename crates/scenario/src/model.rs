@@ -173,6 +173,8 @@ pub struct Flow {
     pub start: Start,
     /// When it stops sending, whatever remains.
     pub stop: Option<Instant>,
+    /// Propagation delay beside that of the links, each way: uniform between the two, drawn once.
+    pub extra_delay: (Duration, Duration),
     /// What it sends.
     pub traffic: Traffic,
 }
@@ -276,10 +278,25 @@ pub struct OnOff {
 }
 
 /// What a run records beside totals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Sample every flow and queue this often; `None` records no series.
     pub interval: Option<Duration>,
     /// Totals and percentiles count from here on; what happens earlier is warm-up.
     pub warmup: Duration,
+    /// Statistics of every reported queue over these.
+    pub windows: Vec<Window>,
+}
+
+/// A window of time, of which statistics are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Unique name.
+    pub name: String,
+    /// When it opens.
+    pub from: Instant,
+    /// When it closes.
+    pub to: Instant,
+    /// How often goodput is sampled in it.
+    pub sample: Duration,
 }

@@ -38,10 +38,12 @@ pub(crate) enum Event {
     WarmupEnd,
     /// Series take a sample.
     Sample,
+    /// The window of this index opens, takes a sample or closes.
+    Window,
 }
 
 /// Every event at the place of its number.
-const EVENTS: [Event; 15] = [
+const EVENTS: [Event; 16] = [
     Event::LinkLook,
     Event::LinkArrival,
     Event::WireArrival,
@@ -57,6 +59,7 @@ const EVENTS: [Event; 15] = [
     Event::Aggregate,
     Event::WarmupEnd,
     Event::Sample,
+    Event::Window,
 ];
 
 /// Bits of an entry, from the top: time in nanoseconds (two years), order of scheduling, event, index.

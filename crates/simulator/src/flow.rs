@@ -12,6 +12,7 @@ use crate::packet::Packet;
 use crate::routes::{NOWHERE, Planner};
 use crate::tcp::{Receiver, Sender, Source};
 use crate::udp::DatagramSource;
+use crate::windows::FlowSums;
 
 /// A flow.
 #[derive(Debug)]
@@ -222,6 +223,15 @@ impl Flow {
             Endpoints::Tcp { receiver, .. } => receiver.delivered(),
             Endpoints::Udp { received, .. } => *received,
         })
+    }
+
+    /// What windows keep of it.
+    pub(crate) fn sums(&self) -> FlowSums {
+        let (entered, retransmissions) = match &self.endpoints {
+            Endpoints::Tcp { sender, .. } => (sender.taken(), sender.counters.retransmissions),
+            Endpoints::Udp { source, .. } => (source.bytes_sent.get(), 0),
+        };
+        FlowSums { entered, delivered: self.delivered().get(), retransmissions }
     }
 
     fn current(&self) -> Tally {

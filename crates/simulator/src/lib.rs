@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod events;
+mod extra_delay;
 mod flow;
 mod link;
 mod measure;
@@ -21,6 +22,7 @@ mod radio;
 mod routes;
 mod tcp;
 mod udp;
+mod windows;
 mod world;
 
 use suimon_results::RunResult;
@@ -42,5 +44,5 @@ pub fn run_observed(
     labels: &[(String, String)],
     on_progress: &mut dyn FnMut(Duration),
 ) -> RunResult {
-    world::World::new(scenario).run(labels, on_progress)
+    world::World::new(&extra_delay::drawn(scenario)).run(labels, on_progress)
 }

@@ -7,6 +7,7 @@ use suimon_scenario as scenario;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::tcp::{Receiver, Sender};
+use crate::windows::QueueWindow;
 
 /// Keeps the books of one queue and link.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct QueueMeter {
     changed_at: Instant,
     /// What the next sample of the series needs.
     sample: SampleTotals,
+    /// Windows that are open.
+    windows: Vec<QueueWindow>,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +57,21 @@ impl QueueMeter {
             backlog: Backlog::default(),
             changed_at: Instant::ZERO,
             sample: SampleTotals::default(),
+            windows: Vec::new(),
         }
+    }
+
+    /// The window of this index opens; the queue is up to date.
+    pub(crate) fn open_window(&mut self, now: Instant, window: usize) {
+        self.integrate(now);
+        self.windows.push(QueueWindow::new(window));
+    }
+
+    /// The window of this index closes; gives the link's name and what its queue did.
+    pub(crate) fn close_window(&mut self, now: Instant, window: usize) -> Option<(String, QueueWindow)> {
+        self.integrate(now);
+        let position = self.windows.iter().position(|open| open.is_of(window))?;
+        Some((self.name.clone(), self.windows.remove(position)))
     }
 
     /// The warm-up is over: begin anew with what waits now.
@@ -68,7 +85,10 @@ impl QueueMeter {
         let size = Bytes::new(u64::from(size));
         self.totals.packets += 1;
         self.totals.bytes += size;
-        self.totals.marked += u64::from(marked);
+        if marked {
+            self.totals.marked += 1;
+            self.windows.iter_mut().for_each(|window| window.marked += 1);
+        }
         self.totals.delays.record(waited);
         self.sample.bytes += size;
         self.sample.packets += 1;
@@ -77,8 +97,14 @@ impl QueueMeter {
 
     pub(crate) fn on_dropped(&mut self, reason: DropReason) {
         match reason {
-            DropReason::Overflow => self.totals.overflow += 1,
-            DropReason::Early => self.totals.early += 1,
+            DropReason::Overflow => {
+                self.totals.overflow += 1;
+                self.windows.iter_mut().for_each(|window| window.overflow += 1);
+            }
+            DropReason::Early => {
+                self.totals.early += 1;
+                self.windows.iter_mut().for_each(|window| window.early += 1);
+            }
             DropReason::Link => self.totals.lost_on_link += 1,
         }
         self.sample.dropped += 1;
@@ -86,6 +112,11 @@ impl QueueMeter {
 
     pub(crate) fn on_backlog(&mut self, now: Instant, backlog: Backlog) {
         self.integrate(now);
+        for window in &mut self.windows {
+            if backlog != self.backlog {
+                window.record(backlog.bytes);
+            }
+        }
         self.backlog = backlog;
         let max = &mut self.totals.max;
         max.packets = max.packets.max(backlog.packets);
@@ -96,6 +127,9 @@ impl QueueMeter {
         let time = u128::from(now.saturating_since(self.changed_at).as_nanos());
         self.totals.packet_time += u128::from(self.backlog.packets) * time;
         self.totals.byte_time += u128::from(self.backlog.bytes.get()) * time;
+        for window in &mut self.windows {
+            window.byte_time += u128::from(self.backlog.bytes.get()) * time;
+        }
         self.changed_at = now;
     }
 

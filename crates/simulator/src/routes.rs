@@ -143,6 +143,12 @@ impl<'a> Planner<'a> {
         start
     }
 
+    /// Whether the route that begins at `start` goes over `link`.
+    pub(crate) fn crosses(&self, start: u32, link: u32) -> bool {
+        let route = self.steps[start as usize..].iter().take_while(|step| **step != Step::Deliver);
+        route.into_iter().any(|step| *step == Step::Link(link))
+    }
+
     /// The links of the path, the last one first.
     fn shortest(&self, from: usize, to: usize) -> Vec<u32> {
         let mut reached_by = vec![None; self.leaving.len()];

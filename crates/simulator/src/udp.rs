@@ -18,7 +18,7 @@ pub(crate) struct DatagramSource {
     since: Instant,
     sent_since: Bytes,
     pub(crate) packets_sent: u64,
-    bytes_sent: Bytes,
+    pub(crate) bytes_sent: Bytes,
 }
 
 impl DatagramSource {

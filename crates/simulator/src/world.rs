@@ -14,6 +14,7 @@ use crate::multipath::{self, Carries, Multipath};
 use crate::packet::{Frame, Packet, PacketKind, Packets};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
+use crate::windows::Windows;
 
 /// Progress is told every so many events: some milliseconds of work.
 const EVENTS_PER_REPORT: u32 = 1 << 16;
@@ -32,6 +33,7 @@ pub(crate) struct World<'a> {
     /// When the run is over: what is left at this time is still handled.
     end: Instant,
     recorder: Option<Recorder>,
+    windows: Windows<'a>,
     kept_events: Vec<ResultEvent>,
     events_not_kept: u64,
     // Reused from event to event, so that nothing is allocated per packet.
@@ -83,6 +85,10 @@ impl<'a> World<'a> {
                 aggregates: scenario.aggregates.iter().map(|spec| SeriesBuilder::new(&spec.name)).collect(),
             }
         });
+        let windows = Windows::new(scenario, &mut events, |link| {
+            let crosses = |(_, flow): &(usize, &Flow)| routes.crosses(flow.forward, link);
+            flows.iter().enumerate().filter(crosses).map(|(index, _)| index).collect()
+        });
         let routes = routes.finish();
         let links = (scenario.links.iter().enumerate().zip(routes.onward(scenario.links.len())))
             .map(|((index, link), onward)| Link::new(index as u32, link, scenario.seed, onward))
@@ -98,6 +104,7 @@ impl<'a> World<'a> {
             flows,
             multipaths,
             recorder,
+            windows,
             kept_events: Vec::new(),
             events_not_kept: 0,
             outbox: Vec::new(),
@@ -146,6 +153,7 @@ impl<'a> World<'a> {
             Event::Aggregate => self.on_aggregate_timer(now, index),
             Event::WarmupEnd => self.on_warmup_end(now),
             Event::Sample => self.on_sample(now),
+            Event::Window => self.on_window(now, index),
         }
     }
 
@@ -506,6 +514,12 @@ impl<'a> World<'a> {
         }
     }
 
+    fn on_window(&mut self, now: Instant, index: u32) {
+        self.catch_up(now);
+        let events = &mut self.around.events;
+        self.windows.on_event(now, index as usize, &mut self.links, &self.flows, events);
+    }
+
     fn note(&mut self, time: Instant, flow: u32, kind: EventKind) {
         if self.kept_events.len() < RunResult::MAX_EVENTS {
             let flow = self.scenario.flows[flow as usize].name.clone();
@@ -521,6 +535,7 @@ impl<'a> World<'a> {
             // All was complete before anything was to be measured.
             self.on_warmup_end(end);
         }
+        let windows = self.windows.finish(end, &mut self.links, &self.flows);
         let measured_from = (Instant::ZERO + self.scenario.record.warmup).min(end);
         let specs = self.scenario.flows.iter();
         let flows =
@@ -555,6 +570,7 @@ impl<'a> World<'a> {
             queues,
             events: self.kept_events,
             events_not_kept: self.events_not_kept,
+            windows,
             flow_series,
             aggregate_series,
             queue_series,

@@ -6,6 +6,7 @@ use common::{link, scenario, tcp};
 use suimon_results::{EventKind, FlowResult, RunResult};
 use suimon_scenario::{
     Buffer, Capacity, Flow, Loss, OnOff, Record, Reordering, Scenario, StackProfile, Start, Traffic, UdpFlow,
+    Window,
 };
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
@@ -230,7 +231,7 @@ fn series_have_a_value_for_every_sample_and_add_up() {
     let mut late = reno("late");
     late.start = Start::At(at(seconds(3)));
     let mut scenario = over_ten_mbit(seconds(10), vec![reno("early"), late]);
-    scenario.record = Record { interval: Some(ms(100)), warmup: seconds(1) };
+    scenario.record = Record { interval: Some(ms(100)), warmup: seconds(1), windows: Vec::new() };
     let result = run(&scenario);
     for series in result.flow_series.iter().chain(&result.queue_series) {
         assert!(series.times.is_sorted_by(|a, b| b.saturating_since(*a) == ms(100)), "{}", series.subject);
@@ -244,6 +245,41 @@ fn series_have_a_value_for_every_sample_and_add_up() {
     let after_warmup: f64 = throughput.unwrap().values[10..].iter().map(|bps| bps * 0.1 / 8.0).sum();
     let bytes = result.queues[0].bytes.as_f64();
     assert!((after_warmup - bytes).abs() <= 2.0 * 1_500.0, "{after_warmup} {bytes}");
+}
+
+/// 20 Mbit/s offered to 10: every other packet finds 30 waiting and is lost, and the queue goes from 29 to 30
+/// and back.
+#[test]
+fn a_window_knows_the_queue_and_the_flows_of_its_time_alone() {
+    let mut scenario = over_ten_mbit(seconds(4), vec![udp("u", 20 * MBIT, 1_500, |_| {})]);
+    let window =
+        |name: &str, from, to| Window { name: name.to_owned(), from: at(from), to: at(to), sample: ms(300) };
+    scenario.record.windows = vec![window("late", seconds(1), seconds(4)), window("start", ms(0), ms(500))];
+    scenario.record.warmup = seconds(2);
+    let rows = run(&scenario).windows;
+    let [start, late] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((start.window.as_str(), start.backlog_min_bytes.get()), ("start", 0));
+    assert_eq!((late.window.as_str(), late.link.as_str(), late.to), ("late", "a-b", at(seconds(4))));
+    assert_eq!((late.backlog_min_bytes.get(), late.backlog_max_bytes.get()), (29 * 1_500, 30 * 1_500));
+    assert!((late.backlog_mean_bytes / (29.5 * 1_500.0) - 1.0).abs() < 1e-4);
+    assert!((late.backlog_cov / (0.5 / 29.5) - 1.0).abs() < 1e-3);
+    assert!((29.0..30.0).contains(&(late.backlog_time_mean_bytes / 1_500.0)));
+    // 10 Mbit/s carry 2500 packets of 1.2 ms in 3 s; as many are lost, and as many join as leave.
+    assert!(late.dropped_overflow.abs_diff(2_500) <= 1, "{}", late.dropped_overflow);
+    assert!(late.backlog_records.abs_diff(5_000) <= 2, "{}", late.backlog_records);
+    assert!((late.goodput.as_bps_f64() / 10e6 - 1.0).abs() < 1e-3);
+    assert!((late.entered.as_bps_f64() / 20e6 - 1.0).abs() < 1e-3);
+    assert!(late.goodput_cov < 2e-3 && late.entered_cov < 2e-3, "{} {}", late.goodput_cov, late.entered_cov);
+}
+
+#[test]
+fn an_extra_delay_counts_both_ways_and_is_drawn_for_each_flow() {
+    let rtt_min = |flow: Flow| run(&over_ten_mbit(seconds(1), vec![flow])).flows[0].rtt_min.unwrap();
+    let plain = rtt_min(reno("flow"));
+    assert_eq!(rtt_min(Flow { extra_delay: (ms(5), ms(5)), ..reno("flow") }), plain + ms(10));
+    let drawn = |name| rtt_min(Flow { extra_delay: (ms(5), ms(50)), ..reno(name) }) - plain;
+    let (a, b) = (drawn("a"), drawn("b"));
+    assert!(a != b && a >= ms(10) && b >= ms(10) && a <= ms(100) && b <= ms(100), "{a} {b}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{AGGREGATE, CELL, FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK};
+use super::keys::{AGGREGATE, CELL, FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK, WINDOW};
 use super::schema::{Key, Kind, Preset, Section};
 
 /// A scenario file with every key, its default, what it takes and what it means. It parses as it is;
@@ -20,6 +20,7 @@ pub fn print_defaults() -> String {
         ("[[flow]]", &FLOW),
         ("# [flow.stack]", &STACK),
         ("# [[aggregate]]", &AGGREGATE),
+        ("# [[window]]", &WINDOW),
         ("# [[matrix]]", &MATRIX),
     ] {
         let _ = write!(text, "\n{header}\n");
@@ -111,9 +112,9 @@ mod tests {
     const HEADER: &str = "| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n";
 
     /// In the order of the guide.
-    const ALL: [&Section; 13] = [
-        &AGGREGATE,
+    const ALL: [&Section; 14] = [
         &SCENARIO,
+        &WINDOW,
         &LINK,
         &REVERSE,
         &HSDPA,
@@ -124,6 +125,7 @@ mod tests {
         &STACK,
         &ON_OFF,
         &UDP,
+        &AGGREGATE,
         &MATRIX,
     ];
 

@@ -2,10 +2,11 @@
 
 use suimon_algorithms::congestion::AckCounting;
 use suimon_algorithms::registry::Role;
+use suimon_units::{Duration, Instant};
 
 use super::fields::{Field, Fields};
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Flow, OnOff, TcpFlow, Traffic, UdpFlow};
+use crate::model::{Flow, OnOff, Start, TcpFlow, Traffic, UdpFlow};
 use crate::profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 use crate::scheme::Scheme;
 
@@ -46,9 +47,17 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<(Flow, u64), ScenarioError> {
         via: fields.optional("via").map(|field| field.names()).transpose()?,
         start: fields.field("start")?.start()?,
         stop: fields.optional("stop").map(|field| field.instant()).transpose()?,
+        extra_delay: match fields.field("extra_delay")?.start()? {
+            Start::At(at) => (since_zero(at), since_zero(at)),
+            Start::Between(least, most) => (since_zero(least), since_zero(most)),
+        },
         traffic,
     };
     Ok((flow, fields.field("count")?.count()?))
+}
+
+fn since_zero(at: Instant) -> Duration {
+    at.saturating_since(Instant::ZERO)
 }
 
 fn scheme(fields: &Fields<'_>) -> Result<Scheme, ScenarioError> {
@@ -150,12 +159,11 @@ fn counting(field: &Field<'_>) -> Result<AckCounting, ScenarioError> {
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::{Bytes, Duration, Instant, Rate};
+    use suimon_units::{Bytes, Rate};
 
     use super::super::keys::STACK;
     use super::super::testing::{FLOW, LINK, message, one};
     use super::*;
-    use crate::model::Start;
 
     fn tcp(lines: &str) -> TcpFlow {
         let scenario = one(&[LINK, FLOW, lines]);
@@ -193,6 +201,17 @@ mod tests {
         assert!(message(&[LINK, FLOW, "start = [\"1s\"]"]).contains("is not one time or two"));
         assert!(message(&[LINK, FLOW, "start = [\"5s\", \"1s\"]"]).contains("before the first"));
         assert!(message(&[LINK, FLOW, "start = 5"]).contains("no unit"));
+    }
+
+    #[test]
+    fn an_extra_delay_is_a_time_or_lies_between_two() {
+        let delay = |lines: &str| one(&[LINK, FLOW, lines]).flows[0].extra_delay;
+        let ms = Duration::from_millis;
+        assert_eq!(delay(""), (ms(0), ms(0)));
+        assert_eq!(delay("extra_delay = \"5ms\""), (ms(5), ms(5)));
+        assert_eq!(delay("extra_delay = [\"0ms\", \"50ms\"]"), (ms(0), ms(50)));
+        assert!(message(&[LINK, FLOW, "extra_delay = [\"5ms\", \"1ms\"]"]).contains("two times in order"));
+        assert!(message(&[LINK, FLOW, "extra_delay = 5"]).contains("no unit"));
     }
 
     #[test]

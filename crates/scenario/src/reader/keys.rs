@@ -50,6 +50,12 @@ pub(crate) const SCENARIO: Section = Section {
             Preset::Text("100ms"),
             "How often flows and queues are sampled for charts.",
         ),
+        Key::new(
+            "window",
+            Kind::Sections(&WINDOW),
+            Preset::Unset { means: "none", example: "" },
+            "A window of time: statistics of every queue and the flows across it.",
+        ),
         Key::new("link", Kind::Sections(&LINK), Preset::Required(""), "A link between two nodes."),
         Key::new(
             "cell",
@@ -70,6 +76,21 @@ pub(crate) const SCENARIO: Section = Section {
             Preset::Unset { means: "one run for each seed", example: "" },
             "Runs for every value of a key; several of them give every combination, the last varying fastest.",
         ),
+    ],
+};
+
+/// A `[[window]]`.
+pub(crate) const WINDOW: Section = Section {
+    keys: &[
+        Key::new("name", Kind::Name, Preset::Required("\"steady\""), "Unique."),
+        Key::new("from", Kind::Time, Preset::Text("0s"), "When it opens."),
+        Key::new(
+            "to",
+            Kind::Time,
+            Preset::Unset { means: "at the end of the run", example: "\"50s\"" },
+            "When it closes.",
+        ),
+        Key::new("sample", Kind::Time, Preset::Text("500ms"), "How often goodput is sampled in it."),
     ],
 };
 
@@ -372,6 +393,12 @@ pub(crate) const FLOW: Section = Section {
             Kind::Names,
             Preset::Unset { means: "the fewest links", example: "[\"bottleneck\"]" },
             "The links on its way, in order; the way back is over their other directions.",
+        ),
+        Key::new(
+            "extra_delay",
+            Kind::Start,
+            Preset::Text("0s"),
+            "Propagation delay beside that of the links, each way; two times draw it uniformly between them, for each flow alone.",
         ),
         Key::new(
             "size",

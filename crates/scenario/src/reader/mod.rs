@@ -18,6 +18,8 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
+use suimon_units::{Duration, Instant};
+
 pub use defaults::print_defaults;
 pub use plan::Plan;
 pub(crate) use words::terminal_of_words;
@@ -27,7 +29,7 @@ use self::files::Files;
 use self::matrix::Axis;
 use self::node::{Node, Table};
 use crate::error::{Problem, ScenarioError};
-use crate::model::{Record, Scenario};
+use crate::model::{Record, Scenario, Window};
 use crate::run::{Run, Runs};
 use crate::text;
 use crate::trace::read_text;
@@ -182,11 +184,12 @@ impl Document {
             Some(field) => field.name()?,
             None => self.name.clone(),
         };
+        let duration = fields.field("duration")?.time()?;
         let scenario = Scenario {
             name,
             description: fields.field("description")?.text()?.to_owned(),
             seed: fields.field("seed")?.count()?,
-            duration: fields.field("duration")?.time()?,
+            duration,
             stop_when_complete: fields.field("stop_when_complete")?.flag()?,
             links,
             cells,
@@ -195,6 +198,11 @@ impl Document {
             record: Record {
                 interval: fields.field("record_interval")?.time_or_off()?,
                 warmup: fields.field("warmup")?.time()?,
+                windows: fields
+                    .list("window")?
+                    .iter()
+                    .map(|table| window(table, duration))
+                    .collect::<Result<_, _>>()?,
             },
         };
         scenario.checked().map_err(|(key, problem)| self.error_at(root, &key, problem, None))?;
@@ -209,10 +217,20 @@ impl Document {
     }
 }
 
+fn window(fields: &Fields<'_>, duration: Duration) -> Result<Window, ScenarioError> {
+    Ok(Window {
+        name: fields.field("name")?.name()?,
+        from: fields.field("from")?.instant()?,
+        to: match fields.optional("to") {
+            Some(to) => to.instant()?,
+            None => Instant::ZERO + duration,
+        },
+        sample: fields.field("sample")?.time()?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use suimon_units::Duration;
-
     use super::testing::{FLOW, LINK, message, one, runs};
     use super::*;
 

@@ -43,6 +43,7 @@ pub(crate) fn tcp(name: &str, (from, to): (&str, &str), cc: &str, change: impl F
         via: None,
         start: Start::At(Instant::ZERO),
         stop: None,
+        extra_delay: (Duration::ZERO, Duration::ZERO),
         traffic: Traffic::Tcp(Box::new(traffic)),
     }
 }
@@ -59,7 +60,7 @@ pub(crate) fn scenario(duration: Duration, links: Vec<Link>, flows: Vec<Flow>) -
         cells: Vec::new(),
         flows,
         aggregates: Vec::new(),
-        record: Record { interval: None, warmup: Duration::ZERO },
+        record: Record { interval: None, warmup: Duration::ZERO, windows: Vec::new() },
     };
     scenario.check().expect("the tests build valid scenarios");
     scenario
