@@ -179,6 +179,17 @@ pub struct Flow {
     pub traffic: Traffic,
 }
 
+impl Flow {
+    /// The same flow, `later`, under another name.
+    pub(crate) fn later(self, later: Duration, name: String) -> Self {
+        let start = match self.start {
+            Start::At(at) => Start::At(at + later),
+            Start::Between(low, high) => Start::Between(low + later, high + later),
+        };
+        Self { name, start, stop: self.stop.map(|stop| stop + later), ..self }
+    }
+}
+
 /// When a flow starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {

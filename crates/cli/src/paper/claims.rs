@@ -71,12 +71,21 @@ fn one() -> usize {
 pub(crate) struct Measure {
     /// A quantity of a run: see `measure.rs`.
     pub(crate) of: String,
+    /// Over this window of the scenario rather than all that was measured.
+    pub(crate) window: Option<String>,
+    /// Of this link rather than the one whose packets wait longest.
+    pub(crate) link: Option<String>,
+    /// What counts of runs that differ only in their seed.
+    #[serde(default)]
+    pub(crate) seeds: OverSeeds,
     /// Of the flows with this algorithm only.
     pub(crate) flows: Option<String>,
     /// Divided by the same quantity of the flows with this algorithm.
     pub(crate) over_flows: Option<String>,
     /// Set against the same quantity at these values of axes.
     pub(crate) against: Option<BTreeMap<String, String>>,
+    /// Set against the same quantity over this window.
+    pub(crate) against_window: Option<String>,
     /// How: see [`Relation`].
     pub(crate) relation: Option<Relation>,
     /// Where, along this axis, the quantity falls through this level.
@@ -88,13 +97,30 @@ impl Measure {
     pub(crate) fn plain(of: &str) -> Self {
         Self {
             of: of.to_owned(),
+            window: None,
+            link: None,
+            seeds: OverSeeds::Mean,
             flows: None,
             over_flows: None,
             against: None,
+            against_window: None,
             relation: None,
             falls_through: None,
         }
     }
+}
+
+/// One number of several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OverSeeds {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// The largest.
+    Most,
+    /// The smallest.
+    Least,
 }
 
 /// How a number is set against another.

@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 
 use suimon_report::{Unit, summarise};
-use suimon_results::{FlowResult, RunResult};
+use suimon_results::{FlowResult, RunResult, jain_index};
 
-use super::claims::{Measure, Relation};
+use super::claims::{Measure, OverSeeds, Relation};
 
 /// Selected runs of one experiment.
 pub(super) type Selection<'a> = Vec<&'a RunResult>;
 
 /// The quantities that a measure can be of.
 const QUANTITIES: &str = "goodput_bps, goodput_mbps, utilisation_percent, backlog_mean_packets, backlog_max_packets, \
-delay_p50_ms, delay_p95_ms, retransmissions, timeouts, window_cuts";
+delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, timeouts, window_cuts, jain_index";
+
+/// The quantities that a measure with a window can be of.
+const WINDOW_QUANTITIES: &str = "backlog_mean_kb, backlog_cov, backlog_min_kb, backlog_max_kb, backlog_range_kb, \
+backlog_time_mean_kb, dropped_overflow, dropped_early, marked, entered_mbps, entered_cov, goodput_mbps, goodput_cov, \
+retransmissions";
 
 /// Why a measure cannot be taken.
 pub(super) type Refusal = String;
@@ -36,15 +41,17 @@ pub(super) fn take(
     if let Some(crossing) = &measure.falls_through {
         return crossing_of(runs, at, measure, &crossing.axis, crossing.level);
     }
-    let value = mean(runs, at, measure)?;
-    let (against, relation) = match (&measure.against, measure.relation) {
-        (None, None) => return Ok(value),
-        (Some(against), Some(relation)) => (against, relation),
+    let value = over_seeds(runs, at, measure, measure.window.as_deref())?;
+    let is_against = measure.against.is_some() || measure.against_window.is_some();
+    let relation = match (is_against, measure.relation) {
+        (false, None) => return Ok(value),
+        (true, Some(relation)) => relation,
         _ => return Err("\"against\" and \"relation\" go together".to_owned()),
     };
     let mut there = at.clone();
-    there.extend(against.iter().map(|(axis, value)| (axis.clone(), value.clone())));
-    let other = mean(runs, &there, measure)?;
+    there.extend(measure.against.iter().flatten().map(|(axis, value)| (axis.clone(), value.clone())));
+    let window = measure.against_window.as_deref().or(measure.window.as_deref());
+    let other = over_seeds(runs, &there, measure, window)?;
     Ok(match relation {
         Relation::Saving => 100.0 * (1.0 - value / other),
         Relation::Percent => 100.0 * value / other,
@@ -52,22 +59,74 @@ pub(super) fn take(
     })
 }
 
-fn mean(runs: &[RunResult], at: &BTreeMap<String, String>, measure: &Measure) -> Result<f64, Refusal> {
+/// The quantity at `at`, of all seeds together.
+fn over_seeds(
+    runs: &[RunResult],
+    at: &BTreeMap<String, String>,
+    measure: &Measure,
+    window: Option<&str>,
+) -> Result<f64, Refusal> {
     let selected = select(runs, at);
     if selected.is_empty() {
         let place: Vec<_> = at.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
         return Err(format!("no run has {}", place.join(", ")));
     }
-    let values = selected.iter().map(|run| quantity(run, measure)).collect::<Result<Vec<_>, _>>()?;
-    Ok(values.iter().sum::<f64>() / values.len() as f64)
+    let values = selected.iter().map(|run| quantity(run, measure, window)).collect::<Result<Vec<_>, _>>()?;
+    Ok(match measure.seeds {
+        OverSeeds::Mean => values.iter().sum::<f64>() / values.len() as f64,
+        OverSeeds::Most => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        OverSeeds::Least => values.into_iter().fold(f64::INFINITY, f64::min),
+    })
 }
 
-fn quantity(run: &RunResult, measure: &Measure) -> Result<f64, Refusal> {
+fn quantity(run: &RunResult, measure: &Measure, window: Option<&str>) -> Result<f64, Refusal> {
+    if let Some(window) = window {
+        return in_window(run, measure, window);
+    }
+    if measure.link.is_some() {
+        return Err("\"link\" goes with \"window\"".to_owned());
+    }
     let own = quantity_of(run, &measure.of, measure.flows.as_deref())?;
     match &measure.over_flows {
         None => Ok(own),
         Some(others) => Ok(own / quantity_of(run, &measure.of, Some(others))?),
     }
+}
+
+/// The quantity over the window of this name.
+fn in_window(run: &RunResult, measure: &Measure, window: &str) -> Result<f64, Refusal> {
+    if measure.flows.is_some() || measure.over_flows.is_some() {
+        return Err("\"flows\" and \"over_flows\" do not go with \"window\"".to_owned());
+    }
+    let rows: Vec<_> = run
+        .windows
+        .iter()
+        .filter(|row| row.window == window && measure.link.as_ref().is_none_or(|link| row.link == *link))
+        .collect();
+    let [row] = rows.as_slice() else {
+        let known: Vec<_> = run.windows.iter().map(|row| format!("{} {}", row.window, row.link)).collect();
+        let problem = if rows.is_empty() { "no window and link" } else { "several links" };
+        return Err(format!("{problem} \"{window}\"; accepted: {}", known.join(", ")));
+    };
+    let kb = |bytes: f64| bytes / 1e3;
+    let (least, most) = (row.backlog_min_bytes.as_f64(), row.backlog_max_bytes.as_f64());
+    Ok(match measure.of.as_str() {
+        "backlog_mean_kb" => kb(row.backlog_mean_bytes),
+        "backlog_cov" => row.backlog_cov,
+        "backlog_min_kb" => kb(least),
+        "backlog_max_kb" => kb(most),
+        "backlog_range_kb" => kb(most - least),
+        "backlog_time_mean_kb" => kb(row.backlog_time_mean_bytes),
+        "dropped_overflow" => row.dropped_overflow as f64,
+        "dropped_early" => row.dropped_early as f64,
+        "marked" => row.marked as f64,
+        "entered_mbps" => row.entered.as_bps_f64() / 1e6,
+        "entered_cov" => row.entered_cov,
+        "goodput_mbps" => row.goodput.as_bps_f64() / 1e6,
+        "goodput_cov" => row.goodput_cov,
+        "retransmissions" => row.retransmissions as f64,
+        of => return Err(format!("unknown quantity \"{of}\" of a window; accepted: {WINDOW_QUANTITIES}")),
+    })
 }
 
 fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64, Refusal> {
@@ -92,6 +151,8 @@ fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64
         "backlog_mean_packets" => queue?.backlog_mean_packets,
         "backlog_max_packets" => queue?.backlog_max_packets as f64,
         "delay_p50_ms" => queue?.delay_p50.as_millis_f64(),
+        "dropped_overflow" => queue?.dropped_overflow as f64,
+        "jain_index" => jain_index(&flows.iter().map(|flow| flow.goodput.as_bps_f64()).collect::<Vec<_>>()),
         "delay_p95_ms" => queue?.delay_p95.as_millis_f64(),
         _ => return Err(format!("unknown quantity \"{of}\"; accepted: {QUANTITIES}")),
     })
@@ -115,7 +176,7 @@ fn crossing_of(
     for value in values_of(&select(runs, at), axis) {
         let mut there = at.clone();
         there.insert(axis.to_owned(), value.clone());
-        let (x, y) = (number(&value)?, mean(runs, &there, measure)?);
+        let (x, y) = (number(&value)?, over_seeds(runs, &there, measure, measure.window.as_deref())?);
         if y < level {
             return Ok(match before {
                 Some((x0, y0)) if y0 > level => x0 + (x - x0) * (y0 - level) / (y0 - y),

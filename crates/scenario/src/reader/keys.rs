@@ -401,6 +401,12 @@ pub(crate) const FLOW: Section = Section {
             "Propagation delay beside that of the links, each way; two times draw it uniformly between them, for each flow alone.",
         ),
         Key::new(
+            "stagger",
+            Kind::Time,
+            Preset::Text("0s"),
+            "Of several alike, each starts and stops so much later than the one before.",
+        ),
+        Key::new(
             "size",
             Kind::Bytes,
             Preset::Unset { means: "endless", example: "\"10MB\"" },

@@ -175,9 +175,11 @@ impl Document {
                 flows.push(flow);
                 continue;
             }
-            flows.extend(
-                (1..=count).map(|nth| crate::Flow { name: format!("{}-{nth}", flow.name), ..flow.clone() }),
-            );
+            let stagger = table.field("stagger")?.time()?;
+            flows.extend((1..=count).map(|nth| {
+                let name = format!("{}-{nth}", flow.name);
+                flow.clone().later(stagger * (nth - 1), name)
+            }));
         }
         let aggregates = fields.list("aggregate")?.iter().map(aggregate::read).collect::<Result<_, _>>()?;
         let name = match fields.optional("name") {
@@ -252,6 +254,18 @@ mod tests {
         assert_eq!(seeds, [5, 6]);
         assert_eq!(runs[1].labels, [("seed".to_owned(), "6".to_owned())]);
         assert!(testing::runs(&[LINK, FLOW]).unwrap()[0].labels.is_empty());
+    }
+
+    #[test]
+    fn flows_alike_start_and_stop_one_after_the_other() {
+        let lines = "count = 3\nstart = [\"1s\", \"2s\"]\nstop = \"9s\"\nstagger = \"100ms\"";
+        let scenario = one(&[LINK, FLOW, lines]);
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let third = &scenario.flows[2];
+        assert_eq!(third.start, crate::Start::Between(at(1_200), at(2_200)));
+        assert_eq!(third.stop, Some(at(9_200)));
+        assert_eq!(scenario.flows[0].stop, Some(at(9_000)));
+        assert!(message(&[LINK, FLOW, "count = 700\nstagger = \"100ms\""]).contains("is not before the end"));
     }
 
     #[test]
