@@ -2,8 +2,8 @@
 
 use suimon_units::Bytes;
 
-use super::{Ack, Congestion, CongestionControl, Limits};
-use crate::parameters::Arguments;
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::registry::Description;
 
 /// What users see of it.
@@ -12,13 +12,21 @@ pub const DESCRIPTION: Description = Description {
     summary: "additive increase by one segment per RTT, halving at a loss",
     source: "RFC 5681",
     colour: "#4e79a7",
-    parameters: &[],
+    parameters: &[Parameter {
+        name: "window",
+        help: "segments: whole ones, at least two; fractions: as ns-2's one-way TCP, down to one",
+        default: Value::Choice("segments"),
+        range: Range::OneOf(&["segments", "fractions"]),
+    }],
 };
 
-/// Builds it; there is nothing to set.
+/// Builds it with `arguments` as [`DESCRIPTION`] declares them.
 #[must_use]
-pub fn build(_arguments: &Arguments) -> Box<dyn CongestionControl> {
-    Box::<Reno>::default()
+pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
+    match arguments.choice("window") {
+        "fractions" => Box::new(FractionalReno),
+        _ => Box::<Reno>::default(),
+    }
 }
 
 /// Reno's state: what congestion avoidance has saved up toward the next segment.
@@ -29,7 +37,7 @@ pub struct Reno {
 
 impl CongestionControl for Reno {
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
-        if ack.in_recovery || !ack.cwnd_limited || ack.newly_acked == Bytes::ZERO {
+        if !may_grow(ack) {
             return;
         }
         let beyond = slow_start(ack, limits);
@@ -42,6 +50,41 @@ impl CongestionControl for Reno {
         self.increase = AdditiveIncrease::default();
         limits.ssthresh = halved(event);
     }
+}
+
+/// Reno with a window that is no whole number of segments, as in ns-2's one-way TCP: it grows a little more
+/// slowly, and a mark may leave it one segment. With windows of three or four segments both matter.
+#[derive(Debug, Clone, Default)]
+struct FractionalReno;
+
+impl CongestionControl for FractionalReno {
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        if !may_grow(ack) {
+            return;
+        }
+        if limits.in_slow_start() {
+            // Beyond `ssthresh`, where that is less than a segment away.
+            limits.cwnd += ack.slow_start_credit();
+        } else {
+            // RFC 5681 §3.1, eq. 3, as printed.
+            let credit = ack.avoidance_credit().as_f64();
+            limits.cwnd += Bytes::from_f64(credit * ack.mss.as_f64() / limits.cwnd.as_f64());
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        let half = limits.cwnd / 2;
+        limits.ssthresh = event.mss * half.whole(event.mss).max(2);
+        if event.kind == CongestionKind::Ecn {
+            // RFC 3168 §6.1.2: halved, but no less than a segment.
+            limits.cwnd = half.max(event.mss);
+        }
+    }
+}
+
+/// Only a window that holds the sender back grows, and none in recovery.
+fn may_grow(ack: &Ack) -> bool {
+    !ack.in_recovery && ack.cwnd_limited && ack.newly_acked > Bytes::ZERO
 }
 
 /// Grows `cwnd` in slow start (RFC 5681 §3.1, eq. 2), up to `ssthresh` and not beyond, however much one
@@ -148,6 +191,34 @@ mod tests {
         assert_eq!(limits.cwnd, MSS * 10);
         reno.on_ack(&ack(1), &mut limits);
         assert_eq!(limits.cwnd, MSS * 11);
+    }
+
+    /// By hand, in segments: 2 + 1/2 = 2.5, + 1/2.5 = 2.9, + 1/2.9 = 3.2448: three ACKs rather than two.
+    #[test]
+    fn a_window_of_fractions_grows_by_its_inverse_for_each_ack() {
+        let mut limits = Limits { ssthresh: MSS * 2, ..Limits::initial(MSS * 2) };
+        for expected in [2.5, 2.9, 3.244_8] {
+            FractionalReno.on_ack(&ack(1), &mut limits);
+            let segments = limits.cwnd.as_f64() / MSS.as_f64();
+            assert!((segments - expected).abs() < 1e-3, "{segments} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_mark_halves_a_window_of_fractions_down_to_one_segment() {
+        let after = |bytes| {
+            let mut limits = Limits::initial(Bytes::new(bytes));
+            FractionalReno.on_congestion(&Congestion { kind: CongestionKind::Ecn, ..loss(1) }, &mut limits);
+            (limits.cwnd.get(), limits.ssthresh.get())
+        };
+        let mss = MSS.get();
+        assert_eq!(after(11 * mss), (11 * mss / 2, 5 * mss));
+        assert_eq!(after(3 * mss), (3 * mss / 2, 2 * mss));
+        assert_eq!(after(mss), (mss, 2 * mss));
+        // From below ssthresh the next ACK adds a whole segment.
+        let mut limits = Limits { ssthresh: MSS * 2, ..Limits::initial(MSS * 3 / 2) };
+        FractionalReno.on_ack(&ack(1), &mut limits);
+        assert_eq!(limits.cwnd, MSS * 5 / 2);
     }
 
     #[test]
