@@ -74,7 +74,7 @@ impl CongestionControl for FractionalReno {
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
         let half = limits.cwnd / 2;
-        limits.ssthresh = event.mss * half.whole(event.mss).max(2);
+        limits.ssthresh = half.max(event.mss * 2);
         if event.kind == CongestionKind::Ecn {
             // RFC 3168 §6.1.2: halved, but no less than a segment.
             limits.cwnd = half.max(event.mss);
@@ -212,7 +212,7 @@ mod tests {
             (limits.cwnd.get(), limits.ssthresh.get())
         };
         let mss = MSS.get();
-        assert_eq!(after(11 * mss), (11 * mss / 2, 5 * mss));
+        assert_eq!(after(11 * mss), (11 * mss / 2, 11 * mss / 2));
         assert_eq!(after(3 * mss), (3 * mss / 2, 2 * mss));
         assert_eq!(after(mss), (mss, 2 * mss));
         // From below ssthresh the next ACK adds a whole segment.

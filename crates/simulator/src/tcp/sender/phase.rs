@@ -160,6 +160,10 @@ impl Sender {
     /// halve the window all the same and grow back to it in slow start.
     fn window_after_mark(&self, flight_size: Bytes) -> Bytes {
         let (ssthresh, mss) = (self.limits.ssthresh, self.profile.mss);
+        if self.limits.cwnd < ssthresh {
+            // Congestion control has lowered it already.
+            return self.limits.cwnd;
+        }
         let floor = mss * u64::from(self.profile.mark_floor);
         if ssthresh <= mss * 2 { ssthresh.min((flight_size / 2).max(floor)) } else { ssthresh }
     }
