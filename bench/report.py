@@ -38,9 +38,13 @@ def render(
 
 def write(page: Path, text: str) -> None:
     """Replaces what stands between the markers."""
-    before, rest = page.read_text().split(BEGIN, 1)
-    _, after = rest.split(END, 1)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    write_between(page, BEGIN, END, text)
+
+
+def write_between(page: Path, begin: str, end: str, text: str) -> None:
+    before, rest = page.read_text().split(begin, 1)
+    _, after = rest.split(end, 1)
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
