@@ -257,7 +257,8 @@ fn a_window_knows_the_queue_and_the_flows_of_its_time_alone() {
     scenario.record.windows = vec![window("late", seconds(1), seconds(4)), window("start", ms(0), ms(500))];
     scenario.record.warmup = seconds(2);
     let rows = run(&scenario).windows;
-    let [start, late] = rows.as_slice() else { panic!("{rows:?}") };
+    let [start, _, late, back] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((back.link.as_str(), back.backlog_records, back.goodput), ("b-a", 0, Rate::ZERO));
     assert_eq!((start.window.as_str(), start.backlog_min_bytes.get()), ("start", 0));
     assert_eq!((late.window.as_str(), late.link.as_str(), late.to), ("late", "a-b", at(seconds(4))));
     assert_eq!((late.backlog_min_bytes.get(), late.backlog_max_bytes.get()), (29 * 1_500, 30 * 1_500));
