@@ -5,8 +5,8 @@ mod common;
 use common::{link, scenario, tcp};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_results::{FlowResult, QueueResult, RunResult, jain_index};
-use suimon_scenario::{Buffer, Flow, Link, Scenario, TcpFlow};
-use suimon_units::{Duration, Rate};
+use suimon_scenario::{Buffer, Capacity, Flow, Link, Scenario, TcpFlow, Traffic, UdpFlow};
+use suimon_units::{Bytes, Duration, Rate};
 
 const TEN_MBIT: Rate = Rate::from_bps(10_000_000);
 
@@ -134,8 +134,6 @@ fn a_sparse_flow_does_not_wait_for_bulky_ones_with_flow_queues() {
 
 #[test]
 fn a_flow_that_heeds_nothing_leaves_the_others_their_share_with_flow_queues() {
-    use suimon_scenario::{Traffic, UdpFlow};
-    use suimon_units::Bytes;
     for queue in ["fq-codel", "cake"] {
         let flood =
             UdpFlow { rate: Rate::from_bps(20_000_000), packet: Bytes::new(1_500), size: None, on_off: None };
@@ -146,5 +144,46 @@ fn a_flow_that_heeds_nothing_leaves_the_others_their_share_with_flow_queues() {
             vec![flood, tcp("cubic", ("a", "b"), "cubic", |_| {})],
         ));
         assert!(flows[1].goodput > Rate::from_bps(4_000_000), "{queue}: {}", flows[1].goodput);
+    }
+}
+
+/// `l4s` flows of Prague and `classic` ones of `cc` behind `queue` at `rate`: the ratio of a classic flow's
+/// rate to an L4S flow's, and by how much longer than the path's 40 ms and the time of a packet round trips
+/// of L4S flows are on average, in milliseconds.
+fn together(queue: &str, rate: Rate, l4s: usize, classic: usize, cc: &str, ecn: bool) -> (f64, f64) {
+    let each_ack = |tcp: &mut TcpFlow| (tcp.profile.ecn, tcp.profile.delayed_ack) = (ecn, false);
+    let prague = (0..l4s).map(|n| tcp(&format!("prague {n}"), ("a", "b"), "prague", each_ack));
+    let others = (0..classic).map(|n| tcp(&format!("{cc} {n}"), ("a", "b"), cc, each_ack));
+    let mut scenario = behind(queue, &[("a", Duration::ZERO)], prague.chain(others).collect());
+    scenario.links[0].capacity = Capacity::Rate(rate);
+    let (flows, _) = run(&scenario);
+    let (prague, others) = flows.split_at(l4s);
+    let mean = |flows: &[FlowResult]| {
+        flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum::<f64>() / flows.len() as f64
+    };
+    let base = 40.0 + rate.transmission_time(Bytes::new(1_500)).as_millis_f64();
+    let extra = prague.iter().filter_map(|flow| flow.rtt_mean).map(|rtt| rtt.as_millis_f64() - base);
+    let result = (mean(others) / mean(prague), extra.sum::<f64>() / l4s as f64);
+    println!(
+        "{queue} {rate}: {l4s} prague, {classic} {cc}: rates 1:{:.2}, {:.2} ms more",
+        result.0, result.1
+    );
+    result
+}
+
+#[test]
+fn dualpi2_gives_l4s_and_classic_flows_like_rates_and_the_former_next_to_no_delay() {
+    let [slow, fast] = [10, 40].map(|mbit| Rate::from_bps(mbit * 1_000_000));
+    for (rate, l4s, classic) in
+        [(slow, 1, 1), (slow, 5, 5), (slow, 1, 9), (fast, 1, 1), (fast, 5, 5), (fast, 9, 1)]
+    {
+        for (cc, ecn) in [("reno", false), ("cubic", true)] {
+            let (ratio, extra) = together("dualpi2", rate, l4s, classic, cc, ecn);
+            let (in_one_queue, _) = together("codel", rate, l4s, classic, cc, ecn);
+            let case = format!("{rate}, {l4s} prague, {classic} {cc}");
+            assert!((0.4..2.5).contains(&ratio), "{case}: {ratio}");
+            assert!(in_one_queue < 0.4, "{case}: {in_one_queue}");
+            assert!(extra < 1.5, "{case}: {extra}");
+        }
     }
 }

@@ -119,12 +119,8 @@ impl Pie {
             if self.current_qdelay < QDELAY_REF / 2.0 && self.qdelay_old_ < QDELAY_REF / 2.0 {
                 self.drop_prob_ *= 0.98;
             }
-            if self.drop_prob_ < 0.0 {
-                self.drop_prob_ = 0.0;
-            }
-            if self.drop_prob_ > 1.0 {
-                self.drop_prob_ = 1.0;
-            }
+            // "Bound drop probability".
+            self.drop_prob_ = self.drop_prob_.clamp(0.0, 1.0);
             self.qdelay_old_ = self.current_qdelay;
             self.last_timestamp_ = now;
             self.burst_allowance_ = (self.burst_allowance_ - T_UPDATE).max(0);
