@@ -4,6 +4,7 @@ mod common;
 
 use common::{link, scenario, tcp};
 use suimon_algorithms::congestion::AckCounting;
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_results::{FlowResult, QueueResult, jain_index};
 use suimon_scenario::{Buffer, Loss, Scenario, StackProfile, Start};
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
@@ -128,6 +129,31 @@ fn random_loss_gives_the_square_root_law() {
         let what = format!("rate over the law's at a loss of {p}, delayed ACKs {delayed_ack}");
         assert_near(&what, ratio(p, delayed_ack), 1.0, tolerance);
     }
+}
+
+/// Paper 2's setting: CUBIC and Compound over 500 Mbit/s and 4 ms, where preferential dropping loses
+/// retransmissions too. RFC 6675 as it stands notices that by a timeout only.
+#[test]
+fn a_lost_retransmission_takes_a_timeout_only_where_the_stack_does_not_detect_it() {
+    let timeouts = |detects_lost_retransmissions| -> u64 {
+        let rate = Rate::from_bps(500 * MBIT);
+        let profile = StackProfile { detects_lost_retransmissions, ..StackProfile::ns_2() };
+        let mut scenario = alone("cubic-2.1", profile.clone(), 10_000_000, rate, ms(2), Buffer::Packets(167));
+        let queue = "dpd:min_th=63kB:max_th=187500B:max_p=0.1:w_q=0.002:gentle=false";
+        scenario.links[0].queue = AlgorithmSpec::parse(Role::Queue, queue).expect("it is registered");
+        scenario.links[0].jitter = Duration::from_micros(20);
+        scenario.flows.push(tcp("compound", ("a", "b"), "compound", |tcp| tcp.profile = profile));
+        scenario.duration = Duration::from_secs(12);
+        scenario.record.warmup = Duration::ZERO;
+        let of_seed = |seed| {
+            scenario.seed = seed;
+            suimon_simulator::run(&scenario, &[]).flows.iter().map(|flow| flow.timeouts).sum::<u64>()
+        };
+        (1..=3).map(of_seed).sum()
+    };
+    let (without, with) = (timeouts(false), timeouts(true));
+    assert!(without >= 5, "{without}");
+    assert_eq!(with, 0);
 }
 
 #[test]
