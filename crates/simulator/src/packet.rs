@@ -30,10 +30,13 @@ pub(crate) struct Frame {
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     places: Vec<Packet>,
+    /// At the same places, as far as packets with SACK blocks have come: few packets have any.
+    sacks: Vec<Sack>,
     free: Vec<u32>,
 }
 
 impl Packets {
+    #[inline(always)]
     pub(crate) fn put(&mut self, packet: &Packet) -> u32 {
         if let Some(place) = self.free.pop() {
             self.places[place as usize] = *packet;
@@ -43,9 +46,25 @@ impl Packets {
         (self.places.len() - 1) as u32
     }
 
+    /// As [`Packets::put`], with SACK blocks.
+    pub(crate) fn put_with_sack(&mut self, packet: &Packet, sack: &Sack) -> u32 {
+        let place = self.put(packet);
+        if self.sacks.len() <= place as usize {
+            self.sacks.resize(place as usize + 1, Sack::default());
+        }
+        self.sacks[place as usize] = *sack;
+        place
+    }
+
+    #[inline(always)]
     pub(crate) fn take(&mut self, place: u32) -> Packet {
         self.free.push(place);
         self.places[place as usize]
+    }
+
+    /// The SACK blocks of `packet`, which was taken from `place` last.
+    pub(crate) fn sack_of(&self, packet: &Packet, place: u32) -> &Sack {
+        if packet.has_sack { &self.sacks[place as usize] } else { const { &Sack::new() } }
     }
 }
 
@@ -64,13 +83,46 @@ pub(crate) struct Packet {
     pub(crate) ts_ecr: Instant,
     /// Advertised window of an ACK, in bytes.
     pub(crate) window: u32,
-    /// SACK blocks of an ACK, as offset from `seq` and length, most recent first.
-    pub(crate) sack: [(u32, u32); MAX_SACK_BLOCKS],
-    pub(crate) sack_blocks: u8,
     pub(crate) kind: PacketKind,
     pub(crate) ecn: Ecn,
     /// Of data: congestion window reduced. Of an ACK: ECN echo (RFC 3168 §6.1).
     pub(crate) ecn_flag: bool,
+    /// A [`Sack`] comes with it.
+    pub(crate) has_sack: bool,
+}
+
+const _: () = assert!(size_of::<Packet>() == 40, "every packet in flight takes this much");
+
+/// The SACK blocks of an ACK (RFC 2018).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sack {
+    /// As offset from the cumulative acknowledgement and length, most recent first.
+    blocks: [(u32, u32); MAX_SACK_BLOCKS],
+    count: u8,
+}
+
+impl Sack {
+    /// No blocks.
+    pub(crate) const fn new() -> Self {
+        Self { blocks: [(0, 0); MAX_SACK_BLOCKS], count: 0 }
+    }
+
+    /// Adds a block of so many bytes, so far from the cumulative acknowledgement.
+    ///
+    /// # Panics
+    /// When it is full.
+    pub(crate) fn push(&mut self, offset: u64, length: u64) {
+        self.blocks[usize::from(self.count)] = (offset as u32, length as u32);
+        self.count += 1;
+    }
+
+    /// The blocks as first and past-the-end byte, for the cumulative acknowledgement `ack`.
+    pub(crate) fn ranges(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> {
+        self.blocks[..usize::from(self.count)].iter().map(move |&(offset, length)| {
+            let start = ack + u64::from(offset);
+            (start, start + u64::from(length))
+        })
+    }
 }
 
 /// What a packet is to its endpoints.
@@ -105,20 +157,11 @@ impl Packet {
             ts_val: now,
             ts_ecr: Instant::ZERO,
             window: 0,
-            sack: [(0, 0); MAX_SACK_BLOCKS],
-            sack_blocks: 0,
             kind,
             ecn: Ecn::NotCapable,
             ecn_flag: false,
+            has_sack: false,
         }
-    }
-
-    /// The SACK blocks as first and past-the-end byte.
-    pub(crate) fn sack_ranges(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.sack[..usize::from(self.sack_blocks)].iter().map(|&(offset, length)| {
-            let start = self.seq + u64::from(offset);
-            (start, start + u64::from(length))
-        })
     }
 }
 

@@ -241,8 +241,9 @@ impl<'a> World<'a> {
                 self.send_answer(now, index, answer);
             }
             Endpoints::Tcp { sender, .. } => {
-                sender.on_packet(now, &packet, &mut self.outbox);
                 let carries = flow.carries;
+                let sack = self.packets.sack_of(&packet, frame.packet);
+                sender.on_packet(now, &packet, sack, &mut self.outbox);
                 self.after_sender(now, index);
                 if let Some(carries) = carries {
                     self.hear(now, carries, Some(packet.ts_val));
@@ -251,12 +252,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Sends `packet` of the flow with this `index` on the route that begins at `hop`.
+    /// Sends `packet`, which has its `place`, of the flow with this `index` on the route that begins at `hop`.
     #[inline(never)]
-    fn send(&mut self, now: Instant, index: u32, hop: u32, packet: &Packet) {
+    fn send(&mut self, now: Instant, index: u32, hop: u32, packet: &Packet, place: u32) {
         let mut frame = Frame {
             time: now,
-            packet: self.packets.put(packet),
+            packet: place,
             flow: index,
             hop,
             size: packet.size,
@@ -266,23 +267,22 @@ impl<'a> World<'a> {
         };
         match self.around.routes.pass_wires(&mut frame) {
             None => self.forward(now, frame),
-            Some(line) => self.announce(frame, line),
+            Some(line) => self.announce(now, frame, line),
         }
     }
 
     /// Lets a packet that has passed wires arrive at the end of the last one, at the time that it bears: the
     /// link there is told at once where that is cheap, or else an event follows it on `line`.
     #[inline(always)]
-    fn announce(&mut self, frame: Frame, line: u32) {
-        let routes = &mut self.around.routes;
-        let line = &mut routes.lines[line as usize];
-        if let Step::Link(link) = routes.steps[frame.hop as usize]
-            && line.is_empty()
-            && self.links[link as usize].can_expect(frame.time)
+    fn announce(&mut self, now: Instant, frame: Frame, line: u32) {
+        let routes = &self.around.routes;
+        if routes.lines[line as usize].is_empty()
+            && let Step::Link(link) = routes.steps[frame.hop as usize]
+            && self.links[link as usize].expects(now, frame, &mut self.around)
         {
-            self.links[link as usize].expect(frame, &mut self.around);
+            self.account_for_dropped(link);
         } else {
-            line.push(frame, &mut self.around.events);
+            self.around.routes.lines[line as usize].push(frame, &mut self.around.events);
         }
     }
 
@@ -296,21 +296,21 @@ impl<'a> World<'a> {
         }
         if let Some(answer) = answer {
             let hop = flow.backward;
-            self.send(now, index, hop, &answer);
+            let place = match &flow.endpoints {
+                Endpoints::Tcp { receiver, .. } if answer.has_sack => {
+                    self.packets.put_with_sack(&answer, &receiver.sack(&answer))
+                }
+                _ => self.packets.put(&answer),
+            };
+            self.send(now, index, hop, &answer, place);
         }
     }
 
     /// Sends what the sending side put into the outbox, notes events, keeps its wakeups scheduled.
     fn after_sender(&mut self, now: Instant, index: u32) {
+        self.keep_wakeups(index);
         let flow = &mut self.flows[index as usize];
         let hop = flow.forward;
-        let (timer, turn) = (flow.next_timer(), flow.next_turn());
-        if let Some(at) = brought_forward(&mut flow.sender_timer, timer) {
-            self.around.events.schedule(at, Event::SenderTimer, index);
-        }
-        if let Some(at) = brought_forward(&mut flow.sender_turn, turn) {
-            self.around.events.schedule(at, Event::SenderTurn, index);
-        }
         let event = match &mut flow.endpoints {
             Endpoints::Tcp { sender, .. } => sender.counters.event.take(),
             Endpoints::Udp { source, .. } => {
@@ -326,10 +326,23 @@ impl<'a> World<'a> {
         }
         let mut outbox = std::mem::take(&mut self.outbox);
         for packet in &outbox {
-            self.send(now, index, hop, packet);
+            let place = self.packets.put(packet);
+            self.send(now, index, hop, packet, place);
         }
         outbox.clear();
         self.outbox = outbox;
+    }
+
+    /// Keeps the wakeups of the sending side scheduled.
+    fn keep_wakeups(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let (timer, turn) = (flow.next_timer(), flow.next_turn());
+        if let Some(at) = brought_forward(&mut flow.sender_timer, timer) {
+            self.around.events.schedule(at, Event::SenderTimer, index);
+        }
+        if let Some(at) = brought_forward(&mut flow.sender_turn, turn) {
+            self.around.events.schedule(at, Event::SenderTurn, index);
+        }
     }
 
     fn on_sender_timer(&mut self, now: Instant, index: u32) {
@@ -354,8 +367,10 @@ impl<'a> World<'a> {
     fn wake_sender(&mut self, now: Instant, index: u32, due: Option<Instant>) {
         if due.is_some_and(|due| due <= now) {
             self.flows[index as usize].on_sender_wakeup(now, &mut self.outbox);
+            self.after_sender(now, index);
+        } else {
+            self.keep_wakeups(index);
         }
-        self.after_sender(now, index);
         if let Some(carries) = self.flows[index as usize].carries {
             self.hear(now, carries, None);
         }

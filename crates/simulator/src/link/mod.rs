@@ -115,28 +115,35 @@ impl Link {
         }
     }
 
-    /// True where [`Link::expect`] takes in a packet that comes at `time` at little cost.
+    /// Takes in a packet that comes at the `time` it bears. Refuses where it would cost much to put it in its
+    /// place, before others that are known to come.
     #[inline(always)]
-    pub(crate) fn can_expect(&self, time: Instant) -> bool {
-        let place = self.coming.len().saturating_sub(MOST_OVERTAKEN);
-        self.coming.get(place).is_none_or(|frame| frame.time <= time)
-    }
-
-    /// Takes in a packet that comes at the `time` it bears.
-    #[inline(always)]
-    pub(crate) fn expect(&mut self, frame: Frame, around: &mut Surroundings) {
+    pub(crate) fn expects(&mut self, now: Instant, frame: Frame, around: &mut Surroundings) -> bool {
         match self.coming.back() {
-            Some(last) if last.time <= frame.time => self.coming.push_back(frame),
+            Some(last) if last.time <= frame.time => {
+                self.coming.push_back(frame);
+                if self.coming.get(MOST_OVERDUE).is_some_and(|frame| frame.time <= now) {
+                    self.catch_up(now, around);
+                }
+                true
+            }
             None => {
                 self.coming.push_back(frame);
                 self.keep_going(around);
+                true
             }
-            Some(_) => {
-                let place = self.coming.partition_point(|other| other.time <= frame.time);
-                self.coming.insert(place, frame);
-                self.keep_going(around);
-            }
+            Some(_) => self.expects_before_others(frame, around),
         }
+    }
+
+    fn expects_before_others(&mut self, frame: Frame, around: &mut Surroundings) -> bool {
+        let earlier = self.coming.partition_point(|other| other.time <= frame.time);
+        let near = self.coming.len() - earlier <= MOST_OVERTAKEN;
+        if near {
+            self.coming.insert(earlier, frame);
+            self.keep_going(around);
+        }
+        near
     }
 
     /// Takes a packet in that comes now.
@@ -356,6 +363,10 @@ impl Link {
         }
     }
 }
+
+/// When more packets than this have come that were not seen to, they are before that has to be: the longer they
+/// wait, the more memory is in use at a time.
+const MOST_OVERDUE: usize = 32;
 
 /// A packet that comes before more than so many others that are known to come is told by an event instead,
 /// or it would cost too much to put it in its place.

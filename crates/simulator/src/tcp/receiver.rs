@@ -9,7 +9,7 @@ use suimon_scenario::StackProfile;
 use suimon_units::{Bytes, Instant};
 
 use super::ranges::RangeSet;
-use crate::packet::{MAX_SACK_BLOCKS, Packet, PacketKind};
+use crate::packet::{MAX_SACK_BLOCKS, Packet, PacketKind, Sack};
 
 /// Acknowledge at the latest every second full segment (RFC 5681 §4.2).
 const SEGMENTS_PER_ACK: u32 = 2;
@@ -178,19 +178,18 @@ impl Receiver {
         packet.window = (self.advertised - self.rcv_nxt) as u32;
         packet.ts_ecr = self.ts_recent;
         packet.ecn_flag = self.echo_congestion;
-        if !self.out_of_order.is_empty() {
-            self.add_sack_blocks(&mut packet);
-        }
+        packet.has_sack = !self.out_of_order.is_empty();
         packet
     }
 
-    fn add_sack_blocks(&self, packet: &mut Packet) {
+    /// The SACK blocks that go with `answer`.
+    pub(crate) fn sack(&self, answer: &Packet) -> Sack {
+        let mut sack = Sack::new();
         let blocks = self.recent.iter().flatten().filter_map(|seq| self.out_of_order.containing(*seq));
         for (start, end) in blocks {
-            let slot = usize::from(packet.sack_blocks);
-            packet.sack[slot] = ((start - self.rcv_nxt) as u32, (end - start) as u32);
-            packet.sack_blocks += 1;
+            sack.push(start - answer.seq, end - start);
         }
+        sack
     }
 }
 
@@ -222,8 +221,16 @@ mod tests {
         answer.seq / MSS
     }
 
-    fn blocks(answer: &Packet) -> Vec<(u64, u64)> {
-        answer.sack_ranges().map(|(start, end)| (start / MSS, end / MSS)).collect()
+    /// The SACK blocks of an answer.
+    fn blocks(receiver: &Receiver, answer: &Packet) -> Vec<(u64, u64)> {
+        let sack = if answer.has_sack { receiver.sack(answer) } else { Sack::new() };
+        sack.ranges(answer.seq).map(|(start, end)| (start / MSS, end / MSS)).collect()
+    }
+
+    /// The SACK blocks with which `packet` is answered at once.
+    fn answered(receiver: &mut Receiver, packet: &Packet) -> Vec<(u64, u64)> {
+        let answer = receiver.on_packet(packet.ts_val, packet).unwrap();
+        blocks(receiver, &answer)
     }
 
     #[test]
@@ -249,11 +256,11 @@ mod tests {
     #[test]
     fn gaps_are_answered_at_once_with_the_latest_block_first() {
         let mut receiver = receiver(|_| {});
-        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 2)).unwrap()), [(2, 3)]);
-        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 5)).unwrap()), [(5, 6), (2, 3)]);
-        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 3)).unwrap()), [(2, 4), (5, 6)]);
-        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 8)).unwrap()), [(8, 9), (2, 4), (5, 6)]);
-        assert_eq!(blocks(&receiver.on_packet(ms(0), &data(0, 11)).unwrap()), [(11, 12), (8, 9), (2, 4)]);
+        assert_eq!(answered(&mut receiver, &data(0, 2)), [(2, 3)]);
+        assert_eq!(answered(&mut receiver, &data(0, 5)), [(5, 6), (2, 3)]);
+        assert_eq!(answered(&mut receiver, &data(0, 3)), [(2, 4), (5, 6)]);
+        assert_eq!(answered(&mut receiver, &data(0, 8)), [(8, 9), (2, 4), (5, 6)]);
+        assert_eq!(answered(&mut receiver, &data(0, 11)), [(11, 12), (8, 9), (2, 4)]);
         let filled = receiver.on_packet(ms(0), &data(0, 0)).unwrap();
         assert_eq!(acked(&filled), 1);
         let filled = receiver.on_packet(ms(0), &data(0, 1)).unwrap();
@@ -277,8 +284,8 @@ mod tests {
     fn what_ends_a_wait_acknowledges_what_was_held_back_too() {
         let mut receiver = receiver(|_| {});
         assert!(receiver.on_packet(ms(0), &data(0, 0)).is_none());
-        let gap = receiver.on_packet(ms(1), &data(1, 2)).unwrap();
-        assert_eq!((acked(&gap), blocks(&gap)), (1, vec![(2, 3)]));
+        assert_eq!(answered(&mut receiver, &data(1, 2)), [(2, 3)]);
+        assert_eq!(receiver.last_ack_sent, MSS);
         assert_eq!(receiver.next_wakeup(), None);
         // The ACK of what fills the gap comes at once (RFC 5681 §4.2).
         assert_eq!(acked(&receiver.on_packet(ms(2), &data(2, 1)).unwrap()), 3);
@@ -292,7 +299,7 @@ mod tests {
         }
         receiver.on_packet(ms(1), &data(1, 0));
         receiver.on_packet(ms(1), &data(1, 1));
-        assert_eq!(blocks(&receiver.on_packet(ms(2), &data(2, 12)).unwrap()), [(12, 13), (6, 7), (8, 9)]);
+        assert_eq!(answered(&mut receiver, &data(2, 12)), [(12, 13), (6, 7), (8, 9)]);
     }
 
     #[test]
@@ -376,10 +383,10 @@ mod tests {
         assert!(receiver.on_packet(ms(0), &data(0, 0)).is_none());
         let marked = Packet { ecn: Ecn::CongestionExperienced, ..data(1, 2) };
         let first = receiver.on_packet(ms(1), &marked).unwrap();
-        assert_eq!((acked(&first), first.ecn_flag, blocks(&first)), (1, false, vec![]));
+        assert_eq!((acked(&first), first.ecn_flag, blocks(&receiver, &first)), (1, false, vec![]));
         assert_eq!(receiver.next_wakeup(), Some(ms(1)));
         let second = receiver.on_timer(ms(1)).unwrap();
-        assert_eq!((acked(&second), second.ecn_flag, blocks(&second)), (1, true, vec![(2, 3)]));
+        assert_eq!((acked(&second), second.ecn_flag, blocks(&receiver, &second)), (1, true, vec![(2, 3)]));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use self::phase::{Phase, Undo};
 use super::rto::Rto;
 use super::scoreboard::{Scoreboard, Segment, Update};
 use super::source::Source;
-use crate::packet::{Packet, PacketKind};
+use crate::packet::{Packet, PacketKind, Sack};
 
 /// Linux's `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio`.
 const PACING_SLOW_START: f64 = 2.0;
@@ -209,7 +209,7 @@ impl Sender {
     }
 
     /// A SYN-ACK or an ACK arrived.
-    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, out: &mut Vec<Packet>) {
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, sack: &Sack, out: &mut Vec<Packet>) {
         self.ts_recent = self.ts_recent.max(packet.ts_val);
         self.window_edge = self.window_edge.max(packet.seq + u64::from(packet.window));
         match self.connection {
@@ -226,25 +226,25 @@ impl Sender {
                 }
                 self.cc.on_established(now, &mut self.limits);
             }
-            Connection::Established if packet.kind == PacketKind::Ack => self.on_ack(now, packet),
+            Connection::Established if packet.kind == PacketKind::Ack => self.on_ack(now, packet, sack),
             _ => return,
         }
         self.transmit(now, out);
     }
 
-    fn on_ack(&mut self, now: Instant, packet: &Packet) {
+    fn on_ack(&mut self, now: Instant, packet: &Packet, sack: &Sack) {
         if packet.seq > self.board.snd_nxt() {
             return;
         }
         let prior_flight_size = self.board.flight_size();
-        let update = self.board.on_ack(packet.seq, packet.sack_ranges());
+        let update = self.board.on_ack(packet.seq, sack.ranges(packet.seq));
         // F-RTO judges by what arrives next, so nothing may be given up before.
         if self.board.has_sacked() && !matches!(self.phase, Phase::ForwardRto { .. }) {
             self.board.detect_losses(self.profile.mss);
         }
         let rtt = self.measure(now, packet, &update);
         if let Some(deliveries) = &mut self.deliveries
-            && let Some(delivery) = deliveries.on_ack(now, packet.seq, packet.sack_ranges())
+            && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
         {
             self.cc.on_delivery(&delivery);
         }

@@ -9,7 +9,7 @@ use suimon_scenario::StackProfile;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::Sender;
-use crate::packet::{MAX_SACK_BLOCKS, Packet, PacketKind};
+use crate::packet::{Packet, PacketKind, Sack};
 use crate::tcp::Source;
 
 /// Payload of a full segment, so that segment numbers are easy to read off.
@@ -98,7 +98,7 @@ impl Script {
     /// An answer to the SYN that was sent at `echo`.
     #[track_caller]
     pub(super) fn syn_ack(&mut self, at: u64, echo: u64) -> &mut Self {
-        self.arrives(at, Packet { ts_ecr: ms(echo), ..self.answer(PacketKind::SynAck, at, 0) })
+        self.arrives(at, Packet { ts_ecr: ms(echo), ..self.answer(PacketKind::SynAck, at, 0) }, &[])
     }
 
     /// An ACK for everything below segment `up_to`, caused by the latest copy of what was missing.
@@ -110,8 +110,8 @@ impl Script {
     /// The same with SACK blocks: segments from and up to.
     #[track_caller]
     pub(super) fn sack(&mut self, at: u64, up_to: u64, blocks: &[(u64, u64)]) -> &mut Self {
-        let packet = self.sack_packet(at, up_to, blocks);
-        self.arrives(at, packet)
+        let packet = self.ack_packet(at, up_to);
+        self.arrives(at, packet, blocks)
     }
 
     /// The same, caused by the first copy of what was missing, which was only late.
@@ -119,15 +119,15 @@ impl Script {
     pub(super) fn late_ack(&mut self, at: u64, up_to: u64, blocks: &[(u64, u64)]) -> &mut Self {
         let missing = self.sender.board.snd_una();
         let ts_ecr = self.times[&missing].0;
-        let packet = Packet { ts_ecr, ..self.sack_packet(at, up_to, blocks) };
-        self.arrives(at, packet)
+        let packet = Packet { ts_ecr, ..self.ack_packet(at, up_to) };
+        self.arrives(at, packet, blocks)
     }
 
     /// An ACK with an echo of a congestion mark.
     #[track_caller]
     pub(super) fn ecn_echo(&mut self, at: u64, up_to: u64) -> &mut Self {
-        let packet = Packet { ecn_flag: true, ..self.sack_packet(at, up_to, &[]) };
-        self.arrives(at, packet)
+        let packet = Packet { ecn_flag: true, ..self.ack_packet(at, up_to) };
+        self.arrives(at, packet, &[])
     }
 
     /// The sender acts of itself, exactly at `at`.
@@ -197,9 +197,14 @@ impl Script {
     }
 
     #[track_caller]
-    fn arrives(&mut self, at: u64, packet: Packet) -> &mut Self {
+    fn arrives(&mut self, at: u64, packet: Packet, blocks: &[(u64, u64)]) -> &mut Self {
         self.passes(at);
-        self.sender.on_packet(self.now, &packet, &mut self.sent);
+        let mut sack = Sack::new();
+        for (from, to) in blocks {
+            let end = (to * MSS).min(self.sender.board.snd_nxt());
+            sack.push(from * MSS - packet.seq, end - from * MSS);
+        }
+        self.sender.on_packet(self.now, &packet, &sack, &mut self.sent);
         self
     }
 
@@ -207,19 +212,13 @@ impl Script {
         Packet { seq, window: self.window as u32, ..Packet::new(kind, 40, ms(at)) }
     }
 
-    fn sack_packet(&mut self, at: u64, up_to: u64, blocks: &[(u64, u64)]) -> Packet {
+    fn ack_packet(&mut self, at: u64, up_to: u64) -> Packet {
         // A last segment may be short.
         let seq = (up_to * MSS).min(self.sender.board.snd_nxt());
         let mut packet = self.answer(PacketKind::Ack, at, seq);
         let caused_by = self.times.get(&self.sender.board.snd_una());
         self.echo = self.echo.max(caused_by.map_or(Instant::ZERO, |times| times.1));
         packet.ts_ecr = self.echo;
-        assert!(blocks.len() <= MAX_SACK_BLOCKS);
-        for (slot, (from, to)) in packet.sack.iter_mut().zip(blocks) {
-            let end = (to * MSS).min(self.sender.board.snd_nxt());
-            *slot = ((from * MSS - seq) as u32, (end - from * MSS) as u32);
-            packet.sack_blocks += 1;
-        }
         packet
     }
 

@@ -611,6 +611,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_ignored() {
             seq: 11 * MSS,
             ..crate::packet::Packet::new(crate::packet::PacketKind::Ack, 40, ms(200))
         },
+        &crate::packet::Sack::new(),
         &mut Vec::new(),
     );
     assert!(steady.log.lock().unwrap().acks.is_empty());
