@@ -78,7 +78,8 @@ pub(crate) struct EventQueue {
     /// The first entry was given out already. It goes when the next one comes in, which costs one way
     /// through the heap instead of two, and nearly every event schedules another.
     first_is_spent: bool,
-    scheduled: u64,
+    /// How many were scheduled before, at its place in an entry.
+    order: u128,
     now: Instant,
 }
 
@@ -91,10 +92,10 @@ impl EventQueue {
         }
         debug_assert!(time >= self.now, "{event:?} would happen in the past");
         debug_assert!(index >> INDEX_BITS == 0, "a scenario has fewer flows and links");
-        let order = (u128::from(time.as_nanos()) << ORDER_BITS) | u128::from(self.scheduled);
         let what = (event as u32) << INDEX_BITS | index;
-        let entry = Reverse(order << (EVENT_BITS + INDEX_BITS) | u128::from(what));
-        self.scheduled += 1;
+        let time = u128::from(time.as_nanos()) << (u128::BITS - TIME_BITS);
+        let entry = Reverse(time | self.order | u128::from(what));
+        self.order += 1 << (EVENT_BITS + INDEX_BITS);
         if self.first_is_spent
             && let Some(mut first) = self.heap.peek_mut()
         {

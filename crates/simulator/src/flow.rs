@@ -203,6 +203,7 @@ impl Flow {
     }
 
     /// When the sender has more to send, if nothing arrives before.
+    #[inline(always)]
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         match &self.endpoints {
             Endpoints::Tcp { sender, .. } => sender.next_turn(),

@@ -35,17 +35,18 @@ pub(crate) struct Routes {
 
 impl Routes {
     /// Takes a packet over the wires that come next for it, if any: it then bears the time at which it
-    /// reaches the end of the last of them, of which the line is given.
+    /// reaches the end of the last of them. Gives the line of that one, and the step that comes next.
     #[inline(always)]
-    pub(crate) fn pass_wires(&mut self, frame: &mut Frame) -> Option<u32> {
+    pub(crate) fn pass_wires(&mut self, frame: &mut Frame) -> (Option<u32>, Step) {
         let mut line = None;
-        while let Step::Wire(wire) = self.steps[frame.hop as usize] {
+        loop {
+            let step = self.steps[frame.hop as usize];
+            let Step::Wire(wire) = step else { return (line, step) };
             let wire = &mut self.wires[wire as usize];
             frame.time = wire.pass(frame.time, frame.size);
             frame.hop += 1;
             line = Some(wire.line);
         }
-        line
     }
 
     /// For each of so many links: how long at least a packet that it has sent takes over the wires behind it.

@@ -266,18 +266,17 @@ impl<'a> World<'a> {
             opens_connection: packet.kind == PacketKind::Syn,
         };
         match self.around.routes.pass_wires(&mut frame) {
-            None => self.forward(now, frame),
-            Some(line) => self.announce(now, frame, line),
+            (None, _) => self.forward(now, frame),
+            (Some(line), next) => self.announce(now, frame, line, next),
         }
     }
 
     /// Lets a packet that has passed wires arrive at the end of the last one, at the time that it bears: the
-    /// link there is told at once where that is cheap, or else an event follows it on `line`.
+    /// link that comes `next` is told at once where that is cheap, or else an event follows it on `line`.
     #[inline(always)]
-    fn announce(&mut self, now: Instant, frame: Frame, line: u32) {
-        let routes = &self.around.routes;
-        if routes.lines[line as usize].is_empty()
-            && let Step::Link(link) = routes.steps[frame.hop as usize]
+    fn announce(&mut self, now: Instant, frame: Frame, line: u32, next: Step) {
+        if let Step::Link(link) = next
+            && self.around.routes.lines[line as usize].is_empty()
             && self.links[link as usize].expects(now, frame, &mut self.around)
         {
             self.account_for_dropped(link);

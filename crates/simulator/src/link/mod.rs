@@ -122,7 +122,7 @@ impl Link {
         match self.coming.back() {
             Some(last) if last.time <= frame.time => {
                 self.coming.push_back(frame);
-                if self.coming.get(MOST_OVERDUE).is_some_and(|frame| frame.time <= now) {
+                if self.coming.len().is_multiple_of(SEEN_TO_AT_ONCE) && self.next_coming() <= now {
                     self.catch_up(now, around);
                 }
                 true
@@ -177,13 +177,14 @@ impl Link {
     fn proceed(&mut self, now: Instant, around: &mut Surroundings) {
         loop {
             let (turn, coming) = (self.next_turn(), self.next_coming());
-            if turn.min(coming) > now {
-                return;
-            }
             if turn <= coming {
+                if turn > now {
+                    return;
+                }
                 self.send_next(turn, around);
                 self.observe(turn, around);
-            } else if let Some(frame) = self.coming.pop_front() {
+            } else {
+                let Some(frame) = self.coming.pop_front_if(|frame| frame.time <= now) else { return };
                 self.admit(frame, around);
             }
         }
@@ -343,7 +344,7 @@ impl Link {
             frame.time = late;
         }
         frame.hop += 1;
-        match around.routes.pass_wires(&mut frame) {
+        match around.routes.pass_wires(&mut frame).0 {
             None => self.in_flight.push(frame, &mut around.events),
             Some(line) => around.routes.lines[line as usize].push(frame, &mut around.events),
         }
@@ -364,9 +365,9 @@ impl Link {
     }
 }
 
-/// When more packets than this have come that were not seen to, they are before that has to be: the longer they
-/// wait, the more memory is in use at a time.
-const MOST_OVERDUE: usize = 32;
+/// Whenever so many more packets are known to come, those that have are seen to, even if that could wait: the
+/// longer they lie, the more memory is in use at a time.
+const SEEN_TO_AT_ONCE: usize = 32;
 
 /// A packet that comes before more than so many others that are known to come is told by an event instead,
 /// or it would cost too much to put it in its place.

@@ -33,13 +33,24 @@ impl RangeSet {
     /// The range that holds `position`.
     pub(crate) fn containing(&self, position: u64) -> Option<(u64, u64)> {
         let ranges = self.ranges();
-        let after = ranges.partition_point(|range| range.0 <= position);
-        let range = *ranges.get(after.checked_sub(1)?)?;
+        let mut range = *ranges.last()?;
+        // Mostly it is the last one that is asked for.
+        if position < range.0 {
+            let after = ranges.partition_point(|range| range.0 <= position);
+            range = *ranges.get(after.checked_sub(1)?)?;
+        }
         (position < range.1).then_some(range)
     }
 
     /// Adds `start..end`, merging what it touches.
     pub(crate) fn insert(&mut self, start: u64, end: u64) {
+        // Mostly it is the last one that grows.
+        if let Some(last) = self.list.last_mut()
+            && (last.0..=last.1).contains(&start)
+        {
+            last.1 = last.1.max(end);
+            return;
+        }
         let ranges = self.ranges();
         let first = self.gone + ranges.partition_point(|range| range.1 < start);
         let past = self.gone + ranges.partition_point(|range| range.0 <= end);

@@ -188,10 +188,7 @@ impl Scoreboard {
             return;
         }
         let mut all_original = true;
-        while let Some(segment) = self.segments.front().copied()
-            && segment.end() <= ack
-        {
-            self.segments.pop_front();
+        while let Some(segment) = self.segments.pop_front_if(|segment| segment.end() <= ack) {
             let len = u64::from(segment.len);
             if segment.is(SACKED) {
                 self.sacked -= len;

@@ -67,7 +67,7 @@ impl Source {
 
     /// Bytes produced by `now`, from the start of the connection.
     pub(crate) fn available(&self, now: Instant) -> u64 {
-        let end = self.ended_at.or(self.size.map(Bytes::get)).unwrap_or(u64::MAX);
+        let end = self.ended_at.unwrap_or(u64::MAX);
         let produced = match (self.since, self.rate) {
             (None, _) => self.produced,
             (Some(_), None) => u64::MAX,

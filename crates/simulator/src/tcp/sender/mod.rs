@@ -369,8 +369,8 @@ impl Sender {
         let snd_nxt = self.board.snd_nxt();
         let available = self.source.available(now);
         let len = Bytes::new(available - snd_nxt).min(self.profile.mss);
-        let is_last = self.source.end_position() == Some(available) || !self.source.is_active();
-        if len == Bytes::ZERO || (len < self.profile.mss && !is_last) {
+        let is_last = || self.source.end_position() == Some(available) || !self.source.is_active();
+        if len == Bytes::ZERO || (len < self.profile.mss && !is_last()) {
             return Err(StoppedBy::Application);
         }
         if flight_size + len > self.limits.cwnd {
@@ -430,6 +430,7 @@ impl Sender {
         packet
     }
 
+    #[inline(always)]
     fn account(&mut self, now: Instant, packet: &Packet) {
         self.counters.packets_sent += 1;
         self.last_sent = now;
