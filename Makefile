@@ -74,6 +74,7 @@ bench: build ## Measure speed beside ns-2 and ns-3, and two cores beside one (so
 fuzz: setup-build ## Throw random input at the readers, a minute each (nightly Rust, cargo-fuzz)
 	cargo +nightly fuzz run scenario -- -max_total_time=60
 	cargo +nightly fuzz run trace -- -max_total_time=60
+	cargo +nightly fuzz run capture fuzz/corpus/capture crates/capture/tests/data -- -max_total_time=60
 
 .PHONY: clean
 clean: ## Remove what was built and what was simulated

@@ -1,0 +1,59 @@
+//! Why a capture was refused.
+
+use std::io;
+
+/// A capture that cannot be read, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {problem}")]
+pub struct CaptureError {
+    /// The file as the user wrote it, or "standard input".
+    pub file: String,
+    /// What is wrong.
+    pub problem: CaptureProblem,
+}
+
+/// What is wrong with a capture.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureProblem {
+    /// The operating system refused.
+    #[error("cannot read it: {0}")]
+    Read(#[from] io::Error),
+    /// There is nothing in it.
+    #[error("empty; accepted: a pcap or pcapng capture")]
+    Empty,
+    /// It is something else.
+    #[error("not a capture; accepted: pcap and pcapng, as tcpdump -w and Wireshark write them")]
+    NotACapture,
+    /// It is compressed.
+    #[error(
+        "compressed; accepted: pcap and pcapng, so give it as {program} -dc FILE | suimon estimate --pcap -"
+    )]
+    Compressed {
+        /// What takes it apart.
+        program: &'static str,
+    },
+    /// It ends before the first packet could begin.
+    #[error("ends within its header, after {bytes} bytes")]
+    HeaderCutOff {
+        /// How long it is.
+        bytes: u64,
+    },
+    /// Its packets start with headers that are not known here.
+    #[error("link type {link_type} is not known; accepted: {accepted}")]
+    LinkType {
+        /// Its number in the registry of tcpdump.org.
+        link_type: i32,
+        /// Those that are.
+        accepted: &'static str,
+    },
+    /// A place where no packet can be found, nor the start of the next.
+    #[error("damaged at byte {offset}, after {packets} packets: {what}")]
+    Damaged {
+        /// Where, from the start of the file.
+        offset: u64,
+        /// How many packets were read before.
+        packets: u64,
+        /// What was found there.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,21 @@
+//! Packet captures as typed records, and the round-trip times that they prove.
+//!
+//! [`Capture`] streams packets out of pcap and pcapng files in bounded memory: what cannot be read is
+//! counted by reason or refused with file and place. [`Truth`] follows TCP connections in both directions
+//! and gives the round-trip times that acknowledgements, timestamps and handshakes show.
+
+#![forbid(unsafe_code)]
+
+mod container;
+mod decode;
+mod error;
+mod packet;
+mod read;
+mod skipped;
+mod truth;
+
+pub use error::{CaptureError, CaptureProblem};
+pub use packet::{Endpoints, Packet, Tcp, TcpTimestamps, Transport};
+pub use read::{Capture, CutOff};
+pub use skipped::{SkipReason, Skipped};
+pub use truth::{TrueRtt, Truth, TruthSource};
