@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use suimon_capture::CaptureError;
 use suimon_report::ReportError;
 use suimon_scenario::ScenarioError;
 
@@ -12,6 +13,9 @@ pub(crate) enum CliError {
     /// A scenario, a trace, a link or an algorithm was refused.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// A packet capture was refused.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// Options that do not go together, or a value that an option does not take.
     #[error("{option}: {problem}")]
     Option {
@@ -52,7 +56,11 @@ impl CliError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::ClaimsBroken(..) => 1,
-            Self::Scenario(_) | Self::Option { .. } | Self::Folder { .. } | Self::Claims { .. } => 2,
+            Self::Scenario(_)
+            | Self::Capture(_)
+            | Self::Option { .. }
+            | Self::Folder { .. }
+            | Self::Claims { .. } => 2,
             Self::Report(_) | Self::Output(_) => 3,
         }
     }

@@ -4,6 +4,7 @@
 
 mod compare;
 mod error;
+mod estimate;
 mod list;
 mod output;
 mod paper;
@@ -34,6 +35,7 @@ enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
     Sweep(sweep::Arguments),
+    Estimate(estimate::Arguments),
     Paper(paper::Arguments),
     List(list::Arguments),
     Trace(trace::Arguments),
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(arguments) => run::execute(arguments),
         Command::Compare(arguments) => compare::execute(arguments),
+        Command::Estimate(arguments) => estimate::execute(arguments),
         Command::Sweep(arguments) => sweep::execute(arguments),
         Command::Paper(arguments) => paper::execute(arguments),
         Command::List(arguments) => list::execute(arguments),

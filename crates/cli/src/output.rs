@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use suimon_report::{
-    Figure, JsonSeries, Page, ReportHeader, Tables, TerminalOptions, VerdictTable, json, terminal,
+    Figure, JsonSeries, Page, ReportHeader, Table, Tables, TerminalOptions, VerdictTable, json, terminal,
     terminal_verdicts, write_csv, write_parquet,
 };
 use suimon_results::RunResult;
@@ -61,6 +61,30 @@ pub(crate) fn quoted(word: String) -> String {
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl OutputOptions {
+    /// Whether JSON was asked for.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether every sample was asked for, in JSON.
+    pub(crate) fn with_series(&self) -> bool {
+        self.series
+    }
+
+    /// How the terminal shows tables.
+    pub(crate) fn terminal(&self) -> TerminalOptions {
+        terminal_options()
+    }
+
+    /// Where files go; `name` names the folder where the user does not. `None`: nowhere.
+    pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
+        match &self.out {
+            Some(folder) => Some(folder.clone()),
+            None if self.no_files || self.json => None,
+            None => Some(Path::new("suimon-out").join(name)),
+        }
+    }
+
     /// Prints the findings and writes their files.
     pub(crate) fn deliver(&self, findings: Findings<'_>) -> Result<(), CliError> {
         let mut stdout = io::stdout().lock();
@@ -78,11 +102,7 @@ impl OutputOptions {
                 }
             }
         }
-        let folder = match &self.out {
-            Some(folder) => folder.clone(),
-            None if self.no_files || self.json => return Ok(()),
-            None => Path::new("suimon-out").join(findings.name),
-        };
+        let Some(folder) = self.folder(findings.name) else { return Ok(()) };
         let report = write_files(&folder, findings)?;
         if !self.json {
             writeln!(stdout, "\nReport: {}", report.display())?;
@@ -91,10 +111,19 @@ impl OutputOptions {
     }
 }
 
+/// Writes tables in each form that programs read.
+pub(crate) fn write_tables<'a>(
+    folder: &Path,
+    header: &ReportHeader,
+    tables: impl IntoIterator<Item = &'a Table> + Copy,
+) -> Result<(), CliError> {
+    write_csv(folder, tables)?;
+    write_parquet(folder, header, tables)?;
+    Ok(())
+}
+
 fn write_files(folder: &Path, findings: Findings<'_>) -> Result<PathBuf, CliError> {
-    let tables = Tables::new(findings.runs);
-    write_csv(folder, &tables)?;
-    write_parquet(folder, &findings.header, &tables)?;
+    write_tables(folder, &findings.header, &Tables::new(findings.runs))?;
     let report = folder.join("report.html");
     // The verdicts on a paper speak of hundreds of runs, which are in the tables.
     let shown = if findings.verdicts.is_empty() { findings.runs } else { &[] };

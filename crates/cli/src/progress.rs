@@ -1,4 +1,4 @@
-//! Runs simulations on all cores, with a progress bar where that takes long enough to wonder.
+//! Runs simulations on all cores, and shows a progress bar where something takes long enough to wonder.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,11 +33,13 @@ pub(crate) fn simulate(runs: &[Run]) -> Vec<RunResult> {
     results
 }
 
-/// Simulated time done, of all that is to do. Threads may share it.
+/// What is done, simulated time or bytes, of all that is to do. Threads may share it.
 pub(crate) struct Progress {
     bar: ProgressBar,
     started: Instant,
-    /// In nanoseconds, not yet shown.
+    /// How much is a step of the bar.
+    step: u64,
+    /// Not yet shown.
     pending: AtomicU64,
     shown: Mutex<bool>,
 }
@@ -46,16 +48,33 @@ impl Progress {
     /// Over runs that last so long; the bar counts their milliseconds.
     pub(crate) fn new(durations: impl Iterator<Item = Simulated>) -> Self {
         let total = durations.map(|duration| duration.as_nanos() / NANOS_PER_MILLI).sum();
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {eta} left")
-            .expect("the template is constant and checked by every long run");
+        Self::with_style(Some(total), "{bar:40} {percent:>3} %  {eta} left", NANOS_PER_MILLI)
+    }
+
+    /// Over so many bytes of a file, or over input whose length is not known.
+    pub(crate) fn of_bytes(total: Option<u64>) -> Self {
+        let unknown = "{spinner} {binary_bytes} read in {elapsed}";
+        let style = if total.is_some() { "{bar:40} {percent:>3} %  {eta} left" } else { unknown };
+        Self::with_style(total, style, 1)
+    }
+
+    fn with_style(total: Option<u64>, template: &str, step: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template(template)
+            .expect("the templates are constant and checked by every long run");
         bar.set_style(style);
-        Self { bar, started: Instant::now(), pending: AtomicU64::new(0), shown: Mutex::new(false) }
+        let (pending, shown) = (AtomicU64::new(0), Mutex::new(false));
+        Self { bar, started: Instant::now(), step, pending, shown }
+    }
+
+    /// So much more simulated time is done.
+    pub(crate) fn advance(&self, by: Simulated) {
+        self.advance_by(by.as_nanos());
     }
 
     /// So much more is done.
-    pub(crate) fn advance(&self, by: Simulated) {
-        self.pending.fetch_add(by.as_nanos(), Ordering::Relaxed);
+    pub(crate) fn advance_by(&self, amount: u64) {
+        self.pending.fetch_add(amount, Ordering::Relaxed);
         if self.started.elapsed() < PATIENCE {
             return;
         }
@@ -65,9 +84,9 @@ impl Progress {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             *shown = true;
         }
-        let nanos = self.pending.swap(0, Ordering::Relaxed);
-        self.pending.fetch_add(nanos % NANOS_PER_MILLI, Ordering::Relaxed);
-        self.bar.inc(nanos / NANOS_PER_MILLI);
+        let pending = self.pending.swap(0, Ordering::Relaxed);
+        self.pending.fetch_add(pending % self.step, Ordering::Relaxed);
+        self.bar.inc(pending / self.step);
     }
 
     /// Takes the bar away.

@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{ReportError, create_folder};
 use crate::table::{Table, Value};
-use crate::tables::Tables;
 
 /// Writes every table that has rows as `<name>.csv` into `directory`, which is made if missing.
 ///
 /// # Errors
 /// When the folder or a file cannot be written.
-pub fn write_csv(directory: &Path, tables: &Tables) -> Result<Vec<PathBuf>, ReportError> {
+pub fn write_csv<'a>(
+    directory: &Path,
+    tables: impl IntoIterator<Item = &'a Table>,
+) -> Result<Vec<PathBuf>, ReportError> {
     create_folder(directory)?;
     let mut written = Vec::new();
-    for table in tables.all().into_iter().filter(|table| table.rows() > 0) {
+    for table in tables.into_iter().filter(|table| table.rows() > 0) {
         let path = directory.join(table.name()).with_extension("csv");
         let failed = || ReportError::file(&path);
         let mut file = BufWriter::new(File::create(&path).map_err(failed())?);
@@ -46,6 +48,7 @@ fn write_table(table: &Table, into: &mut impl Write) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::samples::{comparison, flow, run};
+    use crate::tables::Tables;
 
     fn text(table: &Table) -> String {
         let mut bytes = Vec::new();

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod csv;
 mod error;
 mod grade;
@@ -26,6 +27,7 @@ mod tables;
 mod terminal;
 mod verdict;
 
+pub use crate::capture::{CaptureTables, capture_figures, capture_json, capture_notes, terminal_capture};
 pub use crate::csv::write_csv;
 pub use crate::error::ReportError;
 pub use crate::grade::{GRADE_THRESHOLDS, Grade};

@@ -15,20 +15,19 @@ use parquet::file::properties::WriterProperties;
 use crate::error::{ReportError, create_folder};
 use crate::header::ReportHeader;
 use crate::table::{Table, Values};
-use crate::tables::Tables;
 
 /// Writes every table that has rows as `<name>.parquet` into `directory`, which is made if missing.
 ///
 /// # Errors
 /// When the folder or a file cannot be written.
-pub fn write_parquet(
+pub fn write_parquet<'a>(
     directory: &Path,
     header: &ReportHeader,
-    tables: &Tables,
+    tables: impl IntoIterator<Item = &'a Table>,
 ) -> Result<Vec<PathBuf>, ReportError> {
     create_folder(directory)?;
     let mut written = Vec::new();
-    for table in tables.all().into_iter().filter(|table| table.rows() > 0) {
+    for table in tables.into_iter().filter(|table| table.rows() > 0) {
         let path = directory.join(table.name()).with_extension("parquet");
         let file = File::create(&path).map_err(ReportError::file(&path))?;
         write_table(table, header, file).map_err(ReportError::parquet(&path))?;
@@ -78,6 +77,7 @@ mod tests {
 
     use super::*;
     use crate::samples::comparison;
+    use crate::tables::Tables;
 
     fn header() -> ReportHeader {
         ReportHeader { command: "suimon compare dsl.toml".to_owned(), ..ReportHeader::default() }

@@ -78,6 +78,15 @@ impl Tables {
     }
 }
 
+impl<'a> IntoIterator for &'a Tables {
+    type Item = &'a Table;
+    type IntoIter = std::vec::IntoIter<&'a Table>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Vec::from(self.all()).into_iter()
+    }
+}
+
 /// The columns that tell which run a row belongs to, the same in every table.
 struct Keys {
     /// How many runs come before.

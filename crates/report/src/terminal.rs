@@ -141,7 +141,7 @@ pub fn terminal_verdicts(tables: &[VerdictTable], options: TerminalOptions) -> S
     blocks.join("\n\n") + "\n"
 }
 
-fn blank(options: TerminalOptions) -> Table {
+pub(crate) fn blank(options: TerminalOptions) -> Table {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(options.width);
@@ -215,12 +215,12 @@ fn colour(grade: Grade) -> Color {
 }
 
 /// The table without blanks at the ends of lines.
-fn trimmed(table: &Table) -> String {
+pub(crate) fn trimmed(table: &Table) -> String {
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
 /// `text` broken into lines of at most `width` characters where words allow.
-fn wrapped(text: &str, width: u16) -> String {
+pub(crate) fn wrapped(text: &str, width: u16) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

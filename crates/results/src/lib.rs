@@ -1,11 +1,14 @@
 //! What a run yields, whatever world it ran in: flows, queues, events and series.
 //!
-//! Terminal tables, files, pages and verdicts are views of a [`RunResult`].
+//! Terminal tables, files, pages and verdicts are views of a [`RunResult`]; a packet capture of a real
+//! link yields a [`CaptureResult`].
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod percentiles;
 
+pub use capture::{CaptureResult, CapturedFlow, EstimatorResult, RttSummary};
 pub use percentiles::DelayHistogram;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 

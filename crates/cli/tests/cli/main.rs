@@ -1,5 +1,6 @@
 //! The command as a user runs it.
 
+mod estimate;
 mod papers;
 mod refusals;
 mod results;

@@ -250,7 +250,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 fn every_help_has_an_example_or_the_commands() {
-    for command in ["run", "compare", "paper", "list", "trace"] {
+    for command in ["run", "compare", "estimate", "paper", "list", "trace"] {
         let help = succeeds(&project(), &[command, "--help"]);
         assert!(help.contains(&format!("  suimon {command} ")) && help.contains("Example"), "{help}");
     }

@@ -1,0 +1,441 @@
+//! Shows a capture to the estimators, and beside them to the truth.
+
+use std::collections::HashMap;
+
+use suimon_algorithms::RandomStream;
+use suimon_algorithms::estimate::representative::Representative;
+use suimon_algorithms::estimate::zombies::Zombies;
+use suimon_algorithms::estimate::{RttEstimator, Seen};
+use suimon_algorithms::queue::FlowId;
+use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_capture::{Capture, Endpoints, Packet, TrueRtt, Truth};
+use suimon_results::{CaptureResult, CapturedFlow, Column, EstimatorResult, RttSummary, Series};
+use suimon_units::{Bytes, Duration, Instant, Probability};
+
+use super::Arguments;
+use super::select::Selection;
+
+/// SRED's list (Ott, Lakshman, Wong 1999, §2): `M = 1000` zombies, overwritten with `p = 0.25`.
+const ZOMBIES: u64 = 1_000;
+const OVERWRITE: f64 = 0.25;
+/// Errors of single estimates that are kept for their median.
+const KEPT_ERRORS: usize = 1_000_000;
+/// Share of an interval's packets whose true RTT must be known for their mean to be called true.
+const KNOWN_SHARE: f64 = 0.5;
+
+/// What has been seen of a capture so far.
+pub(super) struct Study {
+    name: String,
+    selection: Selection,
+    acks: bool,
+    interval: Duration,
+    max_flows: usize,
+    truth: Truth,
+    zombies: Zombies,
+    zombies_random: RandomStream,
+    estimators: Vec<Running>,
+    flows: Vec<Flow>,
+    by_endpoints: HashMap<Endpoints, usize>,
+    by_id: HashMap<FlowId, usize>,
+    packets_of_other_flows: u64,
+    data_packets: u64,
+    last: Instant,
+    /// Number of the interval that is under way, and the flows that were active in it.
+    nth: u64,
+    active: Vec<usize>,
+    series: Series,
+    flow_samples: usize,
+    flow_samples_not_kept: u64,
+}
+
+/// One estimator with what it said.
+struct Running {
+    name: String,
+    colour: &'static str,
+    estimator: Box<dyn RttEstimator>,
+    random: RandomStream,
+    representative: Representative,
+    estimates: u64,
+    judged: u64,
+    /// Estimate less truth, over truth.
+    errors: Vec<f32>,
+    /// Over the intervals in which both are known.
+    intervals: u64,
+    representative_sum: Duration,
+    true_sum: Duration,
+    error_sum: f64,
+    memory: Bytes,
+}
+
+/// One direction of one connection.
+struct Flow {
+    endpoints: Endpoints,
+    start: Instant,
+    end: Instant,
+    packets: u64,
+    bytes: Bytes,
+    payload: Bytes,
+    rtt: RttSummary,
+    receiver_side: RttSummary,
+    sender_side: RttSummary,
+    /// The newest one.
+    latest: Option<Duration>,
+    estimates: Vec<RttSummary>,
+    /// Of the interval under way.
+    now_packets: u64,
+    now_rtt: RttSummary,
+    now_estimates: Vec<RttSummary>,
+    is_active: bool,
+    times: Vec<Instant>,
+    /// As many as [`Study::flow_columns`] names.
+    columns: Vec<Vec<f64>>,
+}
+
+/// Columns of the series that come before those of the estimators.
+const LINK_COLUMNS: [&str; 5] =
+    ["data_packets", "flows_active", "flows_effective", "flows_estimated", "rtt_true_ms"];
+const FLOW_COLUMNS: [&str; 2] = ["data_packets", "rtt_true_ms"];
+
+impl Study {
+    pub(super) fn new(specs: &[AlgorithmSpec], arguments: &Arguments) -> Self {
+        let seed = arguments.seed;
+        let estimators: Vec<_> = specs.iter().map(|spec| Running::new(spec, seed)).collect();
+        let names = LINK_COLUMNS.map(str::to_owned).into_iter().chain(estimators.iter().map(Running::column));
+        let columns = names.map(|name| Column { name, values: Vec::new() }).collect();
+        Self {
+            name: arguments.name(),
+            selection: arguments.selection(),
+            acks: arguments.acks,
+            interval: arguments.interval,
+            max_flows: arguments.max_flows,
+            // A connection is two flows, and those that carry no data count too.
+            truth: Truth::new(arguments.max_flows),
+            zombies: Zombies::new(ZOMBIES, Probability::clamped(OVERWRITE)),
+            zombies_random: RandomStream::new(seed, "zombies"),
+            estimators,
+            flows: Vec::new(),
+            by_endpoints: HashMap::new(),
+            by_id: HashMap::new(),
+            packets_of_other_flows: 0,
+            data_packets: 0,
+            last: Instant::ZERO,
+            nth: 0,
+            active: Vec::new(),
+            series: Series { subject: "capture".to_owned(), times: Vec::new(), columns },
+            flow_samples: 0,
+            flow_samples_not_kept: 0,
+        }
+    }
+
+    /// Takes the next packet of the capture.
+    pub(super) fn on_packet(&mut self, packet: &Packet) {
+        self.last = packet.time;
+        let nth = packet.time.as_nanos() / self.interval.as_nanos();
+        if nth != self.nth {
+            self.finish_interval();
+            self.nth = nth;
+        }
+        if !self.selection.has_connection(packet.endpoints) {
+            return;
+        }
+        // First what the packet proves: an estimate that it completes is judged by what is true now.
+        if let Some(shown) = self.truth.on_packet(packet) {
+            self.on_truth(&shown);
+        }
+        let opens = packet.tcp.is_some_and(|tcp| tcp.syn);
+        let has_data = packet.payload > Bytes::ZERO;
+        if !self.selection.has_direction(packet.endpoints) || !(has_data || opens || self.acks) {
+            return;
+        }
+        let index = self.flow(packet);
+        if has_data {
+            self.on_data(index, packet);
+        }
+        let flow = packet.endpoints.flow_id();
+        self.zombies.on_packet(flow, &mut self.zombies_random);
+        let seen = Seen {
+            now: packet.time,
+            flow,
+            size: packet.size,
+            opens_connection: packet.tcp.is_some_and(|tcp| tcp.syn && tcp.acknowledgement.is_none()),
+        };
+        for (nth, running) in self.estimators.iter_mut().enumerate() {
+            let Some(sample) = running.on_packet(&seen) else { continue };
+            let Some(index) = self.by_id.get(&sample.flow) else { continue };
+            let flow = &mut self.flows[*index];
+            flow.estimates[nth].add(sample.rtt);
+            flow.now_estimates[nth].add(sample.rtt);
+            if let Some(truth) = flow.latest {
+                running.judge(sample.rtt, truth);
+            }
+        }
+    }
+
+    /// What the capture said in all.
+    pub(super) fn finish(mut self, capture: &Capture) -> CaptureResult {
+        self.finish_interval();
+        let flow_columns = self.flow_columns();
+        let mut flows = Vec::new();
+        let mut flow_series = Vec::new();
+        for flow in self.flows.into_iter().filter(|flow| flow.packets > 0) {
+            let name = flow.endpoints.to_string();
+            let columns = flow_columns.iter().cloned().zip(flow.columns);
+            flow_series.push(Series {
+                subject: name.clone(),
+                times: flow.times,
+                columns: columns.map(|(name, values)| Column { name, values }).collect(),
+            });
+            flows.push(CapturedFlow {
+                name,
+                transport: flow.endpoints.transport.as_str(),
+                start: flow.start,
+                end: flow.end,
+                packets: flow.packets,
+                bytes: flow.bytes,
+                payload: flow.payload,
+                rtt: flow.rtt,
+                receiver_side_mean: flow.receiver_side.mean(),
+                sender_side_mean: flow.sender_side.mean(),
+                estimates: flow.estimates,
+            });
+        }
+        let skipped = capture.skipped().reasons();
+        CaptureResult {
+            name: self.name,
+            packets: capture.frames(),
+            duration: self.last.saturating_since(Instant::ZERO),
+            skipped: skipped.map(|(reason, count)| (reason.as_str().to_owned(), count)).collect(),
+            out_of_order: capture.out_of_order(),
+            cut_off: capture.cut_off().map(|cut_off| (cut_off.packets, cut_off.offset)),
+            data_packets: self.data_packets,
+            flows,
+            packets_of_other_flows: self.packets_of_other_flows,
+            estimators: self.estimators.into_iter().map(Running::finish).collect(),
+            series: self.series,
+            flow_series,
+            flow_samples_not_kept: self.flow_samples_not_kept,
+        }
+    }
+
+    fn flow_columns(&self) -> Vec<String> {
+        FLOW_COLUMNS
+            .map(str::to_owned)
+            .into_iter()
+            .chain(self.estimators.iter().map(Running::column))
+            .collect()
+    }
+
+    /// The packet's flow, if it is kept.
+    fn flow(&mut self, packet: &Packet) -> Option<usize> {
+        if let Some(index) = self.by_endpoints.get(&packet.endpoints) {
+            return Some(*index);
+        }
+        let index = self.flows.len();
+        if index == self.max_flows {
+            return None;
+        }
+        self.by_endpoints.insert(packet.endpoints, index);
+        // Of two flows with one identity the first gets the estimates of both.
+        self.by_id.entry(packet.endpoints.flow_id()).or_insert(index);
+        self.flows.push(Flow::new(packet, self.estimators.len()));
+        Some(index)
+    }
+
+    fn on_data(&mut self, index: Option<usize>, packet: &Packet) {
+        self.data_packets += 1;
+        let Some(index) = index else {
+            self.packets_of_other_flows += 1;
+            return;
+        };
+        let flow = &mut self.flows[index];
+        flow.end = packet.time;
+        flow.packets += 1;
+        flow.now_packets += 1;
+        flow.bytes = flow.bytes.saturating_add(packet.size);
+        flow.payload = flow.payload.saturating_add(packet.payload);
+        if !flow.is_active {
+            flow.is_active = true;
+            self.active.push(index);
+        }
+    }
+
+    fn on_truth(&mut self, shown: &TrueRtt) {
+        let Some(rtt) = shown.rtt() else { return };
+        let Some(index) = self.by_endpoints.get(&shown.flow) else { return };
+        let flow = &mut self.flows[*index];
+        flow.latest = Some(rtt);
+        flow.rtt.add(rtt);
+        flow.now_rtt.add(rtt);
+        flow.receiver_side.add(shown.receiver_side);
+        if let Some(side) = shown.sender_side {
+            flow.sender_side.add(side);
+        }
+    }
+
+    /// Closes the interval under way. Intervals in which nothing was sent leave no row.
+    fn finish_interval(&mut self) {
+        if self.active.is_empty() {
+            return;
+        }
+        let start = self.interval.as_nanos().saturating_mul(self.nth);
+        let end = (Instant::from_nanos(start) + self.interval).min(self.last);
+        let shares: Vec<f64> =
+            self.active.iter().map(|index| self.flows[*index].now_packets as f64).collect();
+        let packets: f64 = shares.iter().sum();
+        let squares: f64 = shares.iter().map(|share| share * share).sum();
+        let truth = self.true_mean(packets);
+        let mut row = vec![
+            packets,
+            self.active.len() as f64,
+            packets * packets / squares,
+            self.zombies.flows(),
+            millis(truth),
+        ];
+        for running in &mut self.estimators {
+            row.push(millis(running.representative.get()));
+            running.finish_interval(truth);
+        }
+        self.series.times.push(end);
+        for (column, value) in self.series.columns.iter_mut().zip(row) {
+            column.values.push(value);
+        }
+        for index in std::mem::take(&mut self.active) {
+            if self.flow_samples < CaptureResult::MAX_FLOW_SAMPLES {
+                self.flow_samples += 1;
+                self.flows[index].sample(end);
+            } else {
+                self.flow_samples_not_kept += 1;
+            }
+            self.flows[index].begin_interval();
+        }
+    }
+
+    /// Mean of the active flows' true round-trip times, weighted by packets: what a representative RTT
+    /// stands for (Hoshihara, Koga, Watanabe, eq. 2).
+    fn true_mean(&self, packets: f64) -> Option<Duration> {
+        let (mut known, mut sum) = (0.0, 0.0);
+        for flow in self.active.iter().map(|index| &self.flows[*index]) {
+            if let Some(rtt) = flow.now_rtt.mean().or(flow.latest) {
+                known += flow.now_packets as f64;
+                sum += flow.now_packets as f64 * rtt.as_secs_f64();
+            }
+        }
+        (known >= KNOWN_SHARE * packets).then(|| Duration::from_secs_f64(sum / known))
+    }
+}
+
+fn millis(time: Option<Duration>) -> f64 {
+    time.map_or(f64::NAN, Duration::as_millis_f64)
+}
+
+impl Flow {
+    fn new(first: &Packet, estimators: usize) -> Self {
+        Self {
+            endpoints: first.endpoints,
+            start: first.time,
+            end: first.time,
+            packets: 0,
+            bytes: Bytes::ZERO,
+            payload: Bytes::ZERO,
+            rtt: RttSummary::default(),
+            receiver_side: RttSummary::default(),
+            sender_side: RttSummary::default(),
+            latest: None,
+            estimates: vec![RttSummary::default(); estimators],
+            now_packets: 0,
+            now_rtt: RttSummary::default(),
+            now_estimates: vec![RttSummary::default(); estimators],
+            is_active: false,
+            times: Vec::new(),
+            columns: vec![Vec::new(); FLOW_COLUMNS.len() + estimators],
+        }
+    }
+
+    fn sample(&mut self, at: Instant) {
+        self.times.push(at);
+        let means = [&self.now_rtt].into_iter().chain(&self.now_estimates);
+        let row = [self.now_packets as f64].into_iter().chain(means.map(|summary| millis(summary.mean())));
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+
+    fn begin_interval(&mut self) {
+        self.now_packets = 0;
+        self.now_rtt = RttSummary::default();
+        self.now_estimates.fill(RttSummary::default());
+        self.is_active = false;
+    }
+}
+
+impl Running {
+    fn new(spec: &AlgorithmSpec, seed: u64) -> Self {
+        Self {
+            name: spec.label().to_owned(),
+            colour: spec.colour(),
+            estimator: spec.build_estimator(),
+            random: RandomStream::new(seed, spec.label()),
+            representative: Representative::new(None),
+            estimates: 0,
+            judged: 0,
+            errors: Vec::new(),
+            intervals: 0,
+            representative_sum: Duration::ZERO,
+            true_sum: Duration::ZERO,
+            error_sum: 0.0,
+            memory: Bytes::ZERO,
+        }
+    }
+
+    /// Its column in a series.
+    fn column(&self) -> String {
+        format!("{}_ms", self.name)
+    }
+
+    fn on_packet(&mut self, seen: &Seen) -> Option<suimon_algorithms::estimate::RttSample> {
+        let sample = self.estimator.on_packet(seen, &mut self.random)?;
+        self.estimates += 1;
+        self.representative.on_estimate(sample.rtt);
+        Some(sample)
+    }
+
+    fn judge(&mut self, estimate: Duration, truth: Duration) {
+        self.judged += 1;
+        if self.errors.len() < KEPT_ERRORS && truth > Duration::ZERO {
+            self.errors.push((estimate.as_secs_f64() / truth.as_secs_f64() - 1.0) as f32);
+        }
+    }
+
+    fn finish_interval(&mut self, truth: Option<Duration>) {
+        self.memory = self.memory.max(self.estimator.memory());
+        let (Some(representative), Some(truth)) = (self.representative.get(), truth) else { return };
+        self.intervals += 1;
+        self.representative_sum += representative;
+        self.true_sum += truth;
+        self.error_sum += representative.abs_diff(truth).as_secs_f64() / truth.as_secs_f64();
+    }
+
+    fn finish(mut self) -> EstimatorResult {
+        let known = self.intervals > 0;
+        let bias_median = median(&mut self.errors);
+        self.errors.iter_mut().for_each(|error| *error = error.abs());
+        EstimatorResult {
+            name: self.name,
+            colour: self.colour.to_owned(),
+            estimates: self.estimates,
+            judged: self.judged,
+            bias_median,
+            error_median: median(&mut self.errors),
+            representative_mean: known.then(|| self.representative_sum / self.intervals),
+            true_mean: known.then(|| self.true_sum / self.intervals),
+            representative_error: known.then(|| self.error_sum / self.intervals as f64),
+            memory: self.memory,
+        }
+    }
+}
+
+/// The lower of the two in the middle, where their number is even.
+fn median(values: &mut [f32]) -> Option<f64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(f64::from(*values.select_nth_unstable_by(middle, f32::total_cmp).1))
+}

@@ -1,0 +1,157 @@
+//! Views of a packet capture: what it proves of round-trip times, and what estimators make of it.
+
+mod figures;
+mod json;
+mod tables;
+mod terminal;
+
+use suimon_results::CaptureResult;
+
+pub use figures::capture_figures;
+pub use json::capture_json;
+pub use tables::CaptureTables;
+pub use terminal::terminal_capture;
+
+/// What a reader should know of `result` before trusting it, each a sentence.
+#[must_use]
+pub fn capture_notes(result: &CaptureResult) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !result.skipped.is_empty() {
+        let reasons: Vec<_> =
+            result.skipped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        notes.push(format!("Skipped packets: {}.", reasons.join(", ")));
+    }
+    if let Some((packets, offset)) = result.cut_off {
+        notes.push(format!(
+            "The capture is cut off at byte {offset}, within packet {}; what comes before was used.",
+            packets + 1
+        ));
+    }
+    if result.out_of_order > 0 {
+        notes.push(format!(
+            "{} packets bear an earlier time than the one before; they count as simultaneous with it.",
+            result.out_of_order
+        ));
+    }
+    if result.packets_of_other_flows > 0 {
+        notes.push(format!(
+            "{} packets belong to more flows than are kept; they enter the estimates and no other number.",
+            result.packets_of_other_flows
+        ));
+    }
+    if result.flow_samples_not_kept > 0 {
+        notes.push(format!(
+            "{} rows of the flows over time were left out for want of memory; totals hold everything.",
+            result.flow_samples_not_kept
+        ));
+    }
+    if result.data_packets > 0 && result.flows.iter().all(|flow| flow.rtt.samples == 0) {
+        notes.push(
+            "No true round-trip time is known: that takes both directions of a TCP connection, from its \
+             start or with timestamps."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    use suimon_results::{CapturedFlow, Column, EstimatorResult, RttSummary, Series};
+    use suimon_units::{Bytes, Duration, Instant};
+
+    use super::*;
+
+    fn summary(rtts: &[u64]) -> RttSummary {
+        let mut summary = RttSummary::default();
+        rtts.iter().for_each(|ms| summary.add(Duration::from_millis(*ms)));
+        summary
+    }
+
+    fn flow(name: &str, packets: u64, rtts: &[u64], estimates: &[u64]) -> CapturedFlow {
+        CapturedFlow {
+            name: name.to_owned(),
+            transport: "tcp",
+            start: Instant::ZERO,
+            end: Instant::ZERO + Duration::from_secs(2),
+            packets,
+            bytes: Bytes::new(packets * 1_500),
+            payload: Bytes::new(packets * 1_448),
+            rtt: summary(rtts),
+            receiver_side_mean: Some(Duration::from_millis(30)),
+            sender_side_mean: (!rtts.is_empty()).then(|| Duration::from_millis(10)),
+            estimates: vec![summary(estimates)],
+        }
+    }
+
+    fn series(subject: &str, columns: &[(&str, [f64; 2])]) -> Series {
+        let second = |n| Instant::ZERO + Duration::from_secs(n);
+        let column =
+            |(name, values): &(&str, [f64; 2])| Column { name: (*name).to_owned(), values: values.to_vec() };
+        Series {
+            subject: subject.to_owned(),
+            times: vec![second(1), second(2)],
+            columns: columns.iter().map(column).collect(),
+        }
+    }
+
+    /// Two flows, one estimator, two intervals.
+    pub(crate) fn two_flows() -> CaptureResult {
+        let flows = vec![flow("10.0.0.1:1 > 10.0.0.2:80", 300, &[40, 60], &[44]), flow("b", 10, &[], &[])];
+        CaptureResult {
+            name: "link.pcap".to_owned(),
+            packets: 1_000,
+            duration: Duration::from_secs(2),
+            skipped: vec![("not IP".to_owned(), 3)],
+            out_of_order: 0,
+            cut_off: Some((1_000, 88_024)),
+            data_packets: 310,
+            flows,
+            packets_of_other_flows: 0,
+            estimators: vec![EstimatorResult {
+                name: "bursts".to_owned(),
+                colour: "#e15759".to_owned(),
+                estimates: 1,
+                judged: 1,
+                bias_median: Some(-0.12),
+                error_median: Some(0.12),
+                representative_mean: Some(Duration::from_millis(44)),
+                true_mean: Some(Duration::from_millis(50)),
+                representative_error: Some(0.12),
+                memory: Bytes::new(200),
+            }],
+            series: series(
+                "link",
+                &[
+                    ("rtt_true_ms", [50.0, f64::NAN]),
+                    ("bursts_ms", [44.0, 44.0]),
+                    ("flows_active", [2.0, 1.0]),
+                ],
+            ),
+            flow_series: vec![series(
+                "10.0.0.1:1 > 10.0.0.2:80",
+                &[("rtt_true_ms", [50.0, 52.0]), ("bursts_ms", [44.0, f64::NAN])],
+            )],
+            flow_samples_not_kept: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_is_said() {
+        let mut result = samples::two_flows();
+        assert_eq!(
+            capture_notes(&result),
+            [
+                "Skipped packets: 3 not IP.",
+                "The capture is cut off at byte 88024, within packet 1001; what comes before was used."
+            ]
+        );
+        result.flows.remove(0);
+        assert!(capture_notes(&result)[2].starts_with("No true round-trip time is known"));
+    }
+}

@@ -1,0 +1,138 @@
+//! What a packet capture says about round-trip times, and what estimators make of it.
+
+use suimon_units::{Bytes, Duration, Instant};
+
+use crate::Series;
+
+/// What a study of one capture yields.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaptureResult {
+    /// The file, or "standard input".
+    pub name: String,
+    /// Packets in the capture, of whatever kind.
+    pub packets: u64,
+    /// From the first packet to the last.
+    pub duration: Duration,
+    /// Packets that said nothing here: reasons, each with a count.
+    pub skipped: Vec<(String, u64)>,
+    /// Packets that were captured after one with a later time.
+    pub out_of_order: u64,
+    /// Where the capture ends that was not closed: whole packets before, and the place in bytes.
+    pub cut_off: Option<(u64, u64)>,
+    /// Packets that carried data in the direction studied; estimators saw these, and no others unless asked.
+    pub data_packets: u64,
+    /// Flows that carried data, in the order of their first packet.
+    pub flows: Vec<CapturedFlow>,
+    /// Packets of flows beyond those that are kept.
+    pub packets_of_other_flows: u64,
+    /// What each estimator made of it.
+    pub estimators: Vec<EstimatorResult>,
+    /// Over time: representative RTT, true and estimated, and how many flows there were.
+    pub series: Series,
+    /// Over time, one table a flow: its true RTT and its estimates.
+    pub flow_series: Vec<Series>,
+    /// Rows of `flow_series` beyond [`CaptureResult::MAX_FLOW_SAMPLES`], counted only.
+    pub flow_samples_not_kept: u64,
+}
+
+impl CaptureResult {
+    /// How many rows of all flows' series together are kept.
+    pub const MAX_FLOW_SAMPLES: usize = 1_000_000;
+}
+
+/// One direction of one connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CapturedFlow {
+    /// Source and destination.
+    pub name: String,
+    /// `tcp` or `udp`.
+    pub transport: &'static str,
+    /// Its first packet.
+    pub start: Instant,
+    /// Its last packet.
+    pub end: Instant,
+    /// Packets that carried data.
+    pub packets: u64,
+    /// Their bytes, IP headers included.
+    pub bytes: Bytes,
+    /// What the application sent, retransmissions included.
+    pub payload: Bytes,
+    /// True round-trip times.
+    pub rtt: RttSummary,
+    /// Their part between the capture and the receiver: mean.
+    pub receiver_side_mean: Option<Duration>,
+    /// Their part between the capture and the sender: mean.
+    pub sender_side_mean: Option<Duration>,
+    /// What each estimator said of it, in the order of [`CaptureResult::estimators`].
+    pub estimates: Vec<RttSummary>,
+}
+
+/// Several round-trip times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RttSummary {
+    /// How many.
+    pub samples: u64,
+    /// The least.
+    pub min: Duration,
+    /// Their sum; see [`RttSummary::mean`].
+    pub sum: Duration,
+    /// The largest.
+    pub max: Duration,
+}
+
+impl RttSummary {
+    /// Takes one more in.
+    pub fn add(&mut self, rtt: Duration) {
+        self.min = if self.samples == 0 { rtt } else { self.min.min(rtt) };
+        self.max = self.max.max(rtt);
+        self.sum += rtt;
+        self.samples += 1;
+    }
+
+    /// The mean, where there are any.
+    #[must_use]
+    pub fn mean(&self) -> Option<Duration> {
+        (self.samples > 0).then(|| self.sum / self.samples)
+    }
+}
+
+/// How one estimator did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EstimatorResult {
+    /// The estimator as users write it.
+    pub name: String,
+    /// Its colour, `#rrggbb`.
+    pub colour: String,
+    /// Estimates of single flows.
+    pub estimates: u64,
+    /// Of these, how many fell on a flow whose true RTT was known.
+    pub judged: u64,
+    /// Median of estimate less truth, over truth.
+    pub bias_median: Option<f64>,
+    /// Median of its absolute value.
+    pub error_median: Option<f64>,
+    /// Representative RTT: mean over intervals.
+    pub representative_mean: Option<Duration>,
+    /// True representative RTT: mean over the same intervals.
+    pub true_mean: Option<Duration>,
+    /// Absolute difference of the two over the true one: mean over these intervals.
+    pub representative_error: Option<f64>,
+    /// The most memory that it took.
+    pub memory: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_has_extremes_and_mean_and_none_where_there_is_nothing() {
+        let mut summary = RttSummary::default();
+        assert_eq!(summary.mean(), None);
+        for ms in [30, 10, 20] {
+            summary.add(Duration::from_millis(ms));
+        }
+        let ms = Duration::from_millis;
+        assert_eq!((summary.min, summary.mean(), summary.max), (ms(10), Some(ms(20)), ms(30)));
+    }
+}
