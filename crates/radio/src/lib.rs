@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod hsdpa;
+pub mod wlan;
 
 use std::fmt::Debug;
 

@@ -85,6 +85,7 @@ fn run((algorithm, colour, share, backlog, depth): (&str, &str, f64, f64, f64)) 
             rtt_min: Some(base),
             rtt_mean: Some(base + wait(backlog)),
             rtt_max: Some(base + wait(backlog + depth)),
+            rate_spread: None,
         }],
         aggregates: vec![],
         queues: vec![QueueResult {

@@ -43,6 +43,7 @@ pub(crate) fn flow(name: &str, algorithm: &str, goodput_bps: u64) -> FlowResult 
         rtt_min: (!udp).then(|| Duration::from_millis(90)),
         rtt_mean: (!udp).then(|| Duration::from_micros(120_500)),
         rtt_max: (!udp).then(|| Duration::from_millis(300)),
+        rate_spread: None,
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use suimon_results::{AggregateResult, Event, FlowResult, QueueResult, RunResult, Series, WindowResult};
-use suimon_units::{Duration, Instant};
+use suimon_results::{
+    AggregateResult, Event, FlowResult, QueueResult, RateSpread, RunResult, Series, WindowResult,
+};
+use suimon_units::{Duration, Instant, Rate};
 
 use crate::summary::{RunSummary, summarise};
 use crate::table::{Table, TableBuilder};
@@ -205,6 +207,13 @@ impl Keys {
         t.number("rtt_min_ms", |(_, f)| ms(f.rtt_min));
         t.number("rtt_mean_ms", |(_, f)| ms(f.rtt_mean));
         t.number("rtt_max_ms", |(_, f)| ms(f.rtt_max));
+        let spread = |value: fn(&RateSpread) -> Rate| {
+            move |(_, f): &Row<&FlowResult>| f.rate_spread.as_ref().map(|spread| value(spread).as_bps())
+        };
+        t.count("rate_mean_bps", spread(|spread| spread.mean));
+        t.count("rate_deviation_bps", spread(|spread| spread.deviation));
+        t.count("rate_min_bps", spread(|spread| spread.min));
+        t.count("rate_max_bps", spread(|spread| spread.max));
         t.build()
     }
 

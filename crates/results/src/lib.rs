@@ -88,6 +88,23 @@ pub struct FlowResult {
     pub rtt_mean: Option<Duration>,
     /// Largest round-trip time measured.
     pub rtt_max: Option<Duration>,
+    /// How its rate varied, where that was asked for.
+    pub rate_spread: Option<RateSpread>,
+}
+
+/// How the rate of a flow varied: statistics over samples of so many packets each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSpread {
+    /// How many samples.
+    pub samples: u64,
+    /// Their mean, each counting the same however long it took.
+    pub mean: Rate,
+    /// Their standard deviation.
+    pub deviation: Rate,
+    /// The lowest.
+    pub min: Rate,
+    /// The highest.
+    pub max: Rate,
 }
 
 /// Totals of one stream that several flows carried; the flows have rows of their own.

@@ -57,6 +57,7 @@ impl Scenario {
             check_window(window, self.duration)
                 .map_err(|(key, problem)| (format!("window.{}.{key}", window.name), problem))?;
         }
+        above_zero("rate_spread", self.record.rate_spread == Some(0))?;
         if self.links.is_empty() {
             return Err(("link".to_owned(), Problem::Missing { accepted: "at least one link".to_owned() }));
         }

@@ -121,7 +121,12 @@ impl Comparison {
             cells: Vec::new(),
             flows: self.flows_of(schemes),
             aggregates: Vec::new(),
-            record: Record { interval: self.record_interval, warmup: self.warmup, windows: Vec::new() },
+            record: Record {
+                interval: self.record_interval,
+                warmup: self.warmup,
+                windows: Vec::new(),
+                rate_spread: None,
+            },
         };
         scenario.check()?;
         runs.add(labels, &scenario, self.seeds).map_err(|problem| ScenarioError::new(&self.name, problem))

@@ -297,6 +297,8 @@ pub struct Record {
     pub warmup: Duration,
     /// Statistics of every reported queue over these.
     pub windows: Vec<Window>,
+    /// Tell how the rate of each flow varies, over samples of so many packets received, at least one.
+    pub rate_spread: Option<u64>,
 }
 
 /// A window of time, of which statistics are kept.

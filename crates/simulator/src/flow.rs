@@ -7,6 +7,7 @@ use suimon_results::FlowResult;
 use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
+use crate::measure::SpreadMeter;
 use crate::multipath::Carries;
 use crate::packet::Packet;
 use crate::routes::{NOWHERE, Planner};
@@ -34,6 +35,7 @@ pub(crate) struct Flow {
     on_off: Option<OnOff>,
     random: RandomStream,
     pub(crate) tally: Tally,
+    pub(crate) spread: Option<Box<SpreadMeter>>,
     /// The tally when the warm-up ended.
     before_measuring: Tally,
 }
@@ -80,6 +82,7 @@ impl Flow {
         routes: &mut Planner<'a>,
         profiles: &mut Profiles,
         carries: Option<Carries>,
+        rate_spread: Option<u64>,
     ) -> Self {
         let (endpoints, on_off) = match &flow.traffic {
             Traffic::Tcp(tcp) => {
@@ -123,6 +126,7 @@ impl Flow {
             on_off,
             random: RandomStream::new(seed, &format!("flow {}", flow.name)),
             tally: Tally::default(),
+            spread: rate_spread.map(|packets| Box::new(SpreadMeter::new(packets))),
             before_measuring: Tally::default(),
         }
     }
@@ -140,6 +144,9 @@ impl Flow {
     /// The application begins to send.
     pub(crate) fn start(&mut self, now: Instant, out: &mut Vec<Packet>) {
         self.started = Some(now);
+        if let Some(spread) = &mut self.spread {
+            spread.begin(now);
+        }
         match &mut self.endpoints {
             Endpoints::Tcp { sender, .. } => {
                 sender.source.resume(now);
@@ -254,8 +261,11 @@ impl Flow {
     }
 
     /// The warm-up is over.
-    pub(crate) fn begin_measuring(&mut self) {
+    pub(crate) fn begin_measuring(&mut self, now: Instant) {
         self.before_measuring = self.current();
+        if let Some(spread) = &mut self.spread {
+            spread.begin(now);
+        }
         if let Endpoints::Tcp { sender, .. } = &mut self.endpoints {
             (sender.counters.rtt_min, sender.counters.rtt_max) = (None, None);
         }
@@ -295,6 +305,7 @@ impl Flow {
             rtt_min,
             rtt_mean: (samples > 0).then(|| (now.rtt_sum - before.rtt_sum) / samples),
             rtt_max,
+            rate_spread: self.spread.as_ref().and_then(|spread| spread.result()),
         }
     }
 }

@@ -60,7 +60,8 @@ impl<'a> World<'a> {
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for (index, spec) in scenario.flows.iter().enumerate() {
             let carries = multipath::carried_by(scenario, &spec.name);
-            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, carries);
+            let spread = scenario.record.rate_spread;
+            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, carries, spread);
             events.schedule(flow.start_time(spec.start), Event::FlowStart, index as u32);
             if let Some(stop) = spec.stop {
                 events.schedule(stop, Event::FlowStop, index as u32);
@@ -222,6 +223,9 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
+        }
+        if let Some(spread) = flow.spread.as_mut().filter(|_| packet.kind.is_data()) {
+            spread.on_packet(now, packet.size);
         }
         match &mut flow.endpoints {
             Endpoints::Udp { received, .. } => {
@@ -485,7 +489,7 @@ impl<'a> World<'a> {
             }
         }
         for flow in &mut self.flows {
-            flow.begin_measuring();
+            flow.begin_measuring(now);
         }
         for multipath in &mut self.multipaths {
             multipath.begin_measuring(now);

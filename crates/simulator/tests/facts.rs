@@ -231,7 +231,8 @@ fn series_have_a_value_for_every_sample_and_add_up() {
     let mut late = reno("late");
     late.start = Start::At(at(seconds(3)));
     let mut scenario = over_ten_mbit(seconds(10), vec![reno("early"), late]);
-    scenario.record = Record { interval: Some(ms(100)), warmup: seconds(1), windows: Vec::new() };
+    scenario.record =
+        Record { interval: Some(ms(100)), warmup: seconds(1), windows: Vec::new(), rate_spread: None };
     let result = run(&scenario);
     for series in result.flow_series.iter().chain(&result.queue_series) {
         assert!(series.times.is_sorted_by(|a, b| b.saturating_since(*a) == ms(100)), "{}", series.subject);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use suimon_report::{Unit, summarise};
-use suimon_results::{FlowResult, RunResult, jain_index};
+use suimon_results::{FlowResult, RateSpread, RunResult, jain_index};
+use suimon_units::{Decibels, Probability, Rate};
 
 use super::claims::{Measure, OverSeeds, Relation};
 
@@ -12,7 +13,8 @@ pub(super) type Selection<'a> = Vec<&'a RunResult>;
 
 /// The quantities that a measure can be of.
 const QUANTITIES: &str = "goodput_bps, goodput_mbps, utilisation_percent, backlog_mean_packets, backlog_max_packets, \
-delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, timeouts, window_cuts, jain_index";
+delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, timeouts, window_cuts, jain_index, \
+rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
 
 /// The quantities that a measure with a window can be of.
 const WINDOW_QUANTITIES: &str = "backlog_mean_kb, backlog_cov, backlog_min_kb, backlog_max_kb, backlog_range_kb, \
@@ -141,7 +143,17 @@ fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64
     let total = |value: &dyn Fn(&FlowResult) -> u64| flows.iter().map(|flow| value(flow)).sum::<u64>() as f64;
     let slowest = summarise(std::slice::from_ref(run)).first().and_then(|summary| summary.slowest.cloned());
     let queue = slowest.ok_or_else(|| "no link is reported".to_owned());
+    let spread = |value: fn(&RateSpread) -> Rate| {
+        let of_flow = |flow: &&FlowResult| flow.rate_spread.map(|spread| value(&spread).as_bps_f64() / 1e3);
+        let values: Option<Vec<f64>> = flows.iter().map(of_flow).collect();
+        let values = values.ok_or_else(|| format!("\"{of}\" needs rate_spread in the scenario"))?;
+        Ok::<f64, Refusal>(values.iter().sum::<f64>() / values.len() as f64)
+    };
     Ok(match of {
+        "rate_mean_kbps" => spread(|spread| spread.mean)?,
+        "rate_deviation_kbps" => spread(|spread| spread.deviation)?,
+        "rate_min_kbps" => spread(|spread| spread.min)?,
+        "rate_max_kbps" => spread(|spread| spread.max)?,
         "goodput_bps" => goodput(&flows),
         "goodput_mbps" => goodput(&flows) / 1e6,
         "retransmissions" => total(&|flow| flow.retransmissions),
@@ -201,10 +213,13 @@ pub(super) fn values_of(runs: &[&RunResult], axis: &str) -> Vec<String> {
 
 /// The number of a value such as `64kbit` or `10 packets`, in its base unit.
 pub(super) fn number(text: &str) -> Result<f64, Refusal> {
-    if let Ok(rate) = text.parse::<suimon_units::Rate>() {
+    if let Ok(rate) = text.parse::<Rate>() {
         return Ok(rate.as_bps_f64());
     }
-    if let Ok(probability) = text.parse::<suimon_units::Probability>() {
+    if let Ok(decibels) = text.parse::<Decibels>() {
+        return Ok(decibels.get());
+    }
+    if let Ok(probability) = text.parse::<Probability>() {
         return Ok(if text.contains('%') { 100.0 * probability.get() } else { probability.get() });
     }
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -213,7 +228,10 @@ pub(super) fn number(text: &str) -> Result<f64, Refusal> {
 
 /// The unit of a value such as `64kbit` or `10 packets`.
 pub(super) fn unit(text: &str) -> Unit {
-    if text.parse::<suimon_units::Rate>().is_ok() {
+    if text.parse::<Decibels>().is_ok() {
+        return Unit::Other("dB".to_owned());
+    }
+    if text.parse::<Rate>().is_ok() {
         return Unit::BitsPerSecond;
     }
     if text.ends_with('%') {
@@ -229,6 +247,7 @@ mod tests {
     #[test]
     fn values_of_axes_are_read_in_their_base_unit() {
         assert_eq!(number("64kbit"), Ok(64_000.0));
+        assert_eq!(number("-5dB"), Ok(-5.0));
         assert_eq!(number("10 packets"), Ok(10.0));
         assert_eq!(number("0.2%"), Ok(0.2));
         assert_eq!(number("4"), Ok(4.0));

@@ -91,8 +91,11 @@ impl Channel {
             self.measure(n, sinr);
         }
         self.next = n + 1;
-        while let Some((_, report)) = self.reports.pop_front_if(|(tti, _)| *tti + self.delay <= n) {
+        while let Some((tti, report)) = self.reports.front().copied()
+            && tti + self.delay <= n
+        {
             self.report = report;
+            self.reports.pop_front();
         }
         Reception { sinr, report: self.report }
     }

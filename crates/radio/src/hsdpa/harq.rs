@@ -171,7 +171,10 @@ impl Rlc {
             }
             return Some((0, 0));
         }
-        if let Some((_, (from, to))) = self.resend.pop_front_if(|(at, _)| *at <= n) {
+        if let Some((at, (from, to))) = self.resend.front().copied()
+            && at <= n
+        {
+            self.resend.pop_front();
             let cut = to.min(from + payload);
             if cut < to {
                 self.resend.push_front((n, (cut, to)));
@@ -214,7 +217,8 @@ impl Rlc {
                 }
             }
         }
-        while self.ends.pop_front_if(|end| *end <= self.arrived).is_some() {
+        while self.ends.front().is_some_and(|end| *end <= self.arrived) {
+            self.ends.pop_front();
             deliver();
         }
     }

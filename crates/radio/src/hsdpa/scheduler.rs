@@ -49,7 +49,7 @@ impl Scheduler {
         let better = |value: &dyn Fn(&Candidate) -> f64| {
             // Of equals the first after the one served last, so that nobody starves for being listed late.
             let mut best = None;
-            for candidate in self.from_last(candidates) {
+            for candidate in self.after_last(candidates) {
                 let value = value(candidate);
                 if best.is_none_or(|(_, best)| value > best) {
                     best = Some((*candidate, value));
@@ -69,7 +69,7 @@ impl Scheduler {
         picked
     }
 
-    fn from_last<'a>(&self, candidates: &'a [Candidate]) -> impl Iterator<Item = &'a Candidate> {
+    fn after_last<'a>(&self, candidates: &'a [Candidate]) -> impl Iterator<Item = &'a Candidate> {
         let first = candidates.partition_point(|candidate| candidate.user <= self.last);
         candidates[first..].iter().chain(&candidates[..first])
     }

@@ -56,6 +56,12 @@ pub(crate) const SCENARIO: Section = Section {
             Preset::Unset { means: "none", example: "" },
             "A window of time: statistics of every queue and the flows across it.",
         ),
+        Key::new(
+            "rate_spread",
+            Kind::Count { least: 1, most: MANY },
+            Preset::Unset { means: "not told", example: "10" },
+            "Tells how the rate of each flow varies, over samples of so many packets received, headers included.",
+        ),
         Key::new("link", Kind::Sections(&LINK), Preset::Required(""), "A link between two nodes."),
         Key::new(
             "cell",

@@ -205,6 +205,10 @@ impl Document {
                     .iter()
                     .map(|table| window(table, duration))
                     .collect::<Result<_, _>>()?,
+                rate_spread: match fields.optional("rate_spread") {
+                    Some(field) => Some(field.count()?),
+                    None => None,
+                },
             },
         };
         scenario.checked().map_err(|(key, problem)| self.error_at(root, &key, problem, None))?;

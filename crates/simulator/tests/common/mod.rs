@@ -60,7 +60,7 @@ pub(crate) fn scenario(duration: Duration, links: Vec<Link>, flows: Vec<Flow>) -
         cells: Vec::new(),
         flows,
         aggregates: Vec::new(),
-        record: Record { interval: None, warmup: Duration::ZERO, windows: Vec::new() },
+        record: Record { interval: None, warmup: Duration::ZERO, windows: Vec::new(), rate_spread: None },
     };
     scenario.check().expect("the tests build valid scenarios");
     scenario
