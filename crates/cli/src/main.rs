@@ -5,6 +5,7 @@
 mod compare;
 mod error;
 mod estimate;
+mod link;
 mod list;
 mod output;
 mod paper;
@@ -38,6 +39,7 @@ enum Command {
     Estimate(estimate::Arguments),
     Paper(paper::Arguments),
     List(list::Arguments),
+    Link(link::Arguments),
     Trace(trace::Arguments),
 }
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Estimate(arguments) => estimate::execute(arguments),
         Command::Sweep(arguments) => sweep::execute(arguments),
         Command::Paper(arguments) => paper::execute(arguments),
+        Command::Link(arguments) => link::execute(arguments),
         Command::List(arguments) => list::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
     };

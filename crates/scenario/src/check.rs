@@ -1,13 +1,16 @@
 //! What must hold in every scenario, however it was made.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 
-use suimon_radio::hsdpa;
+use suimon_radio::hsdpa::{self, Policy};
+use suimon_radio::wlan;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Aggregate, Buffer, Capacity, Flow, Hsdpa, Link, Scenario, Start, Traffic, Window};
+use crate::model::{
+    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Scenario, Start, Traffic, Window,
+};
 use crate::profile::StackProfile;
 use crate::topology::Topology;
 
@@ -23,6 +26,8 @@ const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
 /// Longest that a report on a channel may take or hold.
 const LATEST_REPORT: Duration = Duration::from_secs(1);
+/// Largest contention window, far above what any standard has.
+const LARGEST_CONTENTION_WINDOW: u32 = 65_535;
 /// Most samples of one series.
 const MOST_SAMPLES: u64 = 1_000_000;
 
@@ -66,16 +71,14 @@ impl Scenario {
         }
         unique("link", self.links.iter().map(|link| &link.name))?;
         unique("flow", self.flows.iter().map(|flow| &flow.name))?;
-        unique("cell", self.cells.iter().map(|cell| &cell.name))?;
-        for cell in &self.cells {
-            if let hsdpa::Policy::ProportionalFair { window } = cell.scheduler {
-                let key = |(key, problem): (String, Problem)| (format!("cell.{}.{key}", cell.name), problem);
-                within("window", window, hsdpa::TTI, LONGEST).map_err(key)?;
-            }
-        }
+        let mut shared = SharedRadios::default();
         for link in &self.links {
-            let checked = check_link(link).and_then(|()| self.check_shared(link));
-            checked.map_err(|(key, problem)| (format!("link.{}.{key}", link.name), problem))?;
+            let checked = check_link(link).and_then(|()| shared.check(link));
+            checked.map_err(|(key, problem)| match key.strip_prefix('/') {
+                // The fault of a radio that the link shares.
+                Some(absolute) => (absolute.to_owned(), problem),
+                None => (format!("link.{}.{key}", link.name), problem),
+            })?;
         }
         unique("aggregate", self.aggregates.iter().map(|aggregate| &aggregate.name))?;
         for (position, aggregate) in self.aggregates.iter().enumerate() {
@@ -96,28 +99,31 @@ impl Scenario {
     }
 }
 
-impl Scenario {
-    /// Checks that what `link` shares with others is there.
-    fn check_shared(&self, link: &Link) -> Checked {
-        let Capacity::Hsdpa(terminal) = &link.capacity else { return Ok(()) };
-        let Some(cell) = &terminal.cell else { return Ok(()) };
-        known("cell", "hsdpa.cell", cell, self.cells.iter().map(|cell| cell.name.as_str()))
-    }
+/// Cells and media by name: all links that name one mean the same.
+#[derive(Default)]
+struct SharedRadios<'a> {
+    cells: BTreeMap<&'a str, &'a Cell>,
+    media: BTreeMap<&'a str, &'a Medium>,
 }
 
-/// Checks that `name` is one of `names`.
-fn known<'a>(what: &'static str, key: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Checked {
-    let names: Vec<_> = names.collect();
-    if names.contains(&name) {
-        return Ok(());
+impl<'a> SharedRadios<'a> {
+    fn check(&mut self, link: &'a Link) -> Checked {
+        let differs = |key: &str, name: &String| {
+            refuse(key, name, "differs from what another link calls so", "one radio of that name")
+        };
+        match &link.capacity {
+            Capacity::Hsdpa(terminal) => match &terminal.cell {
+                Some(cell) if **self.cells.entry(&cell.name).or_insert(cell) != **cell => {
+                    differs("hsdpa.cell", &cell.name)
+                }
+                _ => Ok(()),
+            },
+            Capacity::Wifi(medium) if **self.media.entry(&medium.name).or_insert(medium) != **medium => {
+                differs("medium", &medium.name)
+            }
+            _ => Ok(()),
+        }
     }
-    let problem = Problem::UnknownName {
-        what,
-        name: name.to_owned(),
-        suggestion: closest(name, names.iter().copied()),
-        accepted: if names.is_empty() { format!("the name of a [[{what}]]") } else { names.join(", ") },
-    };
-    Err((key.to_owned(), problem))
 }
 
 pub(crate) fn refuse<T>(
@@ -166,6 +172,7 @@ fn check_link(link: &Link) -> Checked {
         return refuse("between", &&link.from, "is both ends", "two nodes that differ");
     }
     time("delay", link.delay)?;
+    bytes("overhead", link.overhead, Bytes::ZERO, LARGEST_PACKET)?;
     time("jitter", link.jitter)?;
     if let Some(reordering) = link.reordering {
         time("reordering.delay", reordering.delay)?;
@@ -198,12 +205,43 @@ fn check_link(link: &Link) -> Checked {
             }
         }
         Capacity::Hsdpa(terminal) => check_hsdpa(terminal),
+        Capacity::Wifi(medium) => check_medium(&medium.parameters)
+            .map_err(|(key, problem)| (format!("/medium.{}.{key}", medium.name), problem)),
     }
+}
+
+fn check_medium(medium: &wlan::Parameters) -> Checked {
+    for (key, rate) in [("rate", medium.rate), ("control_rate", medium.control_rate)] {
+        let rates = medium.standard.rates();
+        if !rates.contains(&rate) {
+            let accepted: Vec<_> = rates.iter().map(ToString::to_string).collect();
+            return refuse(key, &rate, "is no rate of the standard", accepted.join(", "));
+        }
+    }
+    let longest = Duration::from_millis(1);
+    within("slot", medium.slot, Duration::from_micros(1), longest)?;
+    for (key, value) in
+        [("sifs", medium.sifs), ("turnaround", medium.turnaround), ("propagation", medium.propagation)]
+    {
+        within(key, value, Duration::ZERO, longest)?;
+    }
+    above_zero("retry_limit", medium.retry_limit == 0)?;
+    if medium.cw_max < medium.cw_min || medium.cw_max > LARGEST_CONTENTION_WINDOW {
+        let accepted = format!("cw_min to {LARGEST_CONTENTION_WINDOW}");
+        return refuse("cw_max", &medium.cw_max, "is out of range", accepted);
+    }
+    Ok(())
 }
 
 fn check_hsdpa(terminal: &Hsdpa) -> Checked {
     let user = &terminal.user;
     time("hsdpa.uplink_delay", terminal.uplink_delay)?;
+    if let Some(cell) = &terminal.cell
+        && let Policy::ProportionalFair { window } = cell.scheduler
+    {
+        within("window", window, hsdpa::TTI, LONGEST)
+            .map_err(|(key, problem)| (format!("/cell.{}.{key}", cell.name), problem))?;
+    }
     within("hsdpa.cqi_error_hold", user.cqi_error_hold, hsdpa::TTI, LONGEST)?;
     within("hsdpa.cqi_delay", user.cqi_delay, Duration::ZERO, LATEST_REPORT)?;
     within("hsdpa.cqi_period", user.cqi_period, hsdpa::TTI, LATEST_REPORT)?;

@@ -1,5 +1,7 @@
 //! Algorithms side by side over one link, without a scenario file.
 
+use std::sync::Arc;
+
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -118,7 +120,6 @@ impl Comparison {
             duration: self.duration,
             stop_when_complete: true,
             links: self.links(),
-            cells: Vec::new(),
             flows: self.flows_of(schemes),
             aggregates: Vec::new(),
             record: Record {
@@ -140,6 +141,7 @@ impl Comparison {
             to: "receiver".to_owned(),
             capacity: self.link.capacity.clone(),
             delay: there,
+            overhead: Bytes::ZERO,
             buffer: self.link.buffer,
             queue: self.queue.clone(),
             loss: self.link.loss,
@@ -151,8 +153,13 @@ impl Comparison {
             name: "bottleneck-reverse".to_owned(),
             from: "receiver".to_owned(),
             to: "sender".to_owned(),
-            capacity: Capacity::Rate(Rate::MAX),
+            capacity: match &self.link.capacity {
+                // Answers contend for the medium too.
+                Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
+                _ => Capacity::Rate(Rate::MAX),
+            },
             delay: self.link.rtt - there + self.link.uplink_delay(),
+            overhead: Bytes::ZERO,
             buffer: Buffer::Unbounded,
             queue: algorithm(Role::Queue, "droptail")
                 .expect("drop tail is registered, as the scenario tests show"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 pub use suimon_algorithms::queue::Buffer;
 use suimon_algorithms::registry::AlgorithmSpec;
-use suimon_radio::hsdpa;
+use suimon_radio::{hsdpa, wlan};
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use crate::profile::StackProfile;
@@ -25,8 +25,6 @@ pub struct Scenario {
     pub stop_when_complete: bool,
     /// Unidirectional links. Hosts and routers are the names that they connect.
     pub links: Vec<Link>,
-    /// HSDPA cells that several links share.
-    pub cells: Vec<Cell>,
     /// The flows, in order.
     pub flows: Vec<Flow>,
     /// Flows that carry one stream together.
@@ -48,6 +46,8 @@ pub struct Link {
     pub capacity: Capacity,
     /// Propagation delay.
     pub delay: Duration,
+    /// What each packet costs on the link beside its own bytes.
+    pub overhead: Bytes,
     /// How much may wait, without the packet that is being sent.
     pub buffer: Buffer,
     /// The queue discipline.
@@ -98,6 +98,9 @@ pub enum Capacity {
     },
     /// As an HSDPA cell serves one of its terminals.
     Hsdpa(Box<Hsdpa>),
+    /// As the station at the link's beginning gets hold of an 802.11 medium, which it shares with all links that
+    /// name it. Links from the same node are one station.
+    Wifi(Arc<Medium>),
 }
 
 /// A terminal of an HSDPA cell.
@@ -105,8 +108,8 @@ pub enum Capacity {
 pub struct Hsdpa {
     /// The terminal and its channel.
     pub user: hsdpa::UserParameters,
-    /// The cell that it shares with others, one of [`Scenario::cells`]; `None` for one of its own.
-    pub cell: Option<String>,
+    /// The cell that it shares with the others that name it; `None` for one of its own.
+    pub cell: Option<Arc<Cell>>,
     /// What the way back takes beside the propagation delay. Readers add it to the delay of the way back where
     /// nothing else is said of that.
     pub uplink_delay: Duration,
@@ -118,6 +121,15 @@ impl Hsdpa {
     pub fn new(user: hsdpa::UserParameters) -> Self {
         Self { user, cell: None, uplink_delay: Duration::from_millis(35) }
     }
+}
+
+/// An 802.11 medium.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Medium {
+    /// Unique name.
+    pub name: String,
+    /// Timing and habits.
+    pub parameters: wlan::Parameters,
 }
 
 /// An HSDPA cell.

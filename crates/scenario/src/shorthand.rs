@@ -1,16 +1,18 @@
 //! A link in one line, for the command line.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use suimon_units::{Duration, Probability};
 
 use crate::error::{Problem, ScenarioError};
 use crate::model::{Buffer, Capacity, Loss, Reordering};
-use crate::reader::terminal_of_words;
+use crate::reader::{medium_of_words, terminal_of_words};
 use crate::text;
 use crate::trace::{Opportunities, RateSchedule};
 
-const CAPACITY: &str = "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY";
+const CAPACITY: &str =
+    "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE";
 const RTT: &str = "the round-trip time without queueing, such as 180ms";
 const OPTIONS: &str = "a buffer (96kB, 50packets, unbounded), loss=1%, jitter=1ms, reorder=1%/10ms";
 
@@ -41,7 +43,8 @@ impl LinkSpec {
 
     /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME]`, as in `2Mbit 180ms 96kB`. In
     /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, and
-    /// `hsdpa PA3 10dB` is a radio, with `KEY=VALUE` for any key of the scenario's table `hsdpa`.
+    /// `hsdpa PA3 10dB` and `wifi 802.11b 2Mbit` are radios, with `KEY=VALUE` for any key that a scenario's
+    /// `hsdpa` or `[[medium]]` has. After `wifi` the round-trip time may be left out.
     ///
     /// # Errors
     /// When a word is not understood, which the message names, or a file does not read.
@@ -60,9 +63,17 @@ impl LinkSpec {
     fn read(text: &str, otherwise: Option<Duration>) -> Result<Self, ScenarioError> {
         let mut words = words(text);
         let capacity = capacity(&mut words)?;
-        let mut words = words.iter().map(String::as_str);
-        let rtt = match (words.next(), otherwise) {
-            (Some(word), _) => word.parse().map_err(|error| refuse(word, &error, RTT))?,
+        let mut words = words.iter().map(String::as_str).peekable();
+        let rtt = match (words.peek(), otherwise) {
+            // A WLAN is near, so that nothing need be said of it.
+            (word, _) if matches!(capacity, Capacity::Wifi(_)) && word.is_none_or(|word| !is_time(word)) => {
+                Duration::ZERO
+            }
+            (Some(word), _) => {
+                let rtt = word.parse().map_err(|error| refuse(word, &error, RTT))?;
+                words.next();
+                rtt
+            }
             (None, Some(rtt)) => rtt,
             (None, None) => return Err(missing(RTT)),
         };
@@ -133,12 +144,19 @@ fn capacity(words: &mut Vec<String>) -> Result<Capacity, ScenarioError> {
         let terminal = terminal_of_words(words)?;
         return Ok(Capacity::Hsdpa(Box::new(terminal)));
     }
+    if word == "wifi" {
+        return medium_of_words(words).map(|medium| Capacity::Wifi(Arc::new(medium)));
+    }
     let word = word.as_str();
     match word.split_once('=') {
         Some(("trace", file)) => Opportunities::read(file).map(Into::into),
         Some(("schedule", file)) => RateSchedule::read(file).map(Into::into),
         _ => text::link_rate(word).map(Capacity::Rate).map_err(|error| refuse(word, &error, CAPACITY)),
     }
+}
+
+fn is_time(word: &str) -> bool {
+    word.parse::<Duration>().is_ok()
 }
 
 /// The words of `text`, a number and a unit after it as one.
@@ -208,6 +226,12 @@ mod tests {
         assert_eq!((link.rtt, link.buffer), (Duration::from_millis(180), Buffer::Bytes(Bytes::new(96_000))));
         let rest = suimon_radio::hsdpa::UserParameters::new(terminal.user.profile, terminal.user.geometry);
         assert_eq!((terminal.user.power, terminal.user.category), (rest.power, rest.category));
+        let near = LinkSpec::parse("wifi 802.11b 2Mbit cw_min=15 50 packets").unwrap();
+        assert_eq!((near.rtt, near.buffer), (Duration::ZERO, Buffer::Packets(50)));
+        let link = LinkSpec::parse("wifi 802.11b 2Mbit 4ms cw_min=15 50 packets").unwrap();
+        let Capacity::Wifi(medium) = &link.capacity else { panic!("a radio") };
+        assert_eq!((medium.parameters.cw_min, medium.parameters.rate), (15, Rate::from_bps(2_000_000)));
+        assert_eq!(LinkSpec::parse("wifi 802.11a 6Mbit").unwrap().rtt, Duration::ZERO);
         assert_eq!(LinkSpec::parse_capacity("hsdpa ST 0dB").unwrap(), {
             let user =
                 suimon_radio::hsdpa::UserParameters::new("ST".parse().unwrap(), "0dB".parse().unwrap());
@@ -233,7 +257,7 @@ mod tests {
         let message = |text| LinkSpec::parse(text).unwrap_err().to_string();
         assert_eq!(
             message("2MB 180ms"),
-            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY"
+            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE"
         );
         assert!(message("").contains("accepted: a rate"), "{}", message(""));
         assert!(message("2Mbit").contains("accepted: the round-trip time"));
@@ -246,6 +270,8 @@ mod tests {
         assert!(message("0Mbit 180ms").contains("0Mbit"));
         assert!(message("hsdpa PA3 10 180ms").starts_with("link: hsdpa.geometry: \"10\" has no unit"));
         assert!(message("hsdpa PA 10dB 180ms").contains("\"PA\" is not a profile; accepted: ST"));
+        assert!(message("wifi 802.11n 2Mbit").contains("wifi.standard: \"802.11n\" is not accepted"));
+        assert!(message("wifi 802.11b 2Mbit slots=1").contains("\"slots=1\": not understood"));
         assert!(message("hsdpa").starts_with("link: hsdpa.profile: missing"));
         assert!(message("hsdpa PA3 10dB").contains("accepted: the round-trip time"));
         assert!(message("hsdpa PA3 10dB 180ms delivery=x").contains("accepted: in-order, credit"));

@@ -20,11 +20,13 @@ mod multipath;
 mod packet;
 mod radio;
 mod routes;
+mod saturate;
 mod tcp;
 mod udp;
 mod windows;
 mod world;
 
+pub use saturate::saturate;
 use suimon_results::RunResult;
 use suimon_scenario::Scenario;
 use suimon_units::Duration;

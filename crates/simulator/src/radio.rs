@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::Dropped;
-use suimon_radio::{PortId, Ports, Radio, hsdpa};
+use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
 use suimon_scenario::{Capacity, Scenario};
 use suimon_units::{Bytes, Instant};
 
@@ -34,19 +34,31 @@ struct Shared {
 impl Radios {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let mut radios = Self::default();
-        let mut cells: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        let mut cells: BTreeMap<&str, (hsdpa::Policy, Vec<u32>)> = BTreeMap::new();
+        let mut media: BTreeMap<&str, (&wlan::Parameters, Vec<u32>)> = BTreeMap::new();
         for (index, link) in (0..).zip(&scenario.links) {
-            if let Capacity::Hsdpa(terminal) = &link.capacity {
-                match &terminal.cell {
-                    Some(cell) => cells.entry(cell).or_default().push(index),
+            match &link.capacity {
+                Capacity::Hsdpa(terminal) => match &terminal.cell {
+                    Some(cell) => {
+                        let (_, links) =
+                            cells.entry(&cell.name).or_insert_with(|| (cell.scheduler, Vec::new()));
+                        links.push(index);
+                    }
                     None => radios.add_cell(scenario, hsdpa::Policy::RoundRobin, vec![index]),
+                },
+                Capacity::Wifi(medium) => {
+                    let (_, links) =
+                        media.entry(&medium.name).or_insert_with(|| (&medium.parameters, Vec::new()));
+                    links.push(index);
                 }
+                _ => {}
             }
         }
-        for cell in &scenario.cells {
-            if let Some(links) = cells.remove(cell.name.as_str()) {
-                radios.add_cell(scenario, cell.scheduler, links);
-            }
+        for (policy, links) in cells.into_values() {
+            radios.add_cell(scenario, policy, links);
+        }
+        for (name, (parameters, links)) in media {
+            radios.add_medium(scenario, name, parameters, &links);
         }
         radios
     }
@@ -61,6 +73,24 @@ impl Radios {
         let mut random =
             |port, what: &str| RandomStream::new(scenario.seed, &format!("link {} {what}", link(port).name));
         self.add(Box::new(hsdpa::Cell::new(policy, &terminals, &mut random)), links);
+    }
+
+    /// Links that leave the same node are one station.
+    fn add_medium(&mut self, scenario: &Scenario, name: &str, parameters: &wlan::Parameters, links: &[u32]) {
+        let mut stations: Vec<(&str, Vec<u32>)> = Vec::new();
+        for index in links {
+            let node = scenario.links[*index as usize].from.as_str();
+            match stations.iter_mut().find(|(known, _)| *known == node) {
+                Some((_, links)) => links.push(*index),
+                None => stations.push((node, vec![*index])),
+            }
+        }
+        let mut medium = wlan::Medium::new(parameters.clone());
+        for (node, links) in &stations {
+            let stream = format!("medium {name} station {node}");
+            medium.add_station(links.len(), RandomStream::new(scenario.seed, &stream));
+        }
+        self.add(Box::new(medium), stations.into_iter().flat_map(|(_, links)| links).collect());
     }
 
     fn add(&mut self, radio: Box<dyn Radio>, links: Vec<u32>) {

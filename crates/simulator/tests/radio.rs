@@ -2,21 +2,25 @@
 
 mod common;
 
-use common::{link, scenario, tcp};
-use suimon_scenario::radio::hsdpa;
-use suimon_scenario::{Buffer, Capacity, Cell, Hsdpa, Link, Scenario};
-use suimon_simulator::run;
-use suimon_units::{Bytes, Decibels, Duration, Rate};
+use std::sync::Arc;
 
-fn cell_link(to: &str, profile: &str, geometry: f64, cell: Option<&str>) -> [Link; 2] {
+use common::{link, scenario, tcp};
+use suimon_scenario::radio::{hsdpa, wlan};
+use suimon_scenario::{
+    Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Scenario, StackProfile, Start, Traffic, UdpFlow,
+};
+use suimon_simulator::run;
+use suimon_units::{Bytes, Decibels, Duration, Instant, Rate};
+
+fn cell_link(to: &str, profile: &str, geometry: f64, cell: Option<&Arc<Cell>>) -> [Link; 2] {
     let user = hsdpa::UserParameters::new(profile.parse().unwrap(), Decibels::new(geometry));
-    let terminal = Hsdpa { cell: cell.map(str::to_owned), ..Hsdpa::new(user) };
+    let terminal = Hsdpa { cell: cell.cloned(), ..Hsdpa::new(user) };
     let down = link("base", to, Rate::MAX, Duration::from_millis(90), Buffer::Unbounded);
     let up = link(to, "base", Rate::MAX, Duration::from_millis(125), Buffer::Unbounded);
     [Link { capacity: Capacity::Hsdpa(Box::new(terminal)), ..down }, Link { reported: false, ..up }]
 }
 
-fn download(to: &str) -> suimon_scenario::Flow {
+fn download(to: &str) -> Flow {
     tcp(&format!("to-{to}"), ("base", to), "reno", |flow| {
         flow.size = Some(Bytes::new(1_000_000));
         flow.window = Bytes::new(96_000);
@@ -24,18 +28,11 @@ fn download(to: &str) -> suimon_scenario::Flow {
 }
 
 fn shared(scheduler: hsdpa::Policy, seed: u64) -> Scenario {
+    let cell = Arc::new(Cell { name: "c".to_owned(), scheduler });
     let links =
-        [cell_link("near", "PA3", 10.0, Some("c")), cell_link("far", "VA30", -5.0, Some("c"))].concat();
+        [cell_link("near", "PA3", 10.0, Some(&cell)), cell_link("far", "VA30", -5.0, Some(&cell))].concat();
     let flows = vec![download("near"), download("far")];
-    let cells = vec![Cell { name: "c".to_owned(), scheduler }];
-    let scenario = Scenario {
-        seed,
-        cells,
-        ..scenario(Duration::from_secs(300), cell_link("x", "ST", 0.0, None).to_vec(), vec![download("x")])
-    };
-    let scenario = Scenario { links, flows, ..scenario };
-    scenario.check().unwrap();
-    scenario
+    Scenario { seed, ..scenario(Duration::from_secs(300), links, flows) }
 }
 
 #[test]
@@ -70,4 +67,116 @@ fn the_shortest_round_trip_is_propagation_and_a_few_blocks() {
     let rtt = run(&scenario, &[]).flows[0].rtt_min.unwrap();
     let base = Duration::from_millis(215);
     assert!(rtt >= base + Duration::from_millis(2) && rtt <= base + Duration::from_millis(6), "{rtt}");
+}
+
+fn medium(standard: wlan::Standard, mbit: u64) -> Arc<Medium> {
+    let parameters = wlan::Parameters::new(standard, Rate::from_bps(mbit * 1_000_000));
+    Arc::new(Medium { name: "wlan".to_owned(), parameters })
+}
+
+/// Both directions between two stations, with the buffers of paper 4.
+fn wifi_link(medium: &Arc<Medium>, from: &str, to: &str) -> [Link; 2] {
+    [(from, to), (to, from)].map(|(from, to)| Link {
+        capacity: Capacity::Wifi(Arc::clone(medium)),
+        ..link(from, to, Rate::MAX, Duration::ZERO, Buffer::Bytes(Bytes::new(50_000)))
+    })
+}
+
+fn qualnet(name: &str, ends: (&str, &str)) -> Flow {
+    tcp(name, ends, "reno", |flow| {
+        flow.profile = StackProfile::qualnet_3_9();
+        flow.window = Bytes::new(16_384);
+    })
+}
+
+/// Paper 4 (Iguchi and others), Table 2: one connection for 100 s, mean of five seeds. The parameters are in
+/// `docs/links.md`.
+#[test]
+fn one_connection_gets_what_paper_4_measured_in_qualnet() {
+    let wired = Link {
+        overhead: Bytes::new(28),
+        ..link(
+            "a",
+            "b",
+            Rate::from_bps(10_000_000),
+            Duration::from_millis(1),
+            Buffer::Bytes(Bytes::new(50_000)),
+        )
+    };
+    let back = Link { name: "b-a".to_owned(), from: "b".to_owned(), to: "a".to_owned(), ..wired.clone() };
+    for (name, links, expected_kbps) in [
+        ("wired", [wired, back], 8_824.002),
+        ("802.11a", wifi_link(&medium(wlan::Standard::A, 6), "a", "b"), 3_231.674),
+        ("802.11b", wifi_link(&medium(wlan::Standard::B, 2), "a", "b"), 941.207),
+    ] {
+        let goodput = |seed| {
+            let flows = vec![qualnet("main", ("a", "b"))];
+            let scenario = Scenario { seed, ..scenario(Duration::from_secs(100), links.to_vec(), flows) };
+            run(&scenario, &[]).flows[0].goodput.as_bps_f64() / 1e3
+        };
+        let mean = (1..=5).map(goodput).sum::<f64>() / 5.0;
+        println!("{name}: {mean:.1} kbit/s, {:+.2} %", 100.0 * (mean / expected_kbps - 1.0));
+        assert!((mean / expected_kbps - 1.0).abs() < 0.03, "{name}: {mean} kbit/s, expected {expected_kbps}");
+    }
+}
+
+#[test]
+fn datagrams_and_connections_share_a_medium_and_nothing_gets_lost_uncounted() {
+    let medium = medium(wlan::Standard::B, 11);
+    let links = [wifi_link(&medium, "ap", "x"), wifi_link(&medium, "ap", "y")].concat();
+    let udp = UdpFlow {
+        rate: Rate::from_bps(2_000_000),
+        packet: Bytes::new(1_000),
+        size: Some(Bytes::new(2_000_000)),
+        on_off: None,
+    };
+    let datagrams = Flow {
+        name: "udp".to_owned(),
+        from: "y".to_owned(),
+        to: "ap".to_owned(),
+        start: Start::At(Instant::ZERO),
+        stop: None,
+        traffic: Traffic::Udp(udp),
+    };
+    let download = tcp("tcp", ("ap", "x"), "cubic", |flow| flow.size = Some(Bytes::new(3_000_000)));
+    let result = run(&scenario(Duration::from_secs(60), links, vec![download, datagrams]), &[]);
+    let [tcp, udp] = result.flows.as_slice() else { panic!("two flows") };
+    assert_eq!(tcp.delivered, Bytes::new(3_000_000));
+    assert_eq!(udp.packets_sent, 2_000);
+    let lost = udp.packets_lost;
+    let payload = udp.delivered.get() / (2_000 - lost);
+    assert_eq!(udp.delivered.get(), (2_000 - lost) * payload);
+    assert!(tcp.completed.is_some() && lost < 100, "{lost}");
+}
+
+#[test]
+fn an_access_point_is_one_station_however_many_it_serves() {
+    // Downloads to three stations against one upload: the access point contends once, so that the upload alone
+    // gets about as much as all downloads together, as UDP both ways shows.
+    let medium = medium(wlan::Standard::B, 11);
+    let links: Vec<Link> = ["x", "y", "z"].iter().flat_map(|to| wifi_link(&medium, "ap", to)).collect();
+    let datagrams = |name: &str, from: &str, to: &str| Flow {
+        name: name.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        start: Start::At(Instant::ZERO),
+        stop: None,
+        traffic: Traffic::Udp(UdpFlow {
+            rate: Rate::from_bps(10_000_000),
+            packet: Bytes::new(1_500),
+            size: None,
+            on_off: None,
+        }),
+    };
+    let flows = vec![
+        datagrams("dx", "ap", "x"),
+        datagrams("dy", "ap", "y"),
+        datagrams("dz", "ap", "z"),
+        datagrams("u", "x", "ap"),
+    ];
+    let result = run(&scenario(Duration::from_secs(20), links, flows), &[]);
+    let goodput: Vec<f64> = result.flows.iter().map(|flow| flow.goodput.as_bps_f64()).collect();
+    let down: f64 = goodput[..3].iter().sum();
+    assert!((down / goodput[3] - 1.0).abs() < 0.05, "{goodput:?}");
+    assert!(goodput[..3].iter().all(|one| (one * 3.0 / down - 1.0).abs() < 0.05), "{goodput:?}");
 }

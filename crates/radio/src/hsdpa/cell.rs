@@ -84,6 +84,32 @@ impl Cell {
         }
     }
 
+    /// What a cell of its own sends to one terminal in so many `ttis` if packets of 1500 bytes always wait.
+    #[must_use]
+    pub fn saturated(
+        user: &UserParameters,
+        ttis: u64,
+        random: &mut dyn FnMut(&str) -> RandomStream,
+    ) -> Totals {
+        struct Endless;
+        impl Ports for Endless {
+            fn is_waiting(&self, _: PortId) -> bool {
+                true
+            }
+            fn take(&mut self, _: Instant, _: PortId) -> Option<Bytes> {
+                Some(Bytes::new(1_500))
+            }
+            fn deliver(&mut self, _: Instant, _: PortId) {}
+            fn give_up(&mut self, _: Instant, _: PortId) {}
+        }
+        let mut cell = Self::new(Policy::RoundRobin, std::slice::from_ref(user), &mut |_, what| random(what));
+        cell.on_waiting(Instant::ZERO, PortId(0));
+        for n in 0..ttis {
+            cell.on_event(time_of(n), &mut Endless);
+        }
+        cell.totals(PortId(0))
+    }
+
     /// What was sent to the terminal of `port`.
     #[must_use]
     pub fn totals(&self, port: PortId) -> Totals {

@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 use std::fmt;
 use std::str::FromStr;
 
-use suimon_units::Probability;
+use suimon_units::{Duration, Probability};
 
 /// Carrier frequency of UMTS band I, downlink, in hertz.
 const CARRIER_HZ: f64 = 2.14e9;
@@ -83,12 +83,12 @@ impl Profile {
         f64::from(self.kmh) / 3.6 * CARRIER_HZ / SPEED_OF_LIGHT
     }
 
-    /// After this many seconds the envelope's autocorrelation `J0(2 pi fd t)^2` has fallen to one half; `None`
-    /// where it never does.
+    /// After this time the envelope's autocorrelation `J0(2 pi fd t)^2` has fallen to one half; `None` where it
+    /// never does.
     #[must_use]
-    pub fn coherence_seconds(self) -> Option<f64> {
+    pub fn coherence_time(self) -> Option<Duration> {
         // J0(x)^2 = 1/2 at x = 1.1264.
-        (!self.is_static()).then(|| 1.126_376 / (TAU * self.doppler_hz()))
+        (!self.is_static()).then(|| Duration::from_secs_f64(1.126_376 / (TAU * self.doppler_hz())))
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     fn thirty_kilometres_an_hour_shift_by_sixty_hertz() {
         let profile: Profile = "VA30".parse().unwrap();
         assert!((profile.doppler_hz() - 59.485).abs() < 0.01, "{}", profile.doppler_hz());
-        assert!((profile.coherence_seconds().unwrap() - 3.01e-3).abs() < 0.02e-3);
-        assert_eq!("ST".parse::<Profile>().unwrap().coherence_seconds(), None);
+        assert!((profile.coherence_time().unwrap().as_millis_f64() - 3.01).abs() < 0.02);
+        assert_eq!("ST".parse::<Profile>().unwrap().coherence_time(), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{AGGREGATE, CELL, FLOW, LINK, MATRIX, REVERSE, SCENARIO, STACK, WINDOW};
+use super::keys::{AGGREGATE, CELL, FLOW, LINK, MATRIX, MEDIUM, REVERSE, SCENARIO, STACK, WINDOW};
 use super::schema::{Key, Kind, Preset, Section};
 
 /// A scenario file with every key, its default, what it takes and what it means. It parses as it is;
@@ -17,6 +17,7 @@ pub fn print_defaults() -> String {
         ("[[link]]", &LINK),
         ("# [link.reverse]", &REVERSE),
         ("# [[cell]]", &CELL),
+        ("# [[medium]]", &MEDIUM),
         ("[[flow]]", &FLOW),
         ("# [flow.stack]", &STACK),
         ("# [[aggregate]]", &AGGREGATE),
@@ -112,13 +113,14 @@ mod tests {
     const HEADER: &str = "| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n";
 
     /// In the order of the guide.
-    const ALL: [&Section; 14] = [
+    const ALL: [&Section; 15] = [
         &SCENARIO,
         &WINDOW,
         &LINK,
         &REVERSE,
         &HSDPA,
         &CELL,
+        &MEDIUM,
         &LOSS,
         &REORDERING,
         &FLOW,
@@ -193,10 +195,12 @@ mod tests {
         let link = A_LINK;
         let no_rate = A_LINK.replace("rate = \"1Mbit\"\n", "");
         let flow = A_FLOW.replace("cc = \"reno\"", "");
+        let wlan = "[[medium]]\nname = \"wlan\"\nstandard = \"802.11b\"\nrate = \"11Mbit\"";
         for (section, before, after) in [
             (&SCENARIO, String::new(), format!("{link}\n{flow}")),
-            (&LINK, link.to_owned(), flow.clone()),
-            (&REVERSE, format!("{link}\n[link.reverse]"), flow.clone()),
+            (&LINK, link.to_owned(), format!("{wlan}\n{flow}")),
+            (&REVERSE, format!("{link}\n[link.reverse]"), format!("{wlan}\n{flow}")),
+            (&MEDIUM, format!("{link}\n{flow}\n{wlan}"), String::new()),
             (&CELL, format!("{link}\n{flow}\n[[cell]]\nname = \"downtown\""), String::new()),
             (
                 &HSDPA,
@@ -219,7 +223,7 @@ mod tests {
             for key in section.keys.iter().filter(|key| !matches!(key.kind, Kind::Sections(_))) {
                 if let Preset::Unset { example, .. } = key.preset {
                     let before = match key.name {
-                        "trace" | "schedule" | "hsdpa" if before == A_LINK => &no_rate,
+                        "trace" | "schedule" | "hsdpa" | "medium" if before == A_LINK => &no_rate,
                         _ => &before,
                     };
                     accepts(&format!("{before}\n{} = {example}\n{after}", key.name));

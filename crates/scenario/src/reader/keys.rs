@@ -69,6 +69,12 @@ pub(crate) const SCENARIO: Section = Section {
             Preset::Unset { means: "every HSDPA link has a cell of its own", example: "" },
             "An HSDPA cell that several links share.",
         ),
+        Key::new(
+            "medium",
+            Kind::Sections(&MEDIUM),
+            Preset::Unset { means: "no 802.11", example: "" },
+            "An 802.11 medium that several links share.",
+        ),
         Key::new("flow", Kind::Sections(&FLOW), Preset::Required(""), "A flow, or several alike."),
         Key::new(
             "aggregate",
@@ -106,7 +112,7 @@ const SCHEDULE: Key = Key::new(
     Preset::Unset { means: "no schedule", example: "\"rates.csv\"" },
     "Instead of a rate: a CSV file of time and rate, repeated when it ends.",
 )
-.excluding(&["rate", "trace", "hsdpa"]);
+.excluding(&["rate", "trace", "hsdpa", "medium"]);
 
 const TRACE: Key = Key::new(
     "trace",
@@ -114,7 +120,7 @@ const TRACE: Key = Key::new(
     Preset::Unset { means: "no trace", example: "\"cellular.down\"" },
     "Instead of a rate: a Mahimahi trace of opportunities to send 1500 bytes, repeated when it ends.",
 )
-.excluding(&["rate", "schedule", "hsdpa"]);
+.excluding(&["rate", "schedule", "hsdpa", "medium"]);
 
 const fn rate(preset: Preset) -> Key {
     Key::new(
@@ -123,7 +129,7 @@ const fn rate(preset: Preset) -> Key {
         preset,
         "How fast the link sends, per second; a link has this, a trace, a schedule or a radio.",
     )
-    .excluding(&["trace", "schedule", "hsdpa"])
+    .excluding(&["trace", "schedule", "hsdpa", "medium"])
 }
 
 const HSDPA_LINK: Key = Key::new(
@@ -132,7 +138,24 @@ const HSDPA_LINK: Key = Key::new(
     Preset::Unset { means: "no radio", example: "{ profile = \"PA3\", geometry = \"10dB\" }" },
     "Instead of a rate: the downlink of an HSDPA cell to one terminal.",
 )
-.excluding(&["rate", "trace", "schedule"]);
+.excluding(&["rate", "trace", "schedule", "medium"]);
+
+const MEDIUM_LINK: Key = Key::new(
+    "medium",
+    Kind::Name,
+    Preset::Unset { means: "no radio", example: "\"wlan\"" },
+    "Instead of a rate: the [[medium]] that the link shares; links from the same node are one station.",
+)
+.excluding(&["rate", "trace", "schedule", "hsdpa"]);
+
+const fn overhead(preset: Preset) -> Key {
+    Key::new(
+        "overhead",
+        Kind::Bytes,
+        preset,
+        "What each packet costs on the link beside its own bytes, such as a link header.",
+    )
+}
 
 const fn delay(preset: Preset) -> Key {
     Key::new("delay", Kind::Time, preset, "Propagation delay, one way.")
@@ -199,7 +222,9 @@ pub(crate) const LINK: Section = Section {
         TRACE,
         SCHEDULE,
         HSDPA_LINK,
+        MEDIUM_LINK,
         delay(Preset::Text("0s")),
+        overhead(Preset::Text("0B")),
         buffer(Preset::Text(crate::text::DEFAULT_BUFFER)),
         QUEUE,
         LINK_LOSS,
@@ -219,16 +244,18 @@ pub(crate) const LINK: Section = Section {
 pub(crate) const REVERSE: Section = Section {
     keys: &[
         rate(Preset::Unset {
-            means: "rate, trace or schedule of the link, \"unlimited\" for a radio",
+            means: "rate, trace, schedule or medium of the link; \"unlimited\" beside hsdpa",
             example: "\"64kbit\"",
         }),
         TRACE,
         SCHEDULE,
         HSDPA_LINK,
+        MEDIUM_LINK,
         delay(Preset::Unset {
             means: "delay of the link, for HSDPA with its uplink_delay",
             example: "\"90ms\"",
         }),
+        overhead(Preset::Unset { means: "overhead of the link", example: "\"28B\"" }),
         buffer(Preset::Text("unbounded")),
         QUEUE,
         LINK_LOSS,
@@ -333,6 +360,72 @@ pub(crate) const CELL: Section = Section {
             Kind::Time,
             Preset::Text("2s"),
             "How long proportional fairness remembers what a terminal got.",
+        ),
+    ],
+};
+
+const fn of_standard(name: &'static str, kind: Kind, example: &'static str, help: &'static str) -> Key {
+    Key::new(name, kind, Preset::Unset { means: "as the standard has it", example }, help)
+}
+
+/// A `[[medium]]`.
+pub(crate) const MEDIUM: Section = Section {
+    keys: &[
+        Key::new("name", Kind::Name, Preset::Required("\"wlan\""), "Unique."),
+        Key::new(
+            "standard",
+            Kind::Word(&["802.11a", "802.11b", "802.11g"]),
+            Preset::Required("\"802.11b\""),
+            "Physical layer.",
+        ),
+        Key::new("rate", Kind::Rate, Preset::Required("\"11Mbit\""), "Rate of data frames."),
+        Key::new(
+            "control_rate",
+            Kind::Rate,
+            Preset::Unset {
+                means: "1 Mbit/s in 802.11b, else the fastest of 6, 12, 24 up to rate",
+                example: "\"2Mbit\"",
+            },
+            "Rate of acknowledgements.",
+        ),
+        Key::new(
+            "preamble",
+            Kind::Word(&["long", "short"]),
+            Preset::Text("long"),
+            "Preamble of 802.11b: 192 or 96 us.",
+        ),
+        of_standard("slot", Kind::Time, "\"20us\"", "Length of a backoff slot."),
+        of_standard("sifs", Kind::Time, "\"10us\"", "Short interframe space."),
+        Key::new(
+            "turnaround",
+            Kind::Time,
+            Preset::Unset { means: "5 us in 802.11b, else 2 us", example: "\"0us\"" },
+            "From the decision to send a data frame to its first bit.",
+        ),
+        Key::new("propagation", Kind::Time, Preset::Text("1us"), "From one station to another."),
+        of_standard(
+            "cw_min",
+            Kind::Count { least: 0, most: 65_535 },
+            "31",
+            "Backoff is drawn from zero to this at first.",
+        ),
+        Key::new(
+            "cw_max",
+            Kind::Count { least: 0, most: 65_535 },
+            Preset::Count(1_023),
+            "And to this at most, after failures.",
+        ),
+        Key::new(
+            "retry_limit",
+            Kind::Count { least: 1, most: 255 },
+            Preset::Count(7),
+            "Most transmissions of a frame.",
+        ),
+        Key::new(
+            "frame_loss",
+            Kind::Probability,
+            Preset::Text("0%"),
+            "Share of data frames that noise destroys.",
         ),
     ],
 };

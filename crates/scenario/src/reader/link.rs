@@ -1,24 +1,33 @@
 //! A `[[link]]` to links.
 
+use std::sync::Arc;
+
 use suimon_algorithms::registry::Role;
-use suimon_radio::hsdpa;
+use suimon_radio::{hsdpa, wlan};
 use suimon_units::Rate;
 
 use super::fields::{Field, Fields};
 use super::files::{Files, Format};
-use crate::error::{Problem, ScenarioError};
-use crate::model::{Capacity, Cell, Hsdpa, Link, Loss, Reordering};
+use crate::error::{Problem, ScenarioError, closest};
+use crate::model::{Capacity, Cell, Hsdpa, Link, Loss, Medium, Reordering};
+
+/// What links share by name, and the files that they name.
+pub(super) struct Shared<'a> {
+    pub(super) files: &'a Files,
+    pub(super) cells: Vec<Arc<Cell>>,
+    pub(super) media: Vec<Arc<Medium>>,
+}
 
 /// The link and, unless it has none, the way back.
-pub(super) fn read(fields: &Fields<'_>, files: &Files) -> Result<Vec<Link>, ScenarioError> {
+pub(super) fn read(fields: &Fields<'_>, shared: &Shared<'_>) -> Result<Vec<Link>, ScenarioError> {
     let name = fields.field("name")?.name()?;
     let (from, to) = fields.field("between")?.two_names()?;
     let reverse_name = Link::other_direction(&name);
-    let there = direction(fields, files, None, name, from, to)?;
+    let there = direction(fields, shared, None, name, from, to)?;
     if fields.field("duplex")?.flag()? {
         let reverse = fields.inner_or_empty("reverse")?;
         let (from, to) = (there.to.clone(), there.from.clone());
-        let back = direction(&reverse, files, Some(&there), reverse_name, from, to)?;
+        let back = direction(&reverse, shared, Some(&there), reverse_name, from, to)?;
         return Ok(vec![there, back]);
     }
     match fields.optional("reverse") {
@@ -30,7 +39,7 @@ pub(super) fn read(fields: &Fields<'_>, files: &Files) -> Result<Vec<Link>, Scen
 /// One direction; what is left out of a way back is as on the way `there`.
 fn direction(
     fields: &Fields<'_>,
-    files: &Files,
+    shared: &Shared<'_>,
     there: Option<&Link>,
     name: String,
     from: String,
@@ -47,8 +56,12 @@ fn direction(
         name,
         from,
         to,
-        capacity: capacity(fields, files, there)?,
+        capacity: capacity(fields, shared, there)?,
         delay,
+        overhead: match (fields.optional("overhead"), there) {
+            (None, Some(there)) => there.overhead,
+            _ => fields.field("overhead")?.bytes()?,
+        },
         buffer: fields.field("buffer")?.buffer()?,
         queue: fields.field("queue")?.algorithm(Role::Queue)?,
         loss: loss(fields)?,
@@ -64,8 +77,12 @@ fn direction(
     })
 }
 
-fn capacity(fields: &Fields<'_>, files: &Files, there: Option<&Link>) -> Result<Capacity, ScenarioError> {
-    let load = |field: &Field<'_>, format| files.capacity(field, format);
+fn capacity(
+    fields: &Fields<'_>,
+    shared: &Shared<'_>,
+    there: Option<&Link>,
+) -> Result<Capacity, ScenarioError> {
+    let load = |field: &Field<'_>, format| shared.files.capacity(field, format);
     if let Some(trace) = fields.optional("trace") {
         return load(&trace, Format::Mahimahi);
     }
@@ -73,7 +90,14 @@ fn capacity(fields: &Fields<'_>, files: &Files, there: Option<&Link>) -> Result<
         return load(&schedule, Format::Schedule);
     }
     if let Some(table) = fields.inner("hsdpa")? {
-        return terminal(&table).map(|terminal| Capacity::Hsdpa(Box::new(terminal)));
+        let mut terminal = terminal(&table)?;
+        if let Some(field) = table.optional("cell") {
+            terminal.cell = Some(named(&field, "cell", &shared.cells, |cell| &cell.name)?);
+        }
+        return Ok(Capacity::Hsdpa(Box::new(terminal)));
+    }
+    if let Some(field) = fields.optional("medium") {
+        return named(&field, "medium", &shared.media, |medium| &medium.name).map(Capacity::Wifi);
     }
     match (fields.optional("rate"), there.map(|there| &there.capacity)) {
         // A cell sends one way.
@@ -104,22 +128,85 @@ pub(super) fn terminal(table: &Fields<'_>) -> Result<Hsdpa, ScenarioError> {
             .field("delivery")?
             .choice(&[("in-order", hsdpa::Delivery::InOrder), ("credit", hsdpa::Delivery::Credit)])?,
     };
-    let cell = match table.optional("cell") {
-        Some(field) => Some(field.name()?),
-        None => None,
+    Ok(Hsdpa { user, cell: None, uplink_delay: table.field("uplink_delay")?.time()? })
+}
+
+/// The one of `all` that `field` names.
+fn named<T>(
+    field: &Field<'_>,
+    what: &'static str,
+    all: &[Arc<T>],
+    name_of: impl Fn(&T) -> &String,
+) -> Result<Arc<T>, ScenarioError> {
+    let name = field.name()?;
+    if let Some(found) = all.iter().find(|one| *name_of(one) == name) {
+        return Ok(Arc::clone(found));
+    }
+    let names: Vec<_> = all.iter().map(|one| name_of(one).as_str()).collect();
+    Err(field.error(Problem::UnknownName {
+        what,
+        suggestion: closest(&name, names.iter().copied()),
+        accepted: if names.is_empty() { format!("the name of a [[{what}]]") } else { names.join(", ") },
+        name,
+    }))
+}
+
+/// A `[[medium]]`, or what stands for one in a line of words, called `name`.
+pub(super) fn medium(fields: &Fields<'_>, name: String) -> Result<Medium, ScenarioError> {
+    let standard = fields.field("standard")?.choice(&wlan::Standard::ALL)?;
+    let known = wlan::Parameters::new(standard, fields.field("rate")?.rate()?);
+    let time = |key, otherwise| fields.optional(key).map_or(Ok(otherwise), |field| field.time());
+    let count = |key| fields.field(key)?.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let parameters = wlan::Parameters {
+        control_rate: match fields.optional("control_rate") {
+            Some(field) => field.rate()?,
+            None => known.control_rate,
+        },
+        preamble: fields
+            .field("preamble")?
+            .choice(&[("long", wlan::Preamble::Long), ("short", wlan::Preamble::Short)])?,
+        slot: time("slot", known.slot)?,
+        sifs: time("sifs", known.sifs)?,
+        turnaround: time("turnaround", known.turnaround)?,
+        propagation: fields.field("propagation")?.time()?,
+        cw_min: if fields.optional("cw_min").is_some() { count("cw_min")? } else { known.cw_min },
+        cw_max: count("cw_max")?,
+        retry_limit: count("retry_limit")?,
+        frame_loss: fields.field("frame_loss")?.probability()?,
+        ..known
     };
-    Ok(Hsdpa { user, cell, uplink_delay: table.field("uplink_delay")?.time()? })
+    Ok(Medium { name, parameters })
+}
+
+/// All of what `fields` lists, each under a name of its own.
+pub(super) fn all_named<T>(
+    tables: &[Fields<'_>],
+    what: &'static str,
+    read: impl Fn(&Fields<'_>, String) -> Result<T, ScenarioError>,
+) -> Result<Vec<Arc<T>>, ScenarioError> {
+    let mut names = Vec::new();
+    let mut all = Vec::new();
+    for fields in tables {
+        let field = fields.field("name")?;
+        let name = field.name()?;
+        if names.contains(&name) {
+            return Err(field.error(Problem::Duplicate { what, name }));
+        }
+        names.push(name.clone());
+        all.push(Arc::new(read(fields, name)?));
+    }
+    Ok(all)
 }
 
 /// A `[[cell]]`.
-pub(super) fn read_cell(fields: &Fields<'_>) -> Result<Cell, ScenarioError> {
+pub(super) fn cell(fields: &Fields<'_>, name: String) -> Result<Cell, ScenarioError> {
     let window = fields.field("window")?.time()?;
     let scheduler = fields.field("scheduler")?.choice(&[
         ("round-robin", hsdpa::Policy::RoundRobin),
         ("max-ci", hsdpa::Policy::MaxCarrierToInterference),
         ("proportional-fair", hsdpa::Policy::ProportionalFair { window }),
     ])?;
-    Ok(Cell { name: fields.field("name")?.name()?, scheduler })
+    Ok(Cell { name, scheduler })
 }
 
 fn loss(fields: &Fields<'_>) -> Result<Loss, ScenarioError> {
@@ -243,7 +330,9 @@ mod tests {
             .replace("rate = \"1Mbit\"", "hsdpa = { profile = \"PA3\", geometry = \"10dB\", cell = \"c\" }");
         let cell = "[[cell]]\nname = \"c\"\nscheduler = \"max-ci\"";
         let scenario = one(&[&link, cell, FLOW]);
-        assert_eq!(scenario.cells[0].scheduler, hsdpa::Policy::MaxCarrierToInterference);
+        let Capacity::Hsdpa(terminal) = &scenario.links[0].capacity else { panic!("a radio") };
+        let cell_of = terminal.cell.as_deref().unwrap();
+        assert_eq!(cell_of.scheduler, hsdpa::Policy::MaxCarrierToInterference);
         let text = message(&[&link, &cell.replace("\"c\"", "\"cc\""), FLOW]);
         assert!(
             text.starts_with("test.toml:4: link.bottleneck.hsdpa.cell: no cell is called \"c\""),

@@ -22,7 +22,7 @@ use suimon_units::{Duration, Instant};
 
 pub use defaults::print_defaults;
 pub use plan::Plan;
-pub(crate) use words::terminal_of_words;
+pub(crate) use words::{medium_of_words, terminal_of_words};
 
 use self::fields::Fields;
 use self::files::Files;
@@ -159,11 +159,15 @@ impl Document {
     /// The scenario that `root` describes.
     fn scenario(&self, root: &Table, files: &Files) -> Result<Scenario, ScenarioError> {
         let fields = self.fields(root)?;
+        let shared = link::Shared {
+            files,
+            cells: link::all_named(&fields.list("cell")?, "cell", link::cell)?,
+            media: link::all_named(&fields.list("medium")?, "medium", link::medium)?,
+        };
         let mut links = Vec::new();
         for link in fields.list("link")? {
-            links.extend(link::read(&link, files)?);
+            links.extend(link::read(&link, &shared)?);
         }
-        let cells = fields.list("cell")?.iter().map(link::read_cell).collect::<Result<_, _>>()?;
         let mut flows = Vec::new();
         for table in fields.list("flow")? {
             let (flow, count) = flow::read(&table)?;
@@ -194,7 +198,6 @@ impl Document {
             duration,
             stop_when_complete: fields.field("stop_when_complete")?.flag()?,
             links,
-            cells,
             flows,
             aggregates,
             record: Record {

@@ -1,15 +1,15 @@
 //! Key paths: what they lead to, setting it, and where it was written.
 
 use super::fields::unknown_key;
-use super::keys::{AGGREGATE, CELL, FLOW, LINK, SCENARIO};
+use super::keys::{AGGREGATE, CELL, FLOW, LINK, MEDIUM, SCENARIO};
 use super::node::{Node, Table, Value};
 use super::schema::{Kind, Section};
 use crate::error::{Problem, closest};
 use crate::text;
 
 /// The lists of named tables: a name follows in a key path.
-const LISTS: [(&str, &Section); 4] =
-    [("link", &LINK), ("cell", &CELL), ("flow", &FLOW), ("aggregate", &AGGREGATE)];
+const LISTS: [(&str, &Section); 5] =
+    [("link", &LINK), ("cell", &CELL), ("medium", &MEDIUM), ("flow", &FLOW), ("aggregate", &AGGREGATE)];
 
 fn list(name: &str) -> Option<(&'static str, &'static Section)> {
     LISTS.into_iter().find(|(known, _)| *known == name)

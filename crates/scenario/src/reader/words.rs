@@ -1,12 +1,12 @@
 //! Tables of the schema in words, for a link in one line.
 
 use super::fields::Fields;
-use super::keys::HSDPA;
-use super::link::terminal;
+use super::keys::{HSDPA, MEDIUM};
+use super::link::{medium, terminal};
 use super::node::{Node, Table, Value};
 use super::schema::Section;
 use crate::error::ScenarioError;
-use crate::model::Hsdpa;
+use crate::model::{Hsdpa, Medium};
 use crate::text;
 
 /// The terminal that `PROFILE GEOMETRY` at the beginning of `words` and `KEY=VALUE` anywhere in them describe;
@@ -17,6 +17,16 @@ use crate::text;
 pub(crate) fn terminal_of_words(words: &mut Vec<String>) -> Result<Hsdpa, ScenarioError> {
     let table = table(words, &["profile", "geometry"], &HSDPA);
     terminal(&Fields::new("link", &table, &HSDPA, "hsdpa".to_owned(), None)?)
+}
+
+/// The medium that `STANDARD RATE` at the beginning of `words` and `KEY=VALUE` anywhere in them describe; these are
+/// taken out.
+///
+/// # Errors
+/// When they do not describe one.
+pub(crate) fn medium_of_words(words: &mut Vec<String>) -> Result<Medium, ScenarioError> {
+    let table = table(words, &["standard", "rate"], &MEDIUM);
+    medium(&Fields::new("link", &table, &MEDIUM, "wifi".to_owned(), None)?, "wifi".to_owned())
 }
 
 /// The table with these `leading` values, and with all of `words` that set a key of `section`.

@@ -33,6 +33,21 @@ impl Opportunities {
         Self::from_millis(times.into_iter().map(|time| Ok((None, time.as_nanos() / 1_000_000))), "trace")
     }
 
+    /// Opportunities at `times`, each put off to the next whole millisecond, over a list of whole milliseconds that
+    /// is no shorter than `period`; the last one stands at its end, as the format asks.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn over(times: impl IntoIterator<Item = Duration>, period: Duration) -> Result<Self, ScenarioError> {
+        let whole = |time: Duration| time.as_nanos().div_ceil(1_000_000).max(1);
+        let mut millis: Vec<u64> = times.into_iter().map(whole).collect();
+        // The list ends with its last opportunity, so that a silent end would get lost.
+        if let Some(last) = millis.last_mut() {
+            *last = (*last).max(whole(period));
+        }
+        Self::from_millis(millis.into_iter().map(|millis| Ok((None, millis))), "trace")
+    }
+
     /// Reads the trace at `path`.
     ///
     /// # Errors

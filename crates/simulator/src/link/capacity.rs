@@ -44,7 +44,7 @@ impl Server {
                 left: OPPORTUNITY_BYTES,
             }),
             Capacity::Steps { steps, period } => Self::Steps(Steps::new(Arc::clone(steps), *period)),
-            Capacity::Hsdpa(_) => Self::Radio,
+            Capacity::Hsdpa(_) | Capacity::Wifi(_) => Self::Radio,
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Link {
     index: u32,
     server: Server,
     delay: Duration,
+    /// What each packet costs beside its own bytes.
+    overhead: u32,
     impairments: Option<Box<Impairments>>,
     /// Packets that are known to come, by the time at which they do.
     coming: VecDeque<Frame>,
@@ -88,6 +90,7 @@ impl Link {
             rate_told: matches!(server, Server::Steps(_)).then_some(rate).flatten(),
             server,
             delay: link.delay,
+            overhead: link.overhead.get() as u32,
             impairments: impaired.then(|| {
                 Box::new(Impairments {
                     loss: link.loss,
@@ -245,7 +248,7 @@ impl Link {
         let frame = next?;
         self.count_sent(&frame, now);
         self.on_air.push_back(frame);
-        Some(Bytes::new(u64::from(frame.size)))
+        Some(Bytes::new(u64::from(frame.size + self.overhead)))
     }
 
     /// The radio has carried the oldest of its packets by `at`.
@@ -317,7 +320,7 @@ impl Link {
 
     #[inline(always)]
     fn transmit(&mut self, now: Instant, frame: Frame, around: &mut Surroundings) {
-        let service = self.server.send(now, Bytes::new(u64::from(frame.size)));
+        let service = self.server.send(now, Bytes::new(u64::from(frame.size + self.overhead)));
         self.free_at = service.ends;
         self.count_sent(&frame, service.starts);
         self.propagate(service.ends, frame, around);

@@ -1,0 +1,106 @@
+//! What a link lets through when packets always wait.
+
+use suimon_algorithms::RandomStream;
+use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
+use suimon_scenario::Capacity;
+use suimon_units::{Bytes, Duration, Instant};
+
+use crate::link::capacity::Server;
+
+/// When packets of `size` leave a link of this `capacity` that always has one waiting, for `length`, calling `each` for
+/// every one in order. A radio has its medium or cell for itself, and the channel that `suimon compare` gives it
+/// with this `seed`. A link that is unlimited lets all through at once, so none is told.
+pub fn saturate(
+    capacity: &Capacity,
+    seed: u64,
+    size: Bytes,
+    length: Duration,
+    each: &mut dyn FnMut(Instant),
+) {
+    let random = |what: &str| RandomStream::new(seed, &format!("link bottleneck {what}"));
+    let mut radio: Box<dyn Radio> = match capacity {
+        Capacity::Hsdpa(terminal) => {
+            let users = std::slice::from_ref(&terminal.user);
+            Box::new(hsdpa::Cell::new(hsdpa::Policy::RoundRobin, users, &mut |_, what| random(what)))
+        }
+        Capacity::Wifi(medium) => {
+            let mut alone = wlan::Medium::new(medium.parameters.clone());
+            alone.add_station(1, random("station"));
+            Box::new(alone)
+        }
+        _ => return serve(Server::new(capacity), size, length, each),
+    };
+    let end = Instant::ZERO + length;
+    let mut endless = Endless { size, end, each };
+    radio.on_waiting(Instant::ZERO, PortId(0));
+    while let Some(now) = radio.next_event().filter(|now| *now < end) {
+        radio.on_event(now, &mut endless);
+    }
+}
+
+fn serve(mut server: Server, size: Bytes, length: Duration, each: &mut dyn FnMut(Instant)) {
+    if matches!(server, Server::Unlimited) {
+        return;
+    }
+    let end = Instant::ZERO + length;
+    let mut now = Instant::ZERO;
+    loop {
+        now = server.send(now, size).ends;
+        if now > end {
+            return;
+        }
+        each(now);
+    }
+}
+
+struct Endless<'a> {
+    size: Bytes,
+    end: Instant,
+    each: &'a mut dyn FnMut(Instant),
+}
+
+impl Ports for Endless<'_> {
+    fn is_waiting(&self, _: PortId) -> bool {
+        true
+    }
+
+    fn take(&mut self, _: Instant, _: PortId) -> Option<Bytes> {
+        Some(self.size)
+    }
+
+    fn deliver(&mut self, at: Instant, _: PortId) {
+        if at <= self.end {
+            (self.each)(at);
+        }
+    }
+
+    fn give_up(&mut self, _: Instant, _: PortId) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_scenario::LinkSpec;
+
+    use super::*;
+
+    fn count(link: &str, seconds: u64) -> usize {
+        let capacity = LinkSpec::parse_capacity(link).unwrap();
+        let mut times = Vec::new();
+        let length = Duration::from_secs(seconds);
+        saturate(&capacity, 1, Bytes::new(1_500), length, &mut |at| times.push(at));
+        assert!(times.is_sorted() && times.iter().all(|at| *at <= Instant::ZERO + length), "{link}");
+        times.len()
+    }
+
+    #[test]
+    fn a_saturated_link_carries_its_rate() {
+        assert_eq!(count("12Mbit", 10), 10_000);
+        assert_eq!(count("unlimited", 10), 0);
+        // 1330 kbit/s of ST at 0 dB.
+        let hsdpa = count("hsdpa ST 0dB", 60);
+        assert!((6_200..6_900).contains(&hsdpa), "{hsdpa}");
+        // 1.6 ms a frame and its acknowledgement, and 15.5 slots of backoff between them.
+        let wifi = count("wifi 802.11b 11Mbit", 10);
+        assert!((4_500..5_500).contains(&wifi), "{wifi}");
+    }
+}
