@@ -16,10 +16,13 @@ use crate::progress::simulate;
 const EXAMPLE: &str = "\
 Examples:
   suimon compare --link \"2Mbit 180ms 96kB\" --cc reno,cubic,vegas,fs-at
+  suimon compare --link \"hsdpa PA3 10dB 180ms\" --cc reno,vegas,drs,fs-at
+  suimon compare --link \"wifi 802.11b 11Mbit\" --cc cubic,fs-at
   suimon compare --trace lte.down --rtt 40ms --buffer 100packets --cc cubic,fs-at
   suimon compare --link \"10Mbit 40ms 50packets\" --cc reno,fs-at --mixed --flows 4
 
-A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms].";
+A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
+trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.";
 
 /// Compare senders over a link
 #[derive(Debug, Args)]
@@ -104,11 +107,7 @@ impl Arguments {
     fn link_spec(&self) -> Result<LinkSpec, CliError> {
         let Some(path) = &self.trace else {
             let text = self.link.as_deref().unwrap_or_default();
-            // A file that the text names is at fault by its own name.
-            return LinkSpec::parse(text).map_err(|error| match error.source_name() {
-                "link" => CliError::Option { option: "--link", problem: error.problem().to_string() },
-                _ => error.into(),
-            });
+            return LinkSpec::parse(text).map_err(|error| CliError::of_link("--link", error));
         };
         let mut link = LinkSpec::new(read_capacity(path)?, self.rtt);
         if let Some(buffer) = &self.buffer {

@@ -52,6 +52,18 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
+    /// A refusal of the link that `option` gives in a line; what a file is at fault for goes by its own name.
+    pub(crate) fn of_link(option: &'static str, error: ScenarioError) -> Self {
+        if error.source_name() != "link" {
+            return error.into();
+        }
+        let problem = match error.key() {
+            Some(key) => format!("{key}: {}", error.problem()),
+            None => error.problem().to_string(),
+        };
+        Self::Option { option, problem }
+    }
+
     /// As the help says.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

@@ -104,10 +104,8 @@ impl Options {
             let problem = format!("\"{}\" is out of range; accepted: more than 0s to {LONGEST}", self.length);
             return Err(refuse("--length", problem));
         }
-        let capacity = LinkSpec::parse_capacity(&self.link).map_err(|error| match error.source_name() {
-            "link" => refuse("LINK", error.problem().to_string()),
-            _ => error.into(),
-        })?;
+        let capacity =
+            LinkSpec::parse_capacity(&self.link).map_err(|error| CliError::of_link("LINK", error))?;
         if let Capacity::Rate(rate) = capacity {
             let most = Rate::of(Opportunities::BYTES * MOST_PACKETS as u64, self.length);
             if rate > most {

@@ -13,6 +13,7 @@ use crate::error::CliError;
 const EXAMPLE: &str = "\
 Examples:
   suimon trace generate --mean 3Mbit --length 60s > cell.down
+  suimon trace generate --like lte-driving --seed 7 > lte.down
   suimon trace describe cell.down";
 
 /// Make or describe traces of links whose rate varies
@@ -36,21 +37,24 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct Generate {
-    /// Mean rate outside outages
-    #[arg(long, value_name = "RATE", default_value = "2.2Mbit")]
-    mean: Rate,
-    /// Standard deviation of the natural logarithm of the rate, from 0 to 2
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.8)]
-    deviation: f64,
-    /// How long the rate remembers itself
-    #[arg(long, value_name = "TIME", default_value = "8s")]
-    correlation: Duration,
-    /// Mean time between outages
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    outage_every: Duration,
-    /// Mean length of an outage
-    #[arg(long, value_name = "TIME", default_value = "900ms")]
-    outage_length: Duration,
+    /// What it is like: 3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving
+    #[arg(long, value_name = "NAME", default_value = "3g-driving")]
+    like: String,
+    /// Mean rate outside outages [default: of --like]
+    #[arg(long, value_name = "RATE")]
+    mean: Option<Rate>,
+    /// Standard deviation of the natural logarithm of the rate, from 0 to 2 [default: of --like]
+    #[arg(long, value_name = "NUMBER")]
+    deviation: Option<f64>,
+    /// How long the rate remembers itself [default: of --like]
+    #[arg(long, value_name = "TIME")]
+    correlation: Option<Duration>,
+    /// Mean time between outages, or handovers [default: of --like]
+    #[arg(long, value_name = "TIME")]
+    outage_every: Option<Duration>,
+    /// Mean length of an outage [default: of --like]
+    #[arg(long, value_name = "TIME")]
+    outage_length: Option<Duration>,
     /// Length of the trace, after which it starts again
     #[arg(long, value_name = "TIME", default_value = "120s")]
     length: Duration,
@@ -63,12 +67,17 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     match &arguments.action {
         Action::Generate(options) => {
+            let known = CellularModel::named(&options.like).ok_or_else(|| {
+                let names: Vec<_> = CellularModel::NAMED.iter().map(|(name, _)| *name).collect();
+                let problem = format!("unknown cell \"{}\"; accepted: {}", options.like, names.join(", "));
+                CliError::Option { option: "--like", problem }
+            })?;
             let model = CellularModel {
-                mean_rate: options.mean,
-                deviation: options.deviation,
-                correlation_time: options.correlation,
-                time_between_outages: options.outage_every,
-                outage_length: options.outage_length,
+                mean_rate: options.mean.unwrap_or(known.mean_rate),
+                deviation: options.deviation.unwrap_or(known.deviation),
+                correlation_time: options.correlation.unwrap_or(known.correlation_time),
+                time_between_outages: options.outage_every.unwrap_or(known.time_between_outages),
+                outage_length: options.outage_length.unwrap_or(known.outage_length),
             };
             let trace = model.generate(options.length, &mut RandomStream::new(options.seed, "cellular"))?;
             out.write_all(trace.to_text().as_bytes())?;

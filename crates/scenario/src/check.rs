@@ -182,7 +182,12 @@ fn check_link(link: &Link) -> Checked {
         Buffer::Bytes(size) => bytes("buffer", size, Bytes::new(1), LARGEST)?,
         Buffer::Unbounded => {}
     }
-    match &link.capacity {
+    check_capacity(&link.capacity)
+}
+
+/// Checks what can be checked of a capacity alone.
+pub(crate) fn check_capacity(capacity: &Capacity) -> Checked {
+    match capacity {
         Capacity::Rate(rate) => above_zero("rate", *rate == Rate::ZERO),
         Capacity::Opportunities { times, period } => {
             above_zero("trace", times.is_empty() || *period == Duration::ZERO)?;
@@ -246,6 +251,10 @@ fn check_hsdpa(terminal: &Hsdpa) -> Checked {
     within("hsdpa.cqi_delay", user.cqi_delay, Duration::ZERO, LATEST_REPORT)?;
     within("hsdpa.cqi_period", user.cqi_period, hsdpa::TTI, LATEST_REPORT)?;
     within("hsdpa.rlc_resend", user.rlc_resend, Duration::ZERO, LONGEST)?;
+    within("hsdpa.handover_gap", user.handover_gap, hsdpa::TTI, LONGEST)?;
+    if let Some(every) = user.handover_every {
+        within("hsdpa.handover_every", every, hsdpa::TTI, LONGEST)?;
+    }
     above_zero("hsdpa.harq_transmissions", user.harq_transmissions == 0)
 }
 

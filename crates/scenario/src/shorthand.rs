@@ -3,16 +3,20 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use suimon_algorithms::RandomStream;
 use suimon_units::{Duration, Probability};
 
+use crate::check::check_capacity;
 use crate::error::{Problem, ScenarioError};
 use crate::model::{Buffer, Capacity, Loss, Reordering};
 use crate::reader::{medium_of_words, terminal_of_words};
 use crate::text;
-use crate::trace::{Opportunities, RateSchedule};
+use crate::trace::{CellularModel, Opportunities, RateSchedule};
 
-const CAPACITY: &str =
-    "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE";
+const CAPACITY: &str = "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
+     3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving";
+/// After this time a synthetic cell starts again.
+const SYNTHETIC: Duration = Duration::from_secs(120);
 const RTT: &str = "the round-trip time without queueing, such as 180ms";
 const OPTIONS: &str = "a buffer (96kB, 50packets, unbounded), loss=1%, jitter=1ms, reorder=1%/10ms";
 
@@ -43,6 +47,7 @@ impl LinkSpec {
 
     /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME]`, as in `2Mbit 180ms 96kB`. In
     /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, and
+    /// a name such as `lte-driving` generates two minutes of [`CellularModel`] with seed 1, and
     /// `hsdpa PA3 10dB` and `wifi 802.11b 2Mbit` are radios, with `KEY=VALUE` for any key that a scenario's
     /// `hsdpa` or `[[medium]]` has. After `wifi` the round-trip time may be left out.
     ///
@@ -63,6 +68,10 @@ impl LinkSpec {
     fn read(text: &str, otherwise: Option<Duration>) -> Result<Self, ScenarioError> {
         let mut words = words(text);
         let capacity = capacity(&mut words)?;
+        check_capacity(&capacity).map_err(|(key, problem)| {
+            // A key after a slash is that of a radio.
+            ScenarioError::new("link", problem).at_key(key.trim_start_matches('/'))
+        })?;
         let mut words = words.iter().map(String::as_str).peekable();
         let rtt = match (words.peek(), otherwise) {
             // A WLAN is near, so that nothing need be said of it.
@@ -148,6 +157,9 @@ fn capacity(words: &mut Vec<String>) -> Result<Capacity, ScenarioError> {
         return medium_of_words(words).map(|medium| Capacity::Wifi(Arc::new(medium)));
     }
     let word = word.as_str();
+    if let Some(model) = CellularModel::named(word) {
+        return model.generate(SYNTHETIC, &mut RandomStream::new(1, "cellular")).map(Into::into);
+    }
     match word.split_once('=') {
         Some(("trace", file)) => Opportunities::read(file).map(Into::into),
         Some(("schedule", file)) => RateSchedule::read(file).map(Into::into),
@@ -240,6 +252,15 @@ mod tests {
     }
 
     #[test]
+    fn a_synthetic_cell_goes_by_its_name() {
+        let link = LinkSpec::parse("lte-driving 50ms 100 packets").unwrap();
+        let Capacity::Opportunities { times, period } = &link.capacity else { panic!("a trace") };
+        let rate = Rate::of(Bytes::new(1_500) * times.len() as u64, *period);
+        assert!(rate > Rate::from_bps(6_000_000) && rate < Rate::from_bps(20_000_000), "{rate}");
+        assert_eq!(LinkSpec::parse("lte-driving 50ms 100 packets"), Ok(link));
+    }
+
+    #[test]
     fn the_buffer_can_be_set_alone() {
         let mut link = LinkSpec::new(Capacity::Rate(Rate::MAX), Duration::from_millis(1));
         assert_eq!(link.buffer, Buffer::Packets(1_000));
@@ -257,7 +278,8 @@ mod tests {
         let message = |text| LinkSpec::parse(text).unwrap_err().to_string();
         assert_eq!(
             message("2MB 180ms"),
-            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE"
+            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
+             3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving"
         );
         assert!(message("").contains("accepted: a rate"), "{}", message(""));
         assert!(message("2Mbit").contains("accepted: the round-trip time"));
@@ -271,6 +293,14 @@ mod tests {
         assert!(message("hsdpa PA3 10 180ms").starts_with("link: hsdpa.geometry: \"10\" has no unit"));
         assert!(message("hsdpa PA 10dB 180ms").contains("\"PA\" is not a profile; accepted: ST"));
         assert!(message("wifi 802.11n 2Mbit").contains("wifi.standard: \"802.11n\" is not accepted"));
+        assert!(
+            message("wifi 802.11b 3Mbit")
+                .contains("medium.wifi.rate: \"3 Mbit/s\" is no rate of the standard")
+        );
+        assert!(
+            message("hsdpa PA3 10dB 1ms cqi_period=0ms")
+                .contains("hsdpa.cqi_period: \"0 ns\" is out of range")
+        );
         assert!(message("wifi 802.11b 2Mbit slots=1").contains("\"slots=1\": not understood"));
         assert!(message("hsdpa").starts_with("link: hsdpa.profile: missing"));
         assert!(message("hsdpa PA3 10dB").contains("accepted: the round-trip time"));

@@ -34,6 +34,21 @@ from = "r2"
 to = "r1"
 udp = { rate = "500kbit", packet = "512B" }
 on_off = { on = "20s", off = "20s" }
+[[cell]]
+name = "c"
+[[medium]]
+name = "w"
+standard = "802.11b"
+rate = "11Mbit"
+[[link]]
+name = "radio"
+between = ["r3", "r4"]
+hsdpa = { profile = "PA3", geometry = "10dB", cell = "c", handover_every = "30s" }
+[[link]]
+name = "wlan"
+between = ["r4", "r5"]
+medium = "w"
+overhead = "8B"
 [[matrix]]
 name = "rate"
 set = ["link.bottleneck.rate", "link.*.reverse.rate"]

@@ -74,7 +74,7 @@ fn medium(standard: wlan::Standard, mbit: u64) -> Arc<Medium> {
     Arc::new(Medium { name: "wlan".to_owned(), parameters })
 }
 
-/// Both directions between two stations, with the buffers of paper 4.
+/// Both directions between two stations, with buffers of 50 kB.
 fn wifi_link(medium: &Arc<Medium>, from: &str, to: &str) -> [Link; 2] {
     [(from, to), (to, from)].map(|(from, to)| Link {
         capacity: Capacity::Wifi(Arc::clone(medium)),
@@ -89,10 +89,10 @@ fn qualnet(name: &str, ends: (&str, &str)) -> Flow {
     })
 }
 
-/// Paper 4 (Iguchi and others), Table 2: one connection for 100 s, mean of five seeds. The parameters are in
+/// Oguchi, Tanaka, Shigeno: Path Selection using Buffer Conditions for Bandwidth Aggregation, Table 2: one connection for 100 s, mean of five seeds. The parameters are in
 /// `docs/links.md`.
 #[test]
-fn one_connection_gets_what_paper_4_measured_in_qualnet() {
+fn one_connection_gets_what_was_measured_in_qualnet() {
     let wired = Link {
         overhead: Bytes::new(28),
         ..link(

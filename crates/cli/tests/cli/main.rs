@@ -1,6 +1,7 @@
 //! The command as a user runs it.
 
 mod estimate;
+mod link;
 mod papers;
 mod refusals;
 mod results;

@@ -4,6 +4,7 @@ use suimon_algorithms::RandomStream;
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::channel::{Channel, Reception};
+use super::handover::Handovers;
 use super::harq::{Harq, Outcome, Rlc};
 use super::scheduler::{Candidate, Policy, Scheduler};
 use super::{Category, TTI, UserParameters};
@@ -28,6 +29,7 @@ struct User {
     channel: Channel,
     harq: Harq,
     rlc: Rlc,
+    handovers: Handovers,
     category: Category,
     /// In TTIs.
     rlc_resend: u64,
@@ -69,6 +71,11 @@ impl Cell {
             channel: Channel::new(parameters, &mut |what| random(index, what)),
             harq: Harq::new(parameters.harq_transmissions, random(index, "harq")),
             rlc: Rlc::new(parameters.delivery),
+            handovers: Handovers::new(
+                parameters.handover_every,
+                parameters.handover_gap,
+                random(index, "handover"),
+            ),
             category: parameters.category,
             rlc_resend: parameters.rlc_resend.as_nanos().div_ceil(TTI.as_nanos()),
             ready: 0,
@@ -127,7 +134,7 @@ impl Cell {
                 continue;
             }
             busy = true;
-            if user.ready > n {
+            if user.ready > n || user.handovers.is_gap(time_of(n)) {
                 continue;
             }
             let Some((process, repeats)) = user.harq.next(n).filter(|(_, repeats)| *repeats || has_bytes)
@@ -329,6 +336,18 @@ mod tests {
             let ratio = rate(&in_order, 2, 50_000) / rate(&credit, 2, 50_000);
             assert!((ratio - 1.0).abs() < 0.01, "{profile}: {ratio}");
         }
+    }
+
+    #[test]
+    fn nothing_arrives_while_the_cell_changes_and_all_goes_on_after() {
+        let moving = UserParameters {
+            handover_every: Some(Duration::from_secs(4)),
+            handover_gap: Duration::from_secs(1),
+            ..user("ST", 5.0)
+        };
+        let stays = rate(&user("ST", 5.0), 1, 200_000);
+        let moves = rate(&moving, 1, 200_000);
+        assert!((moves / stays - 0.8).abs() < 0.06, "{moves} of {stays}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod adaptation;
 mod cell;
 mod channel;
 mod fading;
+mod handover;
 mod harq;
 mod profile;
 mod scheduler;
@@ -57,6 +58,10 @@ pub struct UserParameters {
     pub rlc_resend: Duration,
     /// How decoded blocks become packets.
     pub delivery: Delivery,
+    /// Mean time from one change of cell to the next, exponentially distributed; `None` for a terminal that stays.
+    pub handover_every: Option<Duration>,
+    /// How long nothing can be sent while the cell changes. What waits, waits on.
+    pub handover_gap: Duration,
 }
 
 /// How decoded blocks become packets.
@@ -87,6 +92,8 @@ impl UserParameters {
             harq_transmissions: 4,
             rlc_resend: Duration::from_millis(100),
             delivery: Delivery::InOrder,
+            handover_every: None,
+            handover_gap: Duration::from_millis(200),
         }
     }
 

@@ -337,6 +337,18 @@ pub(crate) const HSDPA: Section = Section {
             "Whether what follows a missing block waits for it, or each block lets so many bytes through.",
         ),
         Key::new(
+            "handover_every",
+            Kind::Time,
+            Preset::Unset { means: "no handover", example: "\"30s\"" },
+            "Mean time between changes of the cell.",
+        ),
+        Key::new(
+            "handover_gap",
+            Kind::Time,
+            Preset::Text("200ms"),
+            "How long nothing can be sent while the cell changes.",
+        ),
+        Key::new(
             "uplink_delay",
             Kind::Time,
             Preset::Text("35ms"),

@@ -127,6 +127,11 @@ pub(super) fn terminal(table: &Fields<'_>) -> Result<Hsdpa, ScenarioError> {
         delivery: table
             .field("delivery")?
             .choice(&[("in-order", hsdpa::Delivery::InOrder), ("credit", hsdpa::Delivery::Credit)])?,
+        handover_every: match table.optional("handover_every") {
+            Some(field) => Some(field.time()?),
+            None => None,
+        },
+        handover_gap: table.field("handover_gap")?.time()?,
     };
     Ok(Hsdpa { user, cell: None, uplink_delay: table.field("uplink_delay")?.time()? })
 }

@@ -39,13 +39,39 @@ impl CellularModel {
     /// average over all, changing within seconds by a factor of two, and every ten seconds an outage of
     /// about one.
     #[must_use]
-    pub fn driving_3g() -> Self {
+    pub const fn driving_3g() -> Self {
         Self {
             mean_rate: Rate::from_bps(2_200_000),
             deviation: 0.8,
             correlation_time: Duration::from_secs(8),
             time_between_outages: Duration::from_secs(10),
             outage_length: Duration::from_millis(900),
+        }
+    }
+
+    /// The models that have a name, by it. Orders of magnitude that measurement studies of such networks report, not
+    /// fits to any; outages are the gaps of handovers.
+    pub const NAMED: [(&'static str, Self); 5] = [
+        ("3g-driving", Self::driving_3g()),
+        ("lte-walking", Self::like(20, 0.5, 2_000, (60_000, 50))),
+        ("lte-driving", Self::like(12, 0.9, 3_000, (15_000, 100))),
+        ("5g-walking", Self::like(80, 0.6, 1_500, (30_000, 40))),
+        ("5g-driving", Self::like(60, 1.0, 1_000, (10_000, 80))),
+    ];
+
+    /// The model called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, model)| model)
+    }
+
+    const fn like(mbit: u64, deviation: f64, correlation_ms: u64, (every_ms, gap_ms): (u64, u64)) -> Self {
+        Self {
+            mean_rate: Rate::from_bps(mbit * 1_000_000),
+            deviation,
+            correlation_time: Duration::from_millis(correlation_ms),
+            time_between_outages: Duration::from_millis(every_ms),
+            outage_length: Duration::from_millis(gap_ms),
         }
     }
 
@@ -150,6 +176,17 @@ mod tests {
         let rate = generate(&model, 3_600, 1).mean_rate().as_bps_f64();
         let asked = model.mean_rate.as_bps_f64();
         assert!((rate / asked - 1.0).abs() < 0.05, "{rate} bit/s, asked for {asked}");
+    }
+
+    #[test]
+    fn every_named_model_gives_a_trace_of_about_its_rate() {
+        for (name, model) in CellularModel::NAMED {
+            let rate = generate(&model, 600, 3).mean_rate().as_bps_f64();
+            let asked = model.mean_rate.as_bps_f64();
+            assert!((0.6..1.3).contains(&(rate / asked)), "{name}: {rate} bit/s, asked for {asked}");
+            assert_eq!(CellularModel::named(name), Some(model));
+        }
+        assert_eq!(CellularModel::named("6g"), None);
     }
 
     #[test]
