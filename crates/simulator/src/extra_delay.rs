@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_scenario::{Buffer, Capacity, Link, Loss, Scenario};
-use suimon_units::{Duration, Rate};
+use suimon_units::{Bytes, Duration, Rate};
 
 /// The same scenario, in which every flow with an extra delay has drawn it and comes from a node of its own
 /// behind a link that does nothing but delay.
@@ -40,6 +40,7 @@ fn link(name: String, from: &str, to: &str, delay: Duration) -> Link {
         to: to.to_owned(),
         capacity: Capacity::Rate(Rate::MAX),
         delay,
+        overhead: Bytes::ZERO,
         buffer: Buffer::Unbounded,
         queue: AlgorithmSpec::parse(Role::Queue, "droptail").expect("drop tail is registered"),
         loss: Loss::None,

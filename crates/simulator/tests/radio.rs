@@ -7,10 +7,10 @@ use std::sync::Arc;
 use common::{link, scenario, tcp};
 use suimon_scenario::radio::{hsdpa, wlan};
 use suimon_scenario::{
-    Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Scenario, StackProfile, Start, Traffic, UdpFlow,
+    Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Scenario, StackProfile, Traffic, UdpFlow,
 };
 use suimon_simulator::run;
-use suimon_units::{Bytes, Decibels, Duration, Instant, Rate};
+use suimon_units::{Bytes, Decibels, Duration, Rate};
 
 fn cell_link(to: &str, profile: &str, geometry: f64, cell: Option<&Arc<Cell>>) -> [Link; 2] {
     let user = hsdpa::UserParameters::new(profile.parse().unwrap(), Decibels::new(geometry));
@@ -89,6 +89,11 @@ fn qualnet(name: &str, ends: (&str, &str)) -> Flow {
     })
 }
 
+fn udp(name: &str, ends: (&str, &str), rate: Rate, packet: u64, size: Option<u64>) -> Flow {
+    let traffic = UdpFlow { rate, packet: Bytes::new(packet), size: size.map(Bytes::new), on_off: None };
+    Flow { traffic: Traffic::Udp(traffic), ..tcp(name, ends, "reno", |_| {}) }
+}
+
 /// Oguchi, Tanaka, Shigeno: Path Selection using Buffer Conditions for Bandwidth Aggregation, Table 2: one connection for 100 s, mean of five seeds. The parameters are in
 /// `docs/links.md`.
 #[test]
@@ -124,20 +129,7 @@ fn one_connection_gets_what_was_measured_in_qualnet() {
 fn datagrams_and_connections_share_a_medium_and_nothing_gets_lost_uncounted() {
     let medium = medium(wlan::Standard::B, 11);
     let links = [wifi_link(&medium, "ap", "x"), wifi_link(&medium, "ap", "y")].concat();
-    let udp = UdpFlow {
-        rate: Rate::from_bps(2_000_000),
-        packet: Bytes::new(1_000),
-        size: Some(Bytes::new(2_000_000)),
-        on_off: None,
-    };
-    let datagrams = Flow {
-        name: "udp".to_owned(),
-        from: "y".to_owned(),
-        to: "ap".to_owned(),
-        start: Start::At(Instant::ZERO),
-        stop: None,
-        traffic: Traffic::Udp(udp),
-    };
+    let datagrams = udp("udp", ("y", "ap"), Rate::from_bps(2_000_000), 1_000, Some(2_000_000));
     let download = tcp("tcp", ("ap", "x"), "cubic", |flow| flow.size = Some(Bytes::new(3_000_000)));
     let result = run(&scenario(Duration::from_secs(60), links, vec![download, datagrams]), &[]);
     let [tcp, udp] = result.flows.as_slice() else { panic!("two flows") };
@@ -155,19 +147,7 @@ fn an_access_point_is_one_station_however_many_it_serves() {
     // gets about as much as all downloads together, as UDP both ways shows.
     let medium = medium(wlan::Standard::B, 11);
     let links: Vec<Link> = ["x", "y", "z"].iter().flat_map(|to| wifi_link(&medium, "ap", to)).collect();
-    let datagrams = |name: &str, from: &str, to: &str| Flow {
-        name: name.to_owned(),
-        from: from.to_owned(),
-        to: to.to_owned(),
-        start: Start::At(Instant::ZERO),
-        stop: None,
-        traffic: Traffic::Udp(UdpFlow {
-            rate: Rate::from_bps(10_000_000),
-            packet: Bytes::new(1_500),
-            size: None,
-            on_off: None,
-        }),
-    };
+    let datagrams = |name: &str, from, to| udp(name, (from, to), Rate::from_bps(10_000_000), 1_500, None);
     let flows = vec![
         datagrams("dx", "ap", "x"),
         datagrams("dy", "ap", "y"),
