@@ -126,8 +126,8 @@ pub enum Problem {
     /// An algorithm or one of its parameters is not known.
     #[error("{error}{}", did_you_mean(.suggestion))]
     Algorithm {
-        /// What the registry says.
-        error: SpecError,
+        /// What the registry says; boxed, since refusals are returned all the way up.
+        error: Box<SpecError>,
         /// The closest name, where one is close.
         suggestion: Option<String>,
     },

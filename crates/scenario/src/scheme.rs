@@ -78,17 +78,17 @@ pub(crate) fn label(cc: &AlgorithmSpec, receiver: &AlgorithmSpec) -> String {
 
 /// Where a whole scheme is an unknown name, a receive window would have been accepted too.
 fn also_receivers(problem: Problem, text: &str) -> Problem {
-    match problem {
-        Problem::Algorithm { error: SpecError::UnknownName { role, name, accepted }, suggestion }
-            if !text.contains(['/', '+']) =>
-        {
+    let Problem::Algorithm { error, suggestion } = problem else { return problem };
+    match *error {
+        SpecError::UnknownName { role, name, accepted } if !text.contains(['/', '+']) => {
             let receivers = descriptions(Role::Receiver).into_iter().filter(|d| d.name != DEFAULT_RECEIVER);
             let receivers: Vec<_> = receivers.map(|d| d.name).collect();
             let suggestion = suggestion.or_else(|| closest(&name, receivers.iter().copied()));
             let accepted = format!("{accepted}, {}", receivers.join(", "));
-            Problem::Algorithm { error: SpecError::UnknownName { role, name, accepted }, suggestion }
+            let error = Box::new(SpecError::UnknownName { role, name, accepted });
+            Problem::Algorithm { error, suggestion }
         }
-        other => other,
+        other => Problem::Algorithm { error: Box::new(other), suggestion },
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn algorithm(role: Role, text: &str) -> Result<AlgorithmSpec, Problem
             SpecError::UnknownName { name, .. } => closest(name, descriptions(role).iter().map(|d| d.name)),
             _ => None,
         };
-        Problem::Algorithm { error, suggestion }
+        Problem::Algorithm { error: Box::new(error), suggestion }
     })
 }
 

@@ -170,6 +170,6 @@ impl Ports for Served<'_> {
     }
 
     fn give_up(&mut self, _: Instant, port: PortId) {
-        self.at(port, |link, around| link.not_carried(around));
+        self.at(port, Link::not_carried);
     }
 }
