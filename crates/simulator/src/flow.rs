@@ -19,6 +19,8 @@ use crate::windows::FlowSums;
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) endpoints: Endpoints,
+    /// Numbers of the nodes that it leads from and to.
+    pub(crate) ends: (u16, u16),
     /// Where its routes begin.
     pub(crate) forward: u32,
     pub(crate) backward: u32,
@@ -103,6 +105,7 @@ impl Flow {
         };
         Self {
             endpoints,
+            ends: (routes.number_of(&flow.from), routes.number_of(&flow.to)),
             forward: match &flow.via {
                 Some(via) => routes.over(via),
                 None => routes.between(&flow.from, &flow.to),

@@ -1,6 +1,6 @@
 //! What travels over links.
 
-use suimon_algorithms::queue::{self, Ecn, FlowId};
+use suimon_algorithms::queue::{self, Ecn, FlowId, Hosts};
 use suimon_units::{Bytes, Instant};
 
 /// Most SACK blocks that fit beside timestamps (RFC 2018 §3).
@@ -19,6 +19,9 @@ pub(crate) struct Frame {
     pub(crate) hop: u32,
     /// Bytes on the link, headers included.
     pub(crate) size: u32,
+    /// Numbers of the nodes that it comes from and goes to.
+    pub(crate) source: u16,
+    pub(crate) destination: u16,
     pub(crate) ecn: Ecn,
     /// It bore a congestion mark when it joined the queue that it waits in.
     pub(crate) was_marked: bool,
@@ -172,6 +175,10 @@ impl queue::Packet for Frame {
 
     fn flow(&self) -> FlowId {
         FlowId(self.flow)
+    }
+
+    fn hosts(&self) -> Hosts {
+        Hosts { source: self.source.into(), destination: self.destination.into() }
     }
 
     fn ecn(&self) -> Ecn {

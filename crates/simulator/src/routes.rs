@@ -112,6 +112,12 @@ impl<'a> Planner<'a> {
         node
     }
 
+    /// The number of the node called `name`, by which disciplines tell hosts apart; beyond 65 536 of them two
+    /// may have the same.
+    pub(crate) fn number_of(&self, name: &str) -> u16 {
+        self.nodes[name] as u16
+    }
+
     /// Where the route from one node to the other begins: fewest links, and of equally short ones that
     /// over the links that come first in the scenario.
     ///

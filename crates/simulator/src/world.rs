@@ -259,12 +259,16 @@ impl<'a> World<'a> {
     /// Sends `packet`, which has its `place`, of the flow with this `index` on the route that begins at `hop`.
     #[inline(never)]
     fn send(&mut self, now: Instant, index: u32, hop: u32, packet: &Packet, place: u32) {
+        let (from, to) = self.flows[index as usize].ends;
+        let (source, destination) = if packet.kind.is_forward() { (from, to) } else { (to, from) };
         let mut frame = Frame {
             time: now,
             packet: place,
             flow: index,
             hop,
             size: packet.size,
+            source,
+            destination,
             ecn: packet.ecn,
             was_marked: false,
             opens_connection: packet.kind == PacketKind::Syn,

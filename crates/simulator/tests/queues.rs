@@ -59,6 +59,12 @@ fn sparse(tcp: &mut TcpFlow) {
     tcp.profile.delayed_ack = false;
 }
 
+/// Datagrams that heed nothing.
+fn flood(name: &str, from: &str, rate: Rate) -> Flow {
+    let traffic = UdpFlow { rate, packet: Bytes::new(1_500), size: None, on_off: None };
+    Flow { traffic: Traffic::Udp(traffic), ..tcp(name, (from, "b"), "reno", |_| {}) }
+}
+
 #[test]
 fn codel_holds_the_delay_of_one_flow_near_its_target_and_the_link_busy() {
     for cc in ["reno", "cubic"] {
@@ -135,9 +141,7 @@ fn a_sparse_flow_does_not_wait_for_bulky_ones_with_flow_queues() {
 #[test]
 fn a_flow_that_heeds_nothing_leaves_the_others_their_share_with_flow_queues() {
     for queue in ["fq-codel", "cake"] {
-        let flood =
-            UdpFlow { rate: Rate::from_bps(20_000_000), packet: Bytes::new(1_500), size: None, on_off: None };
-        let flood = Flow { traffic: Traffic::Udp(flood), ..tcp("flood", ("a", "b"), "reno", |_| {}) };
+        let flood = flood("flood", "a", Rate::from_bps(20_000_000));
         let (flows, _) = run(&behind(
             queue,
             &[("a", Duration::ZERO)],
@@ -185,5 +189,22 @@ fn dualpi2_gives_l4s_and_classic_flows_like_rates_and_the_former_next_to_no_dela
             assert!(in_one_queue < 0.4, "{case}: {in_one_queue}");
             assert!(extra < 1.5, "{case}: {extra}");
         }
+    }
+}
+
+#[test]
+fn cake_shares_between_hosts_first_where_asked_to() {
+    let rate = Rate::from_bps(6_000_000);
+    let many = (0..9).map(|n| flood(&format!("many {n}"), "many", rate));
+    let flows: Vec<_> = many.chain([flood("one", "one", rate)]).collect();
+    let share_of_the_one = |queue| {
+        let (flows, _) = run(&behind(queue, &[("many", ms(1)), ("one", ms(1))], flows.clone()));
+        let total: f64 = flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum();
+        flows[9].goodput.as_bps_f64() / total
+    };
+    // All lead to one host, so that with both its ten flows are what counts.
+    for (queue, share) in [("cake:isolation=dual-src", 0.5), ("cake", 0.1), ("cake:isolation=flows", 0.1)] {
+        let measured = share_of_the_one(queue);
+        assert!((measured - share).abs() < 0.02, "{queue}: {measured}");
     }
 }

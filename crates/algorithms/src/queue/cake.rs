@@ -5,9 +5,9 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::cobalt::{Cobalt, Settings};
 use super::codel::{ECN, MTU, TARGET};
-use super::flows::{FlowHash, FlowQueues, Rings};
+use super::flows::{FlowHash, FlowQueues, Rings, place_of};
 use super::timed::Timed;
-use super::{Backlog, Buffer, DropReason, Dropped, FlowId, Packet, QueueDiscipline};
+use super::{Backlog, Buffer, DropReason, Dropped, Packet, QueueDiscipline};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -35,10 +35,16 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Count(1_024),
             range: Range::Between(8.0, 32_768.0),
         },
+        Parameter {
+            name: "isolation",
+            help: "equal shares for each flow; or first for each source, each destination, or both (triple)",
+            default: Value::Choice("triple"),
+            range: Range::OneOf(&["flows", "dual-src", "dual-dst", "triple"]),
+        },
     ],
 };
 
-/// Queues that a flow may have (CAKE_SET_WAYS).
+/// Places that a flow or a host may have (CAKE_SET_WAYS).
 const WAYS: usize = 8;
 
 /// Lists of flows.
@@ -54,6 +60,9 @@ struct Flow {
     state: State,
     deficit: i64,
     cobalt: Cobalt,
+    /// Places of its hosts.
+    source: u16,
+    destination: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,10 +70,48 @@ enum State {
     /// Nobody's.
     #[default]
     Idle,
-    /// Among the new or the old ones.
-    Active,
+    /// Has not yet used up its turn.
+    Sparse,
+    /// The same, and empty, but among the old ones so that others have their turn before.
+    SparseWait,
+    /// Has used up its turn and had more.
+    Bulk,
     /// Empty, but COBALT has not yet come to rest.
     Decaying,
+}
+
+/// Which hosts' flows share what one flow would have.
+#[derive(Debug, Clone, Copy)]
+struct Isolation {
+    sources: bool,
+    destinations: bool,
+}
+
+/// How many of its flows are bulky, for each host.
+#[derive(Debug)]
+struct Hosts(Box<[Host]>);
+
+#[derive(Debug, Clone, Default)]
+struct Host {
+    tag: u64,
+    bulk_flows: u32,
+}
+
+impl Hosts {
+    /// The place of the host with this hash: its own, or one without bulky flows, or a shared one.
+    fn place(&mut self, tag: u64) -> u16 {
+        let hosts = &self.0;
+        let at = way(place_of(tag, hosts.len()), |at| hosts[at].tag == tag, |at| hosts[at].bulk_flows == 0);
+        self.0[at].tag = tag;
+        at as u16
+    }
+}
+
+/// One of the places of the set that `first` is in: that which is its own, else a free one, else `first`.
+fn way(first: usize, is_own: impl Fn(usize) -> bool, is_free: impl Fn(usize) -> bool) -> usize {
+    let set = first / WAYS * WAYS;
+    let ways = || (0..WAYS).map(|way| set + (first + way) % WAYS);
+    ways().find(|at| is_own(*at)).or_else(|| ways().find(|at| is_free(*at))).unwrap_or(first)
 }
 
 /// Flows in turn, COBALT in each.
@@ -72,6 +119,9 @@ enum State {
 pub struct Cake<P> {
     queues: FlowQueues<P>,
     flows: Box<[Flow]>,
+    sources: Hosts,
+    destinations: Hosts,
+    isolation: Isolation,
     lists: Rings,
     hash: FlowHash,
     random: RandomStream,
@@ -96,6 +146,14 @@ impl<P: Packet> Cake<P> {
         Self {
             queues: FlowQueues::new(flows, buffer),
             flows: vec![Flow::default(); flows].into(),
+            sources: Hosts(vec![Host::default(); flows].into()),
+            destinations: Hosts(vec![Host::default(); flows].into()),
+            isolation: match arguments.choice("isolation") {
+                "dual-src" => Isolation { sources: true, destinations: false },
+                "dual-dst" => Isolation { sources: false, destinations: true },
+                "triple" => Isolation { sources: true, destinations: true },
+                _ => Isolation { sources: false, destinations: false },
+            },
             lists: Rings::new(flows, 3),
             hash: FlowHash::new(&mut random),
             random,
@@ -106,18 +164,38 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The queue of `flow`: its own if it has one in its set, else one that is nobody's, else it shares.
-    fn queue_of(&self, flow: FlowId) -> (usize, u64) {
-        let tag = self.hash.of(flow);
-        let first = self.hash.queue_of(flow, self.flows.len());
-        let set = first / WAYS * WAYS;
-        let ways = || (0..WAYS).map(|way| set + (first + way) % WAYS);
-        let is_own = |at: &usize| self.flows[*at].tag == tag && self.flows[*at].state != State::Idle;
-        let queue = ways()
-            .find(is_own)
-            .or_else(|| ways().find(|at| self.flows[*at].state == State::Idle))
-            .unwrap_or(first);
-        (queue, tag)
+    /// The queue of the flow with this hash.
+    fn queue_of(&self, tag: u64) -> usize {
+        let flows = &self.flows;
+        let is_own = |at: usize| flows[at].tag == tag && flows[at].state != State::Idle;
+        way(place_of(tag, flows.len()), is_own, |at| flows[at].state == State::Idle)
+    }
+
+    /// What a flow may send in its turn: a host's bulky flows share one flow's.
+    fn turn(&self, at: usize) -> i64 {
+        let Flow { source, destination, .. } = self.flows[at];
+        let of = |hosts: &Hosts, at: u16, counts: bool| {
+            if counts { hosts.0[usize::from(at)].bulk_flows } else { 1 }
+        };
+        let load = of(&self.sources, source, self.isolation.sources)
+            .max(of(&self.destinations, destination, self.isolation.destinations))
+            .max(1);
+        // Rounded up, so that nobody waits for ever.
+        (self.quantum + i64::from(load) - 1) / i64::from(load)
+    }
+
+    /// The flow is in `state` from now on, and its hosts have one bulky flow more or less.
+    fn enter(&mut self, at: usize, state: State) {
+        let flow = &mut self.flows[at];
+        let was_bulk = std::mem::replace(&mut flow.state, state) == State::Bulk;
+        let is_bulk = state == State::Bulk;
+        if was_bulk != is_bulk {
+            let hosts = [(&mut self.sources, flow.source), (&mut self.destinations, flow.destination)];
+            for (hosts, place) in hosts {
+                let host = &mut hosts.0[usize::from(place)];
+                host.bulk_flows = if is_bulk { host.bulk_flows + 1 } else { host.bulk_flows - 1 };
+            }
+        }
     }
 
     /// Makes room at the head of the fattest queue.
@@ -149,15 +227,23 @@ impl<P: Packet> Cake<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
     fn enqueue(&mut self, now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
-        let (at, tag) = self.queue_of(packet.flow());
-        self.queues.push(at, Timed { packet, since: now });
-        let flow = &mut self.flows[at];
-        flow.tag = tag;
-        if flow.state != State::Active {
-            flow.state = State::Active;
-            flow.deficit = self.quantum;
-            self.lists.move_to(at, NEW);
+        let tag = self.hash.of(packet.flow().0);
+        let at = self.queue_of(tag);
+        match self.flows[at].state {
+            State::Idle | State::Decaying => {
+                let hosts = packet.hosts();
+                let source = self.sources.place(self.hash.of(hosts.source));
+                let destination = self.destinations.place(self.hash.of(hosts.destination));
+                let flow = &mut self.flows[at];
+                (flow.tag, flow.source, flow.destination) = (tag, source, destination);
+                self.enter(at, State::Sparse);
+                self.flows[at].deficit = self.turn(at);
+                self.lists.move_to(at, NEW);
+            }
+            State::SparseWait => self.enter(at, State::Bulk),
+            State::Sparse | State::Bulk => {}
         }
+        self.queues.push(at, Timed { packet, since: now });
         while self.queues.overflows() {
             self.drop_one(now, dropped);
         }
@@ -168,9 +254,12 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
         let mut next = self.lists.first(DECAYING);
         while self.queues.backlog().packets > 0 {
             let at = next.take().or_else(|| self.lists.first(NEW)).or_else(|| self.lists.first(OLD))?;
-            let flow = &mut self.flows[at];
-            if flow.deficit <= 0 {
-                flow.deficit += self.quantum;
+            if self.flows[at].deficit <= 0 {
+                if self.flows[at].state == State::Sparse {
+                    let is_empty = self.queues.backlog_of(at).packets == 0;
+                    self.enter(at, if is_empty { State::SparseWait } else { State::Bulk });
+                }
+                self.flows[at].deficit += self.turn(at);
                 self.lists.move_to(at, OLD);
                 continue;
             }
@@ -178,13 +267,13 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
             if packet.is_some() {
                 return packet;
             }
-            let flow = &mut self.flows[at];
-            flow.cobalt.on_empty(&self.settings, now);
-            if flow.cobalt.is_at_rest(now) {
-                flow.state = State::Idle;
+            let cobalt = &mut self.flows[at].cobalt;
+            cobalt.on_empty(&self.settings, now);
+            if cobalt.is_at_rest(now) {
+                self.enter(at, State::Idle);
                 self.lists.remove(at);
             } else {
-                flow.state = State::Decaying;
+                self.enter(at, State::Decaying);
                 self.lists.move_to(at, DECAYING);
             }
         }
@@ -208,8 +297,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
         let members = || (NEW..=DECAYING).flat_map(|list| self.lists.members(list));
         let blue = members().map(|at| self.flows[at].cobalt.blue()).fold(0.0, f64::max);
         out.value("blue_probability", blue);
-        let active = members().filter(|at| self.flows[*at].state == State::Active);
-        out.value("active_flows", active.count() as f64);
+        let bulky = members().filter(|at| self.flows[*at].state == State::Bulk);
+        out.value("bulky_flows", bulky.count() as f64);
     }
 }
 
@@ -243,9 +332,9 @@ mod tests {
         let mut queue = cake("", Buffer::Unbounded);
         (0..300).for_each(|flow| drop(enqueue(&mut queue, flow, 100)));
         let plain: std::collections::BTreeSet<_> =
-            (0..300).map(|flow| queue.hash.queue_of(FlowId(flow), 1_024)).collect();
+            (0..300).map(|flow| place_of(queue.hash.of(flow), 1_024)).collect();
         let own: std::collections::BTreeSet<_> =
-            (0..300).map(|flow| queue.queue_of(FlowId(flow)).0).collect();
+            (0..300).map(|flow| queue.queue_of(queue.hash.of(flow))).collect();
         assert!(plain.len() < 270 && own.len() == 300, "{} {}", plain.len(), own.len());
     }
 
@@ -268,6 +357,42 @@ mod tests {
         assert!(bytes[1].abs_diff(bytes[2]) <= 2 * 1_514 + 1_500, "{bytes:?}");
         enqueue(&mut queue, 3, 100);
         assert!(drain(&mut queue).take(2).any(|packet| packet.flow == 3));
+    }
+
+    #[test]
+    fn hosts_get_equal_bytes_whatever_the_number_of_their_flows() {
+        // Flows 0 to 8 are of one host and flow 9 of another; all go to a host each.
+        let share_of_the_one = |isolation| {
+            let mut queue = cake(&format!(":isolation={isolation}"), Buffer::Unbounded);
+            for _ in 0..300 {
+                for flow in 0..10 {
+                    let packet = FlowPacket { source: u32::from(flow == 9), ..FlowPacket::new(flow, 1_000) };
+                    queue.enqueue(Instant::ZERO, packet, &mut Vec::new());
+                }
+            }
+            // Past the first turn of each, in which none is bulky yet.
+            let sent = drain(&mut queue).skip(100).take(300).filter(|packet| packet.flow == 9).count();
+            sent as f64 / 300.0
+        };
+        for (isolation, share) in [("flows", 0.1), ("dual-dst", 0.1), ("dual-src", 0.5), ("triple", 0.5)] {
+            let measured = share_of_the_one(isolation);
+            assert!((measured - share).abs() < 0.02, "{isolation}: {measured}");
+        }
+    }
+
+    #[test]
+    fn hosts_have_no_bulky_flows_once_all_is_sent() {
+        let mut queue = cake("", Buffer::Unbounded);
+        (0..3_000).for_each(|n| drop(enqueue(&mut queue, n % 100, 1_500)));
+        let bulky = |hosts: &Hosts| hosts.0.iter().map(|host| host.bulk_flows).sum::<u32>();
+        drain(&mut queue).take(1_000).for_each(drop);
+        assert_eq!((bulky(&queue.sources), bulky(&queue.destinations)), (100, 100));
+        drain(&mut queue).for_each(drop);
+        enqueue(&mut queue, 1_000, 100);
+        enqueue(&mut queue, 1_000, 100);
+        drain(&mut queue).for_each(drop);
+        let active = queue.flows.iter().filter(|flow| flow.state == State::Bulk).count() as u32;
+        assert_eq!((bulky(&queue.sources), bulky(&queue.destinations)), (active, active));
     }
 
     #[test]
@@ -311,10 +436,10 @@ mod tests {
             queue.enqueue(now, FlowPacket::new(2, 100), &mut Vec::new());
             queue.dequeue(now, &mut Vec::new());
             if step == 500 {
-                assert_ne!(queue.flows[queue.queue_of(FlowId(1)).0].tag, 0);
+                assert_ne!(queue.flows[queue.queue_of(queue.hash.of(1))].tag, 0);
             }
         }
-        let tag = queue.hash.of(FlowId(1));
+        let tag = queue.hash.of(1);
         assert!(queue.flows.iter().all(|flow| flow.tag != tag || flow.state == State::Idle));
     }
 }

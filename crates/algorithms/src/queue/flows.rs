@@ -197,11 +197,11 @@ impl FlowHash {
         Self { perturbation: random.below(u64::MAX) }
     }
 
-    /// The hash of `flow`, evenly spread over 64 bits.
+    /// The hash of a flow's or a host's number, evenly spread over 64 bits.
     #[must_use]
-    pub fn of(&self, flow: FlowId) -> u64 {
+    pub fn of(&self, number: u32) -> u64 {
         // The finaliser of MurmurHash3: every bit of the input turns every bit of the result half the time.
-        let mut hash = u64::from(flow.0) ^ self.perturbation;
+        let mut hash = u64::from(number) ^ self.perturbation;
         hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
         hash ^ (hash >> 33)
@@ -210,8 +210,14 @@ impl FlowHash {
     /// One of `count` queues for `flow`.
     #[must_use]
     pub fn queue_of(&self, flow: FlowId, count: usize) -> usize {
-        ((u128::from(self.of(flow)) * count as u128) >> 64) as usize
+        place_of(self.of(flow.0), count)
     }
+}
+
+/// One of `count` places for what has `hash`.
+#[must_use]
+pub fn place_of(hash: u64, count: usize) -> usize {
+    ((u128::from(hash) * count as u128) >> 64) as usize
 }
 
 #[cfg(test)]

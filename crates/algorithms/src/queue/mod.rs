@@ -72,6 +72,11 @@ pub trait Packet: Debug {
     fn size(&self) -> Bytes;
     /// The flow that it belongs to.
     fn flow(&self) -> FlowId;
+    /// The hosts that it comes from and goes to, where disciplines are to tell them apart; else each flow
+    /// has its own.
+    fn hosts(&self) -> Hosts {
+        Hosts { source: self.flow().0, destination: self.flow().0 }
+    }
     /// Its ECN field.
     fn ecn(&self) -> Ecn;
     /// True for the first packet that a connection's sender sends: a TCP SYN without ACK.
@@ -85,6 +90,15 @@ pub trait Packet: Debug {
 /// Identifies a flow at a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
+
+/// Identifies the two ends of a packet's way at a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hosts {
+    /// Where it comes from.
+    pub source: u32,
+    /// Where it goes to.
+    pub destination: u32,
+}
 
 /// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -217,11 +231,13 @@ pub(crate) mod testing {
         pub(crate) flow: u32,
         pub(crate) size: u64,
         pub(crate) ecn: Ecn,
+        /// The host that it comes from; it goes to one of its own.
+        pub(crate) source: u32,
     }
 
     impl FlowPacket {
         pub(crate) fn new(flow: u32, size: u64) -> Self {
-            Self { flow, size, ecn: Ecn::NotCapable }
+            Self { flow, size, ecn: Ecn::NotCapable, source: flow }
         }
     }
 
@@ -231,6 +247,9 @@ pub(crate) mod testing {
         }
         fn flow(&self) -> FlowId {
             FlowId(self.flow)
+        }
+        fn hosts(&self) -> Hosts {
+            Hosts { source: self.source, destination: self.flow }
         }
         fn ecn(&self) -> Ecn {
             self.ecn

@@ -2,7 +2,7 @@
 
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::{Ecn, FlowId, Packet};
+use super::{Ecn, FlowId, Hosts, Packet};
 
 /// A packet and when it joined the queue.
 #[derive(Debug)]
@@ -27,6 +27,9 @@ impl<P: Packet> Packet for Timed<P> {
     }
     fn flow(&self) -> FlowId {
         self.packet.flow()
+    }
+    fn hosts(&self) -> Hosts {
+        self.packet.hosts()
     }
     fn ecn(&self) -> Ecn {
         self.packet.ecn()
