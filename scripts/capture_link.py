@@ -61,7 +61,10 @@ def enter_namespace() -> None:
 
 
 def ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    try:
+        done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise MissingError("no ip command (iproute2)") from error
     if done.returncode != 0:
         raise MissingError(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
@@ -287,7 +290,10 @@ def run(options: argparse.Namespace) -> None:
     """Makes the capture, and says beside it what is known."""
     enter_namespace()
     for key in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
-        Path("/proc/sys/net", key).write_text("1")
+        try:
+            Path("/proc/sys/net", key).write_text("1")
+        except OSError as error:
+            raise MissingError(f"/proc/sys/net/{key}: {error.strerror}") from error
     to_senders = tun("m0", ["10.1.0.1/24", "fd00:1::1/64"])
     to_receiver = tun("m1", ["10.2.0.1/24", "fd00:2::1/64"])
 
