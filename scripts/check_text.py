@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Built, installed or simulated, not written; so is what is hidden, but for .ci.
-SKIPPED = {"__pycache__", "node_modules", "suimon-out", "target"}
+SKIPPED = {"__pycache__", "artifacts", "corpus", "node_modules", "suimon-out", "target"}
 TEXT = {".rs", ".md", ".toml", ".py", ".sh", ".js", ".mjs", ".css", ".html", ".txt", ""}
 FORBIDDEN = [
     (re.compile(r"\b(todo|unimplemented|dbg)!\s*\("), "left over from writing"),
