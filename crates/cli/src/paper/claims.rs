@@ -82,6 +82,9 @@ pub(crate) struct Measure {
     pub(crate) flows: Option<String>,
     /// Divided by the same quantity of the flows with this algorithm.
     pub(crate) over_flows: Option<String>,
+    /// How far that quotient is from one, whoever has more: the magnitude of its natural logarithm.
+    #[serde(default)]
+    pub(crate) unevenness: bool,
     /// Set against the same quantity at these values of axes.
     pub(crate) against: Option<BTreeMap<String, String>>,
     /// Set against the same quantity over this window.
@@ -102,6 +105,7 @@ impl Measure {
             seeds: OverSeeds::Mean,
             flows: None,
             over_flows: None,
+            unevenness: false,
             against: None,
             against_window: None,
             relation: None,
@@ -183,6 +187,9 @@ pub(crate) struct FigureSpec {
     /// Only these runs.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, String>,
+    /// Where `x` is a quantity: it is that of the runs with these values of axes.
+    #[serde(default)]
+    pub(crate) x_at: BTreeMap<String, String>,
 }
 
 impl Paper {

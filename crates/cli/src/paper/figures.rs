@@ -36,7 +36,8 @@ fn figure(spec: &FigureSpec, runs: &[RunResult]) -> Result<Figure, Refusal> {
         series.push(FigureSeries {
             name: line.clone(),
             colour: colour(runs, &at, position),
-            style: SeriesStyle::LineAndPoints,
+            // Between quantities of places that have no order a line means nothing.
+            style: if spec.x_at.is_empty() { SeriesStyle::LineAndPoints } else { SeriesStyle::Points },
             points: points(spec, runs, &at, &places)?,
         });
     }
@@ -68,7 +69,9 @@ fn points(
         for run in select(runs, at) {
             let place: BTreeMap<_, _> =
                 run.labels.iter().filter(|(axis, _)| axis != "seed").cloned().collect();
-            let (x, y) = (take(runs, &place, &quantity)?, take(runs, &place, &spec.y)?);
+            let mut of_x = place.clone();
+            of_x.extend(spec.x_at.iter().map(|(axis, value)| (axis.clone(), value.clone())));
+            let (x, y) = (take(runs, &of_x, &quantity)?.mean, take(runs, &place, &spec.y)?.mean);
             let others = place.iter().filter(|(axis, _)| **axis != spec.lines && *axis != "experiment");
             let label = others.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
             points.push(Point { x, y, label: Some(label) });
@@ -79,7 +82,7 @@ fn points(
     for place in places {
         let mut there = at.clone();
         there.insert(spec.x.clone(), place.clone());
-        points.push(Point { x: number(place)?, y: take(runs, &there, &spec.y)?, label: None });
+        points.push(Point { x: number(place)?, y: take(runs, &there, &spec.y)?.mean, label: None });
     }
     Ok(points)
 }

@@ -4,7 +4,7 @@ use suimon_report::{Verdict, VerdictRow};
 use suimon_results::RunResult;
 
 use super::claims::{Cell, Claim, Paper};
-use super::measure::take;
+use super::measure::{Estimate, take};
 use crate::error::CliError;
 
 /// A row of the verdict, and whether it once held.
@@ -35,13 +35,17 @@ pub(super) fn judge(
             }
         };
         judged.push(Judged { row: row(claim, cell, measured, before), once_held: !cell.known_miss });
-        before = measured;
+        before = measured.map(|estimate| estimate.mean);
     }
     Ok(judged)
 }
 
-fn row(claim: &Claim, cell: &Cell, measured: Option<f64>, before: Option<f64>) -> VerdictRow {
+fn row(claim: &Claim, cell: &Cell, measured: Option<Estimate>, before: Option<f64>) -> VerdictRow {
     let with_unit = |number: f64| format!("{number:.*}{}", claim.digits, claim.unit);
+    let shown = |Estimate { mean, half_width }| match half_width {
+        None => with_unit(mean),
+        Some(half) => format!("{mean:.*} ± {}", claim.digits, with_unit(half)),
+    };
     let paper = match &cell.paper {
         toml::Value::String(words) => words.clone(),
         number => number_of(number).map_or_else(String::new, with_unit),
@@ -53,8 +57,8 @@ fn row(claim: &Claim, cell: &Cell, measured: Option<f64>, before: Option<f64>) -
         },
         paper,
         tolerance: tolerance(claim, cell),
-        measured: measured.map_or_else(|| "-".to_owned(), with_unit),
-        verdict: verdict(cell, measured, before),
+        measured: measured.map_or_else(|| "-".to_owned(), shown),
+        verdict: verdict(cell, measured.map(|estimate| estimate.mean), before),
     }
 }
 

@@ -12,9 +12,9 @@ use super::claims::{Measure, OverSeeds, Relation};
 pub(super) type Selection<'a> = Vec<&'a RunResult>;
 
 /// The quantities that a measure can be of.
-const QUANTITIES: &str = "goodput_bps, goodput_mbps, utilisation_percent, backlog_mean_packets, backlog_max_packets, \
-delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, timeouts, window_cuts, jain_index, \
-rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
+const QUANTITIES: &str = "goodput_bps, goodput_mbps, total_goodput_mbps, jain_index, utilisation_percent, \
+backlog_mean_packets, backlog_max_packets, delay_mean_ms, delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, \
+timeouts, window_cuts, rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
 
 /// The quantities that a measure with a window can be of.
 const WINDOW_QUANTITIES: &str = "backlog_mean_kb, backlog_cov, backlog_min_kb, backlog_max_kb, backlog_range_kb, \
@@ -34,14 +34,54 @@ pub(super) fn label<'a>(run: &'a RunResult, axis: &str) -> Option<&'a str> {
     run.labels.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
 }
 
+/// The mean over seeds, and how far off it may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) mean: f64,
+    /// Half the width of its 95 % confidence interval; none for a single seed.
+    pub(super) half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// Of independent `values`, at least one, by Student's t.
+    fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let t = student_t(values.len() - 1);
+        Self { mean, half_width: t.map(|t| t * (squares / (count - 1.0) / count).sqrt()) }
+    }
+
+    /// In percent of `other`, which is independent of it: relative errors add up as squares do.
+    fn percent_of(self, other: Self) -> Self {
+        let percent = 100.0 * self.mean / other.mean;
+        let relative = |estimate: Self| estimate.half_width.map(|half| (half / estimate.mean).powi(2));
+        let both = relative(self).zip(relative(other));
+        Self { mean: percent, half_width: both.map(|(own, other)| percent.abs() * (own + other).sqrt()) }
+    }
+}
+
+/// The 97.5 % quantile of Student's t distribution; none without a degree of freedom.
+fn student_t(freedom: usize) -> Option<f64> {
+    const QUANTILES: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
+        2.045, 2.042,
+    ];
+    // Beyond, the normal distribution's and the leading term of the difference: within 0.001.
+    let beyond = |freedom: usize| 1.960 + 2.4 / freedom as f64;
+    (freedom > 0).then(|| QUANTILES.get(freedom - 1).copied().unwrap_or_else(|| beyond(freedom)))
+}
+
 /// Takes `measure` at `at`.
 pub(super) fn take(
     runs: &[RunResult],
     at: &BTreeMap<String, String>,
     measure: &Measure,
-) -> Result<f64, Refusal> {
+) -> Result<Estimate, Refusal> {
     if let Some(crossing) = &measure.falls_through {
-        return crossing_of(runs, at, measure, &crossing.axis, crossing.level);
+        let mean = crossing_of(runs, at, measure, &crossing.axis, crossing.level)?;
+        return Ok(Estimate { mean, half_width: None });
     }
     let value = over_seeds(runs, at, measure, measure.window.as_deref())?;
     let is_against = measure.against.is_some() || measure.against_window.is_some();
@@ -54,10 +94,11 @@ pub(super) fn take(
     there.extend(measure.against.iter().flatten().map(|(axis, value)| (axis.clone(), value.clone())));
     let window = measure.against_window.as_deref().or(measure.window.as_deref());
     let other = over_seeds(runs, &there, measure, window)?;
+    let percent = value.percent_of(other);
     Ok(match relation {
-        Relation::Saving => 100.0 * (1.0 - value / other),
-        Relation::Percent => 100.0 * value / other,
-        Relation::Change => 100.0 * (value / other - 1.0),
+        Relation::Saving => Estimate { mean: 100.0 - percent.mean, ..percent },
+        Relation::Percent => percent,
+        Relation::Change => Estimate { mean: percent.mean - 100.0, ..percent },
     })
 }
 
@@ -67,17 +108,18 @@ fn over_seeds(
     at: &BTreeMap<String, String>,
     measure: &Measure,
     window: Option<&str>,
-) -> Result<f64, Refusal> {
+) -> Result<Estimate, Refusal> {
     let selected = select(runs, at);
     if selected.is_empty() {
         let place: Vec<_> = at.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
         return Err(format!("no run has {}", place.join(", ")));
     }
     let values = selected.iter().map(|run| quantity(run, measure, window)).collect::<Result<Vec<_>, _>>()?;
+    let extreme = |mean| Estimate { mean, half_width: None };
     Ok(match measure.seeds {
-        OverSeeds::Mean => values.iter().sum::<f64>() / values.len() as f64,
-        OverSeeds::Most => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
-        OverSeeds::Least => values.into_iter().fold(f64::INFINITY, f64::min),
+        OverSeeds::Mean => Estimate::of(&values),
+        OverSeeds::Most => extreme(values.into_iter().fold(f64::NEG_INFINITY, f64::max)),
+        OverSeeds::Least => extreme(values.into_iter().fold(f64::INFINITY, f64::min)),
     })
 }
 
@@ -90,8 +132,12 @@ fn quantity(run: &RunResult, measure: &Measure, window: Option<&str>) -> Result<
     }
     let own = quantity_of(run, &measure.of, measure.flows.as_deref())?;
     match &measure.over_flows {
+        None if measure.unevenness => Err("\"unevenness\" needs \"over_flows\"".to_owned()),
         None => Ok(own),
-        Some(others) => Ok(own / quantity_of(run, &measure.of, Some(others))?),
+        Some(others) => {
+            let ratio = own / quantity_of(run, &measure.of, Some(others))?;
+            Ok(if measure.unevenness { ratio.ln().abs() } else { ratio })
+        }
     }
 }
 
@@ -156,15 +202,17 @@ fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64
         "rate_max_kbps" => spread(|spread| spread.max)?,
         "goodput_bps" => goodput(&flows),
         "goodput_mbps" => goodput(&flows) / 1e6,
+        "total_goodput_mbps" => goodput(&flows) * flows.len() as f64 / 1e6,
+        "jain_index" => jain_index(&flows.iter().map(|flow| flow.goodput.as_bps_f64()).collect::<Vec<_>>()),
         "retransmissions" => total(&|flow| flow.retransmissions),
         "timeouts" => total(&|flow| flow.timeouts),
         "window_cuts" => total(&|flow| flow.window_cuts),
         "utilisation_percent" => 100.0 * queue?.utilisation.unwrap_or(f64::NAN),
         "backlog_mean_packets" => queue?.backlog_mean_packets,
         "backlog_max_packets" => queue?.backlog_max_packets as f64,
+        "delay_mean_ms" => queue?.delay_mean.as_millis_f64(),
         "delay_p50_ms" => queue?.delay_p50.as_millis_f64(),
         "dropped_overflow" => queue?.dropped_overflow as f64,
-        "jain_index" => jain_index(&flows.iter().map(|flow| flow.goodput.as_bps_f64()).collect::<Vec<_>>()),
         "delay_p95_ms" => queue?.delay_p95.as_millis_f64(),
         _ => return Err(format!("unknown quantity \"{of}\"; accepted: {QUANTITIES}")),
     })
@@ -188,7 +236,8 @@ fn crossing_of(
     for value in values_of(&select(runs, at), axis) {
         let mut there = at.clone();
         there.insert(axis.to_owned(), value.clone());
-        let (x, y) = (number(&value)?, over_seeds(runs, &there, measure, measure.window.as_deref())?);
+        let y = over_seeds(runs, &there, measure, measure.window.as_deref())?.mean;
+        let x = number(&value)?;
         if y < level {
             return Ok(match before {
                 Some((x0, y0)) if y0 > level => x0 + (x - x0) * (y0 - level) / (y0 - y),
@@ -252,5 +301,25 @@ mod tests {
         assert_eq!(number("0.2%"), Ok(0.2));
         assert_eq!(number("4"), Ok(4.0));
         assert!(number("many").is_err());
+    }
+
+    #[test]
+    fn the_interval_is_students_and_its_width_that_of_the_textbook() {
+        // Mean 3, variance 2.5, t of 4 degrees of freedom 2.776.
+        let five = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(five.mean, 3.0);
+        assert!((five.half_width.unwrap() - 2.776 * (2.5_f64 / 5.0).sqrt()).abs() < 1e-9);
+        assert_eq!(Estimate::of(&[7.0]), Estimate { mean: 7.0, half_width: None });
+        assert!((student_t(31).unwrap() - 2.040).abs() < 2e-3);
+        assert!((student_t(1_000).unwrap() - 1.962).abs() < 1e-3);
+    }
+
+    #[test]
+    fn errors_of_a_quotient_add_up_as_squares_do() {
+        let estimate = |mean, half| Estimate { mean, half_width: half };
+        let percent = estimate(30.0, Some(0.9)).percent_of(estimate(60.0, Some(2.4)));
+        assert_eq!(percent.mean, 50.0);
+        assert!((percent.half_width.unwrap() - 50.0 * 0.05).abs() < 1e-9);
+        assert_eq!(estimate(1.0, None).percent_of(estimate(2.0, None)), estimate(50.0, None));
     }
 }
