@@ -13,8 +13,8 @@ use crate::path::{
 };
 use crate::queue::early::{Early, EarlyDetection, EarlyQueue};
 use crate::queue::{
-    Buffer, Packet, QueueDiscipline, ared, cake, codel, dpd, drop_tail, dualpi2, fq_codel, pie, red, rem,
-    rtt_aqm, shyu, sred,
+    Buffer, Packet, QueueDiscipline, ared, cake, codel, dpd, drop_tail, dualpi2, even, fq_codel, pie, red,
+    rem, rtt_aqm, shyu, sred,
 };
 use crate::random::RandomStream;
 use crate::receiver::{ReceiveWindow, drs, fixed};
@@ -41,7 +41,7 @@ pub type BuildWrapper = fn(&Arguments, Box<dyn CongestionControl>) -> Box<dyn Co
 /// Builds early detection for a queue with room for the buffer.
 pub type BuildEarly = fn(&Arguments, Buffer) -> Early<Box<dyn EarlyDetection>>;
 /// Builds early detection around another.
-pub type BuildEarlyWrapper = fn(&Arguments, Box<dyn EarlyDetection>) -> Box<dyn EarlyDetection>;
+pub type BuildEarlyWrapper = fn(&Arguments, Early<Box<dyn EarlyDetection>>) -> Early<Box<dyn EarlyDetection>>;
 /// Builds a receive window; the first argument is the receive buffer.
 pub type BuildReceiver = fn(suimon_units::Bytes, &Arguments) -> Box<dyn ReceiveWindow>;
 
@@ -107,7 +107,7 @@ pub const EARLY: &[(Description, BuildEarly)] = &[
 
 /// Queue disciplines that work over early detection: `dpd+red`. Alone they work over RED.
 pub const EARLY_WRAPPERS: &[(Description, BuildEarlyWrapper)] =
-    &[(dpd::DPD, dpd::build_dpd), (dpd::DPD_QT, dpd::build_dpd_qt)];
+    &[(dpd::DPD, dpd::build_dpd), (dpd::DPD_QT, dpd::build_dpd_qt), (even::DESCRIPTION, even::build)];
 
 /// Estimators of round-trip times.
 pub const ESTIMATORS: &[(Description, BuildEstimator)] = &[
@@ -417,7 +417,7 @@ impl AlgorithmSpec {
                 .iter()
                 .find(|(d, _)| d.name == wrapper.name)
                 .expect("parse puts only registered wrappers before the last");
-            early.map(|inner| build(arguments, inner))
+            build(arguments, early)
         })
     }
 

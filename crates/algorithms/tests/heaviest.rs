@@ -38,7 +38,7 @@ impl Exact {
 /// `flow` draws the flow of each packet.
 fn agreement(packets: u64, mut flow: impl FnMut(u64, &mut RandomStream) -> u32) -> f64 {
     let mut random = RandomStream::new(1, "mix");
-    let (mut sketch, mut exact) = (Heaviest::new(WINDOW), Exact::default());
+    let (mut sketch, mut exact) = (<Heaviest>::new(WINDOW), Exact::default());
     let (mut decisions, mut right) = (0.0, 0.0);
     for nth in 0..packets {
         let now = Instant::ZERO + GAP * nth;

@@ -11,13 +11,14 @@ use suimon_units::{Bytes, Duration, Instant};
 
 use crate::queue::FlowId;
 
-/// Bytes per flow over a sliding window, for the flows that send most, in [`Heaviest::MEMORY`].
+/// Bytes per flow over a sliding window, for the flows that send most, in 64 kB.
 ///
 /// The window has a soft edge: a byte of age `a` counts `exp(-a / tau)`, with `tau` half of the window,
-/// so that the mean age of what counts is that of a window with a hard edge.
+/// so that the mean age of what counts is that of a window with a hard edge. `N` is what else is to be
+/// remembered of each of these flows, from nothing on.
 #[derive(Debug, Clone)]
-pub struct Heaviest {
-    entries: Box<[Entry]>,
+pub struct Heaviest<N = ()> {
+    entries: Box<[Entry<N>]>,
     total: f64,
     heaviest: Option<(FlowId, f64)>,
     tau: Duration,
@@ -29,29 +30,32 @@ pub struct Heaviest {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Entry {
+struct Entry<N> {
+    note: N,
     count: f64,
     /// Of `count`, what may belong to flows that stood here before.
     error: f32,
     flow: u32,
 }
 
-impl Entry {
+impl<N> Entry<N> {
     /// What certainly belongs to the flow.
     fn certain(&self) -> f64 {
         self.count - f64::from(self.error)
     }
 }
 
-impl Heaviest {
-    /// What all entries take together.
-    pub const MEMORY: Bytes = Bytes::new((SETS * WAYS * size_of::<Entry>()) as u64);
+impl<N: Copy + Default> Heaviest<N> {
+    /// What all entries take together, at most 64 kB.
+    pub const MEMORY: Bytes = Bytes::new((Self::SETS * WAYS * size_of::<Entry<N>>()) as u64);
+
+    const SETS: usize = ROOM / (WAYS * size_of::<Entry<N>>());
 
     /// Nothing seen yet; `window` is how far back it looks.
     #[must_use]
     pub fn new(window: Duration) -> Self {
         Self {
-            entries: vec![Entry::default(); SETS * WAYS].into_boxed_slice(),
+            entries: vec![Entry::default(); Self::SETS * WAYS].into_boxed_slice(),
             total: 0.0,
             heaviest: None,
             tau: (window / 2).max(Duration::from_nanos(1)),
@@ -68,14 +72,15 @@ impl Heaviest {
         }
         let weighted = size.as_f64() * self.weight;
         self.total += weighted;
-        let set = &mut self.entries[set_of(flow)];
+        let set = &mut self.entries[Self::set_of(flow)];
         let own = set.iter().position(|entry| entry.flow == flow.0);
         let entry = match own {
             Some(own) => &mut set[own],
             None => {
                 let least = set.iter_mut().min_by(|a, b| a.count.total_cmp(&b.count));
                 let least = least.expect("a set has entries");
-                *least = Entry { error: least.count as f32, flow: flow.0, ..*least };
+                *least =
+                    Entry { error: least.count as f32, flow: flow.0, note: N::default(), count: least.count };
                 least
             }
         };
@@ -97,11 +102,27 @@ impl Heaviest {
     /// flows that send less than a few thousandths often nothing.
     #[must_use]
     pub fn share(&self, flow: FlowId) -> f64 {
-        let entry = self.entries[set_of(flow)].iter().find(|entry| entry.flow == flow.0);
+        let entry = self.entries[Self::set_of(flow)].iter().find(|entry| entry.flow == flow.0);
         match entry {
             Some(entry) if self.total > 0.0 => entry.certain() / self.total,
             _ => 0.0,
         }
+    }
+
+    /// What is remembered of `flow`, where it has an entry.
+    pub fn note(&mut self, flow: FlowId) -> Option<&mut N> {
+        self.entries[Self::set_of(flow)]
+            .iter_mut()
+            .find(|entry| entry.flow == flow.0)
+            .map(|entry| &mut entry.note)
+    }
+
+    /// The entries that `flow` may stand in.
+    fn set_of(flow: FlowId) -> std::ops::Range<usize> {
+        // Fibonacci hashing: consecutive numbers come to lie far apart.
+        let hash = u64::from(flow.0.wrapping_mul(0x9e37_79b9));
+        let first = ((hash * Self::SETS as u64) >> 32) as usize * WAYS;
+        first..first + WAYS
     }
 
     /// A byte that passes from now on counts more than those before.
@@ -128,18 +149,10 @@ impl Heaviest {
     }
 }
 
-/// The entries that `flow` may stand in.
-fn set_of(flow: FlowId) -> std::ops::Range<usize> {
-    // Fibonacci hashing: consecutive numbers come to lie far apart.
-    let hash = u64::from(flow.0.wrapping_mul(0x9e37_79b9));
-    let first = ((hash * SETS as u64) >> 32) as usize * WAYS;
-    first..first + WAYS
-}
-
-/// Entries of a set: two cache lines.
+/// Entries of a set: without notes, two cache lines.
 const WAYS: usize = 8;
-/// As many as 64 kB hold beside the rest of the structure.
-const SETS: usize = 496;
+/// Bytes for all entries: 64 kB, less what the rest of the structure takes.
+const ROOM: usize = 63_800;
 /// How often in `tau` the weight is brought up to date; 64 keeps it within 1.6 %.
 const STEPS: u64 = 64;
 /// Counts stay below a window's bytes times `e^27`, far within the range of a single-precision error.
@@ -155,14 +168,14 @@ mod tests {
 
     #[test]
     fn it_takes_no_more_than_64_kb() {
-        let sketch = Heaviest::new(WINDOW);
+        let sketch = <Heaviest>::new(WINDOW);
         assert!(size_of_val(&*sketch.entries) + size_of::<Heaviest>() <= 64_000);
-        assert_eq!(Heaviest::MEMORY.get(), size_of_val(&*sketch.entries) as u64);
+        assert_eq!(<Heaviest>::MEMORY.get(), size_of_val(&*sketch.entries) as u64);
     }
 
     #[test]
     fn shares_are_those_of_the_window_and_never_too_large() {
-        let mut sketch = Heaviest::new(WINDOW);
+        let mut sketch = <Heaviest>::new(WINDOW);
         let mut now = Instant::ZERO;
         for nth in 0..100_000_u32 {
             now += GAP;
@@ -184,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_passed_days_ago_does_not_count() {
-        let mut sketch = Heaviest::new(WINDOW);
+        let mut sketch = <Heaviest>::new(WINDOW);
         sketch.on_packet(Instant::ZERO, FlowId(1), Bytes::new(1_000_000_000));
         let later = Instant::ZERO + Duration::from_secs(10 * 24 * 3_600);
         sketch.on_packet(later, FlowId(2), Bytes::new(40));

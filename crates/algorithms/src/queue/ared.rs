@@ -125,6 +125,10 @@ impl EarlyDetection for AdaptiveRed {
         self.red.on_departure(now, size, left);
     }
 
+    fn is_short(&self, backlog: Backlog) -> bool {
+        self.red.is_short(backlog)
+    }
+
     fn probe(&self, out: &mut dyn Probe) {
         self.red.probe(out);
         out.value("max_p", self.red.thresholds().max_p.get());

@@ -7,7 +7,7 @@
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use super::Backlog;
-use super::early::{Advice, Arrival, EarlyDetection, Outcome};
+use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
 use crate::estimate::heaviest::Heaviest;
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
@@ -100,6 +100,10 @@ impl<D: EarlyDetection> EarlyDetection for Dpd<D> {
         self.inner.departure_mark()
     }
 
+    fn is_short(&self, backlog: Backlog) -> bool {
+        self.inner.is_short(backlog)
+    }
+
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
         self.inner.on_link_rate(now, rate);
     }
@@ -124,14 +128,20 @@ impl<D: EarlyDetection> EarlyDetection for Dpd<D> {
 
 /// DPD over `inner`, with `arguments` as [`DPD`] declares them.
 #[must_use]
-pub fn build_dpd(arguments: &Arguments, inner: Box<dyn EarlyDetection>) -> Box<dyn EarlyDetection> {
-    Box::new(Dpd::new(arguments, inner, None))
+pub fn build_dpd(
+    arguments: &Arguments,
+    inner: Early<Box<dyn EarlyDetection>>,
+) -> Early<Box<dyn EarlyDetection>> {
+    inner.map(|inner| Dpd::new(arguments, inner, None)).boxed()
 }
 
 /// DPD-QT over `inner`, with `arguments` as [`DPD_QT`] declares them.
 #[must_use]
-pub fn build_dpd_qt(arguments: &Arguments, inner: Box<dyn EarlyDetection>) -> Box<dyn EarlyDetection> {
-    Box::new(Dpd::new(arguments, inner, Some(0)))
+pub fn build_dpd_qt(
+    arguments: &Arguments,
+    inner: Early<Box<dyn EarlyDetection>>,
+) -> Early<Box<dyn EarlyDetection>> {
+    inner.map(|inner| Dpd::new(arguments, inner, Some(0))).boxed()
 }
 
 #[cfg(test)]

@@ -31,6 +31,12 @@ pub trait EarlyDetection: Debug + Send {
         None
     }
 
+    /// True where `backlog` is so short that, whatever its average, a packet less would leave the link idle
+    /// before its sender is heard of again. For wrappers; false where a law knows no such length.
+    fn is_short(&self, _backlog: Backlog) -> bool {
+        false
+    }
+
     /// See [`QueueDiscipline::on_link_rate`].
     fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
 
@@ -66,6 +72,10 @@ impl<D: EarlyDetection + ?Sized> EarlyDetection for Box<D> {
 
     fn departure_mark(&self) -> Option<Probability> {
         (**self).departure_mark()
+    }
+
+    fn is_short(&self, backlog: Backlog) -> bool {
+        (**self).is_short(backlog)
     }
 
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {

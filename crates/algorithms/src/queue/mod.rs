@@ -10,6 +10,7 @@ pub mod dpd;
 pub mod drop_tail;
 pub mod dualpi2;
 pub mod early;
+pub mod even;
 pub mod fifo;
 pub mod flows;
 pub mod fq_codel;

@@ -229,6 +229,10 @@ impl EarlyDetection for Red {
         self.average.on_departure(now, left.packets == 0);
     }
 
+    fn is_short(&self, backlog: Backlog) -> bool {
+        self.length(backlog) < self.thresholds.min_th
+    }
+
     fn probe(&self, out: &mut dyn Probe) {
         let avg = self.average.get();
         out.value("average_bytes", avg);
