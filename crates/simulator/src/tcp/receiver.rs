@@ -86,9 +86,10 @@ impl Receiver {
             return Some(self.answer(now, PacketKind::SynAck));
         }
         let marked = packet.ecn == Ecn::CongestionExperienced;
-        let before = self.echo_each(now, marked);
         if !self.echoes_each {
             self.echo_congestion = marked || (self.echo_congestion && !packet.ecn_flag);
+        } else if marked != self.echo_congestion {
+            return self.on_change_of_marks(now, packet);
         }
         if packet.seq <= self.last_ack_sent {
             self.ts_recent = self.ts_recent.max(packet.ts_val);
@@ -125,26 +126,25 @@ impl Receiver {
             || self.unacknowledged >= SEGMENTS_PER_ACK;
         if at_once {
             self.quick_acks = self.quick_acks.saturating_sub(1);
-            if before.is_some() {
-                // One answer at a time; this one is due in no time.
-                self.delayed_until = Some(now);
-                return before;
-            }
             return Some(self.answer(now, PacketKind::Ack));
         }
         self.delayed_until.get_or_insert(now + self.profile.delayed_ack_timeout);
-        before
+        None
     }
 
     /// Where each mark is echoed, what is held back goes out before a packet that differs in it, so that an
     /// ACK speaks for segments of one kind (RFC 8257 §3.2).
-    fn echo_each(&mut self, now: Instant, marked: bool) -> Option<Packet> {
-        if !self.echoes_each || marked == self.echo_congestion {
-            return None;
-        }
+    #[cold]
+    fn on_change_of_marks(&mut self, now: Instant, packet: &Packet) -> Option<Packet> {
         let held_back = self.delayed_until.is_some().then(|| self.answer(now, PacketKind::Ack));
-        self.echo_congestion = marked;
-        held_back
+        self.echo_congestion = !self.echo_congestion;
+        let own = self.on_packet(now, packet);
+        if held_back.is_some() && own.is_some() {
+            // One answer at a time: this one is due in no time.
+            self.delayed_until = Some(now);
+            return held_back;
+        }
+        held_back.or(own)
     }
 
     /// A held-back acknowledgement is due.
