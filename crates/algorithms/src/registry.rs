@@ -167,7 +167,7 @@ impl fmt::Display for Role {
             Self::Congestion => "congestion control",
             Self::Receiver => "receive window",
             Self::Queue => "queue discipline",
-            Self::Estimator => "RTT estimator",
+            Self::Estimator => "round-trip time estimator",
             Self::Path => "path scheduler",
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_radio::hsdpa::{self, Policy};
 use suimon_radio::wlan;
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -73,7 +74,8 @@ impl Scenario {
         unique("flow", self.flows.iter().map(|flow| &flow.name))?;
         let mut shared = SharedRadios::default();
         for link in &self.links {
-            let checked = check_link(link).and_then(|()| shared.check(link));
+            let checked =
+                check_link(link).and_then(|()| shared.check(link)).and_then(|()| self.check_estimator(link));
             checked.map_err(|(key, problem)| match key.strip_prefix('/') {
                 // The fault of a radio that the link shares.
                 Some(absolute) => (absolute.to_owned(), problem),
@@ -96,6 +98,24 @@ impl Scenario {
             )?;
         }
         Ok(())
+    }
+}
+
+impl Scenario {
+    /// An estimator speaks in the link's series alone.
+    fn check_estimator(&self, link: &Link) -> Checked {
+        let refused = |estimator: &AlgorithmSpec, what, accepted: &str| {
+            refuse("estimator", &estimator.label(), what, accepted)
+        };
+        match &link.estimator {
+            Some(estimator) if !link.reported => {
+                refused(estimator, "is on a link that is not reported", "reported = true")
+            }
+            Some(estimator) if self.record.interval.is_none() => {
+                refused(estimator, "has no series to speak in", "a record_interval other than \"off\"")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -392,6 +412,7 @@ fn check_stack(stack: &StackProfile) -> Checked {
 
 #[cfg(test)]
 mod tests {
+    use suimon_algorithms::registry::{AlgorithmSpec, Role};
     use suimon_units::Probability;
 
     use super::*;
@@ -415,6 +436,23 @@ mod tests {
             Traffic::Tcp(tcp) => tcp,
             Traffic::Udp(_) => unreachable!("comparisons are of TCP flows"),
         }
+    }
+
+    #[test]
+    fn an_estimator_needs_a_series_to_speak_in() {
+        let with_estimator = |s: &mut Scenario| {
+            s.links[0].estimator = Some(AlgorithmSpec::parse(Role::Estimator, "bursts").unwrap());
+        };
+        let unreported = message(|s| {
+            with_estimator(s);
+            s.links[0].reported = false;
+        });
+        assert!(unreported.ends_with("accepted: reported = true"), "{unreported}");
+        let unrecorded = message(|s| {
+            with_estimator(s);
+            s.record.interval = None;
+        });
+        assert!(unrecorded.ends_with("accepted: a record_interval other than \"off\""), "{unrecorded}");
     }
 
     #[test]

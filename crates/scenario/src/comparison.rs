@@ -147,6 +147,7 @@ impl Comparison {
             loss: self.link.loss,
             jitter: self.link.jitter,
             reordering: self.link.reordering,
+            estimator: None,
             reported: true,
         };
         let reverse = Link {
@@ -166,6 +167,7 @@ impl Comparison {
             loss: Loss::None,
             jitter: Duration::ZERO,
             reordering: None,
+            estimator: None,
             reported: false,
         };
         vec![bottleneck, reverse]

@@ -58,6 +58,8 @@ pub struct Link {
     pub jitter: Duration,
     /// Packets that are overtaken.
     pub reordering: Option<Reordering>,
+    /// What estimates round-trip times from the packets that come to it.
+    pub estimator: Option<AlgorithmSpec>,
     /// Whether results show it; access links of a comparison are not worth a row.
     pub reported: bool,
 }

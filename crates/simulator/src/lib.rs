@@ -23,10 +23,12 @@ mod routes;
 mod saturate;
 mod tcp;
 mod udp;
+mod watch;
 mod windows;
 mod world;
 
 pub use saturate::saturate;
+use suimon_algorithms::estimate::Seen;
 use suimon_results::RunResult;
 use suimon_scenario::Scenario;
 use suimon_units::Duration;
@@ -47,4 +49,16 @@ pub fn run_observed(
     on_progress: &mut dyn FnMut(Duration),
 ) -> RunResult {
     world::World::new(&extra_delay::drawn(scenario)).run(labels, on_progress)
+}
+
+/// As [`run`], and shows every packet that comes to the reported link called `link`, in order, with the
+/// round-trip time that its sender had measured last, within one `record_interval`. This is how estimators are held
+/// to the truth.
+#[must_use]
+pub fn run_watched(
+    scenario: &Scenario,
+    link: &str,
+    on_packet: &mut dyn FnMut(&Seen, Option<Duration>),
+) -> RunResult {
+    world::World::new(&extra_delay::drawn(scenario)).watched(link, on_packet).run(&[], &mut |_| {})
 }

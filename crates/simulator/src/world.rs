@@ -1,6 +1,9 @@
 //! The simulated world: events in, packets from hop to hop, results out.
 
+use std::fmt;
+
 use suimon_algorithms::Probe;
+use suimon_algorithms::estimate::Seen;
 use suimon_algorithms::queue::{Dropped, Ecn};
 use suimon_results::{Event as ResultEvent, EventKind, RunResult};
 use suimon_scenario::Scenario;
@@ -14,6 +17,7 @@ use crate::multipath::{self, Carries, Multipath};
 use crate::packet::{Frame, Packet, PacketKind, Packets};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
+use crate::watch::Watch;
 use crate::windows::Windows;
 
 /// Progress is told every so many events: some milliseconds of work.
@@ -34,6 +38,7 @@ pub(crate) struct World<'a> {
     end: Instant,
     recorder: Option<Recorder>,
     windows: Windows<'a>,
+    watcher: Option<Watcher<'a>>,
     kept_events: Vec<ResultEvent>,
     events_not_kept: u64,
     // Reused from event to event, so that nothing is allocated per packet.
@@ -50,6 +55,20 @@ struct Recorder {
     delivered: Vec<u64>,
     queues: Vec<(usize, SeriesBuilder)>,
     aggregates: Vec<SeriesBuilder>,
+}
+
+type OnPacket<'a> = &'a mut (dyn FnMut(&Seen, Option<Duration>) + 'a);
+
+/// Somebody who is shown the packets of a link.
+struct Watcher<'a> {
+    link: usize,
+    on_packet: OnPacket<'a>,
+}
+
+impl fmt::Debug for Watcher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher").field("link", &self.link).finish_non_exhaustive()
+    }
 }
 
 impl<'a> World<'a> {
@@ -106,11 +125,23 @@ impl<'a> World<'a> {
             multipaths,
             recorder,
             windows,
+            watcher: None,
             kept_events: Vec::new(),
             events_not_kept: 0,
             outbox: Vec::new(),
             packets: Packets::default(),
         }
+    }
+
+    /// Shows what comes to the reported link called `link` whenever a sample is taken.
+    pub(crate) fn watched(mut self, link: &str, on_packet: OnPacket<'a>) -> Self {
+        let mut links = self.scenario.links.iter();
+        let link = links.position(|each| each.reported && each.name == link);
+        if let Some(link) = link.filter(|_| self.recorder.is_some()) {
+            self.links[link].watch = Some(Box::new(Watch::for_others()));
+            self.watcher = Some(Watcher { link, on_packet });
+        }
+        self
     }
 
     pub(crate) fn run(
@@ -533,6 +564,14 @@ impl<'a> World<'a> {
                 meter.sample(interval, series);
             }
             link.queue().probe(series);
+            if let Some(watch) = &mut link.watch {
+                watch.sample(&self.flows, series);
+            }
+        }
+        if let Some(watcher) = &mut self.watcher
+            && let Some(watch) = &mut self.links[watcher.link].watch
+        {
+            watch.drain(&self.flows).for_each(|(seen, truth)| (watcher.on_packet)(&seen, truth));
         }
     }
 

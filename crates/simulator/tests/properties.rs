@@ -166,6 +166,7 @@ fn dumbbell() -> impl Strategy<Value = Scenario> {
             let mut links = vec![
                 Link { delay: there.delay + odd, jitter: there.jitter + shake, ..there },
                 Link {
+                    estimator: None,
                     reported: false,
                     jitter: shake,
                     ..link("n2", "n1", back, back_delay, Buffer::Unbounded)

@@ -117,43 +117,60 @@ impl RttEstimator for Autocorrelation {
 
 /// The lag, in slots, of the highest peak of the autocorrelation beyond the burst itself.
 ///
-/// The coefficient at lag `l` is `sum (P(t) - mean)(P(t + l) - mean) / (T - l)` over that at lag 0. Among peaks
-/// nearly as high as the highest the first counts: the others are multiples of it.
+/// The covariance at lag `l` is `sum P(t) P(t + l) / (T - l) - mean^2`. It is smoothed over the mean gap between
+/// packets, so that the distances of packets within a burst do not show. Among peaks nearly as high as the
+/// highest the first counts: the others are multiples of it.
 fn best_lag(counts: &[(u32, u32)], slots: u32, threshold: f64) -> Option<f64> {
-    let most = slots / 4;
-    let mean = counts.iter().map(|(_, count)| f64::from(*count)).sum::<f64>() / f64::from(slots);
-    let mut products = vec![0.0; most as usize + 2];
+    let packets: f64 = counts.iter().map(|(_, count)| f64::from(*count)).sum();
+    if packets < FEWEST {
+        return None;
+    }
+    let mean = packets / f64::from(slots);
+    let width = (libm::round(1.0 / mean) as usize).max(2);
+    let most = slots as usize / 4;
+    let mut products = vec![0.0; most + 2 * width + 1];
     for (position, (slot, count)) in counts.iter().enumerate() {
         for (other, others) in &counts[position..] {
             let Some(sum) = products.get_mut((other - slot) as usize) else { break };
             *sum += f64::from(*count) * f64::from(*others);
         }
     }
-    let correlations: Vec<f64> =
-        (products.iter().zip(0_u32..)).map(|(sum, lag)| sum / f64::from(slots - lag) - mean * mean).collect();
-    // A packet that comes a slot early or late still counts, by half.
-    let smoothed = |lag: usize| correlations[lag] + 0.5 * (correlations[lag - 1] + correlations[lag + 1]);
-    let variance = correlations[0];
-    let past_burst = (2..=most as usize).find(|lag| smoothed(*lag) <= 0.0)?;
-    let peaks: Vec<(usize, f64)> = (past_burst..=most as usize).map(|lag| (lag, smoothed(lag))).collect();
-    let highest = peaks.iter().map(|(_, height)| *height).fold(0.0, f64::max);
-    if highest <= threshold * variance {
+    let covariances: Vec<f64> = (products.iter().zip(0_u32..))
+        .map(|(sum, lag)| sum / f64::from(slots.saturating_sub(lag).max(1)) - mean * mean)
+        .collect();
+    let smoothed = |lag: usize| -> f64 {
+        let near = (0..width).map(|distance| {
+            let weight = 1.0 - distance as f64 / width as f64;
+            let both = covariances[lag.abs_diff(distance)] + covariances[lag + distance];
+            weight * if distance == 0 { covariances[lag] } else { both }
+        });
+        near.sum()
+    };
+    let heights: Vec<f64> = (0..=most).map(smoothed).collect();
+    let past_burst = heights.iter().position(|height| *height <= 0.0)?;
+    let highest = heights[past_burst..].iter().copied().fold(0.0, f64::max);
+    if highest <= threshold * heights[0] {
         return None;
     }
-    let near = peaks.iter().position(|(_, height)| *height >= NEARLY * highest)?;
-    // The first peak's own neighbours, a packet's distance away, are lower than its top.
-    let within = peaks[near..].iter().take_while(|(lag, _)| lag * 2 <= peaks[near].0 * 3);
-    let lag = within.fold((0, 0.0), |best, each| if each.1 > best.1 { *each } else { best }).0;
-    // Where in the slots around it the peak lies.
-    let around = [correlations[lag - 1], correlations[lag], correlations[lag + 1]].map(|each| each.max(0.0));
-    Some(lag as f64 + (around[2] - around[0]) / around.iter().sum::<f64>().max(f64::MIN_POSITIVE))
+    let near = past_burst + heights[past_burst..].iter().position(|height| *height >= NEARLY * highest)?;
+    let within = (near..=most.min(near + width)).map(|lag| (lag, heights[lag]));
+    let lag = within.fold((near, 0.0), |best, each| if each.1 > best.1 { each } else { best }).0;
+    // Sharp again: the distance of most packets to their like, and where in its slots that lies.
+    let around = lag.saturating_sub(width - 1).max(1)..lag + width;
+    let sharp =
+        around.fold(lag, |best, each| if covariances[each] > covariances[best] { each } else { best });
+    let near = [sharp - 1, sharp, sharp + 1].map(|lag| covariances[lag].max(0.0));
+    Some(sharp as f64 + (near[2] - near[0]) / near.iter().sum::<f64>().max(f64::MIN_POSITIVE))
 }
 
 /// One arriving packet in so many chooses the next flow.
 const CHOICE: u64 = 10;
 
+/// Fewer packets in a window show no pattern.
+const FEWEST: f64 = 16.0;
+
 /// Peaks of this share of the highest count as equal to it.
-const NEARLY: f64 = 0.7;
+const NEARLY: f64 = 0.8;
 
 /// Most slots of a window.
 const MOST_SLOTS: u64 = 1 << 20;
@@ -169,12 +186,12 @@ mod tests {
         samples(&mut *spec.build_estimator(), packets)
     }
 
-    /// By hand: single packets in slots 0, 10, 20 and 30 of 40.
+    /// By hand: pairs of packets in every tenth slot of 100, five slots to a packet.
     #[test]
     fn the_lag_of_a_regular_pattern_is_its_period() {
-        let counts = [(0, 1), (10, 1), (20, 1), (30, 1)];
-        assert_eq!(best_lag(&counts, 40, 0.2), Some(10.0));
-        assert_eq!(best_lag(&counts[..1], 40, 0.2), None);
+        let counts: Vec<_> = (0..10).map(|nth| (10 * nth, 2)).collect();
+        assert_eq!(best_lag(&counts, 100, 0.2), Some(10.0));
+        assert_eq!(best_lag(&counts[..7], 100, 0.2), None);
     }
 
     #[test]

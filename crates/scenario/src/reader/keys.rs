@@ -172,6 +172,13 @@ const QUEUE: Key = Key::new(
     "The queue discipline in front of the link.",
 );
 
+const ESTIMATOR: Key = Key::new(
+    "estimator",
+    Kind::Algorithm(Role::Estimator),
+    Preset::Unset { means: "none", example: "\"bursts\"" },
+    "What estimates round-trip times from the packets that come, as columns of the link's series.",
+);
+
 const LINK_LOSS: Key = Key::new(
     "loss",
     Kind::Loss(&LOSS),
@@ -230,6 +237,7 @@ pub(crate) const LINK: Section = Section {
         LINK_LOSS,
         JITTER,
         LINK_REORDERING,
+        ESTIMATOR,
         reported(true),
         Key::new(
             "reverse",

@@ -73,6 +73,10 @@ fn direction(
             }),
             None => None,
         },
+        estimator: match there.map_or_else(|| fields.optional("estimator"), |_| None) {
+            Some(field) => Some(field.algorithm(Role::Estimator)?),
+            None => None,
+        },
         reported: fields.field("reported")?.flag()?,
     })
 }

@@ -18,6 +18,7 @@ use crate::events::{Event, EventQueue};
 use crate::measure::QueueMeter;
 use crate::packet::Frame;
 use crate::routes::Routes;
+use crate::watch::Watch;
 
 /// A link.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ pub(crate) struct Link {
     in_flight: Line,
     next_wakeup: Option<Instant>,
     pub(crate) meter: Option<Box<QueueMeter>>,
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 /// What a link acts upon beyond itself.
@@ -115,6 +117,7 @@ impl Link {
             in_flight: Line::new(Event::LinkArrival, index),
             next_wakeup: None,
             meter: link.reported.then(|| Box::new(QueueMeter::new(link))),
+            watch: Watch::of(link, seed).map(Box::new),
         }
     }
 
@@ -276,6 +279,9 @@ impl Link {
     #[inline(always)]
     fn admit(&mut self, mut frame: Frame, around: &mut Surroundings) {
         let now = frame.time;
+        if let Some(watch) = &mut self.watch {
+            watch.on_packet(now, &frame);
+        }
         frame.was_marked = frame.ecn == Ecn::CongestionExperienced;
         let idle = now >= self.free_at;
         if idle && self.idle_passes {
