@@ -105,6 +105,14 @@ pub enum Capacity {
     Wifi(Arc<Medium>),
 }
 
+impl Capacity {
+    /// True where a radio decides when packets leave, not the link by itself.
+    #[must_use]
+    pub fn is_radio(&self) -> bool {
+        matches!(self, Self::Hsdpa(_) | Self::Wifi(_))
+    }
+}
+
 /// A terminal of an HSDPA cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hsdpa {

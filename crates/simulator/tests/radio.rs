@@ -142,6 +142,39 @@ fn datagrams_and_connections_share_a_medium_and_nothing_gets_lost_uncounted() {
 }
 
 #[test]
+fn answers_contend_even_where_nobody_measures_their_link() {
+    let medium = medium(wlan::Standard::B, 11);
+    let measured = wifi_link(&medium, "a", "b").map(|link| Link { buffer: Buffer::Unbounded, ..link });
+    let [there, back] = measured.clone();
+    let unmeasured = [there, Link { reported: false, ..back }];
+    let goodput = |links: &[Link]| {
+        let flows = vec![qualnet("main", ("a", "b"))];
+        run(&scenario(Duration::from_secs(10), links.to_vec(), flows), &[]).flows[0].goodput
+    };
+    assert_eq!(goodput(&measured), goodput(&unmeasured));
+}
+
+#[test]
+fn what_a_packet_costs_beside_its_bytes_counts_on_every_link() {
+    let goodput = |reported, overhead| {
+        let rate = Rate::from_bps(1_000_000);
+        let there = Link {
+            overhead: Bytes::new(overhead),
+            reported,
+            ..link("a", "b", rate, Duration::from_millis(1), Buffer::Unbounded)
+        };
+        let back = link("b", "a", Rate::MAX, Duration::from_millis(1), Buffer::Unbounded);
+        let flow = tcp("main", ("a", "b"), "reno", |flow| flow.window = Bytes::new(20_000));
+        let result = run(&scenario(Duration::from_secs(20), vec![there, back], vec![flow]), &[]);
+        result.flows[0].goodput.as_bps_f64()
+    };
+    for reported in [true, false] {
+        let ratio = goodput(reported, 500) / goodput(reported, 0);
+        assert!((ratio - 1_500.0 / 2_000.0).abs() < 0.005, "{reported}: {ratio}");
+    }
+}
+
+#[test]
 fn an_access_point_is_one_station_however_many_it_serves() {
     // Downloads to three stations against one upload: the access point contends once, so that the upload alone
     // gets about as much as all downloads together, as UDP both ways shows.

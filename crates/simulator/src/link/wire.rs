@@ -12,6 +12,8 @@ use super::capacity::Server;
 pub(crate) struct Wire {
     server: Server,
     delay: Duration,
+    /// What each packet costs beside its own bytes.
+    overhead: u32,
     /// What came before has left by then.
     free_at: Instant,
     /// Where the packets are that an event follows to the far end, in the list of lines.
@@ -23,14 +25,19 @@ pub(crate) fn decides_nothing(link: &scenario::Link) -> bool {
     let never_waits = link.capacity == Capacity::Rate(Rate::MAX);
     let first_in_first_out = link.queue.name() == "droptail" && link.buffer == Buffer::Unbounded;
     let harmless = link.loss == Loss::None && link.jitter == Duration::ZERO && link.reordering.is_none();
-    let by_itself = !matches!(link.capacity, Capacity::Hsdpa(_));
-    !link.reported && by_itself && harmless && (never_waits || first_in_first_out)
+    !link.reported && !link.capacity.is_radio() && harmless && (never_waits || first_in_first_out)
 }
 
 impl Wire {
     /// `link`, which decides nothing.
     pub(crate) fn new(link: &scenario::Link, line: u32) -> Self {
-        Self { server: Server::new(&link.capacity), delay: link.delay, free_at: Instant::ZERO, line }
+        Self {
+            server: Server::new(&link.capacity),
+            delay: link.delay,
+            overhead: link.overhead.get() as u32,
+            free_at: Instant::ZERO,
+            line,
+        }
     }
 
     /// At least so long is every packet under way.
@@ -42,7 +49,7 @@ impl Wire {
     /// of their times.
     #[inline(always)]
     pub(crate) fn pass(&mut self, time: Instant, size: u32) -> Instant {
-        let service = self.server.send(time.max(self.free_at), Bytes::new(u64::from(size)));
+        let service = self.server.send(time.max(self.free_at), Bytes::new(u64::from(size + self.overhead)));
         self.free_at = service.ends;
         service.ends + self.delay
     }
