@@ -740,7 +740,7 @@ pub(crate) const MATRIX: Section = Section {
             "set",
             Kind::Paths,
             Preset::Required("\"link.bottleneck.rate\""),
-            "The key that takes the values; a list of keys gives all of them the same value.",
+            "The key that takes the values; a list of keys gives all of them the same value, and \"*\" lets each value name its own.",
         ),
         Key::new(
             "values",

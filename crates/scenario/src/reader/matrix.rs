@@ -11,9 +11,21 @@ use crate::text;
 pub(super) struct Axis {
     name: String,
     line: Option<usize>,
-    targets: Vec<Target>,
+    targets: Targets,
     values: Vec<(String, Node)>,
 }
+
+/// Where the values of an axis go.
+#[derive(Debug)]
+enum Targets {
+    /// The same value to all of these.
+    These(Vec<Target>),
+    /// Each value says: it is a table of key paths.
+    Anything,
+}
+
+/// The key path that stands for any.
+const ANYTHING: &str = "*";
 
 impl Axis {
     /// Reads an axis over `root`, the document that it varies.
@@ -33,15 +45,19 @@ impl Axis {
                 .collect::<Result<_, _>>()?,
             _ => return Err(set.wrong_kind()),
         };
-        let mut targets = Vec::new();
-        for path in &paths {
-            let located = |(key, problem): Wrong| {
-                ScenarioError::new(fields.source_name(), problem).at_line(set.line()).at_key(key)
-            };
-            targets.extend(resolve(root, path).map_err(located)?);
-        }
+        let located = |(key, problem): Wrong| {
+            ScenarioError::new(fields.source_name(), problem).at_line(set.line()).at_key(key)
+        };
+        let targets = if paths == [ANYTHING] {
+            Targets::Anything
+        } else {
+            let resolved = paths.iter().map(|path| resolve(root, path));
+            let resolved: Result<Vec<_>, _> = resolved.collect();
+            Targets::These(resolved.map_err(located)?.into_iter().flatten().collect())
+        };
         let name = match fields.optional("name") {
             Some(field) => field.name()?,
+            None if paths == [ANYTHING] => return Err(fields.field("name").expect_err("it was not written")),
             None => paths[0].rsplit('.').next().unwrap_or_default().to_owned(),
         };
         let field = fields.field("values")?;
@@ -88,7 +104,22 @@ impl Axis {
 
     /// Puts the value at `position` where it belongs.
     pub(super) fn apply(&self, root: &mut Table, position: usize) -> Result<(), Wrong> {
-        set(root, &self.targets, &self.values[position].1)
+        let value = &self.values[position].1;
+        match &self.targets {
+            Targets::These(targets) => set(root, targets, value),
+            Targets::Anything => {
+                let Some(table) = value.table() else {
+                    let accepted = "a table of key paths, such as { \"link.bottleneck.rate\" = \"2Mbit\" }";
+                    let problem = Problem::Kind { found: value.kind(), accepted: accepted.to_owned() };
+                    return Err(("matrix".to_owned(), problem));
+                };
+                for entry in &table.entries {
+                    let targets = resolve(root, &entry.key)?;
+                    set(root, &targets, &entry.node)?;
+                }
+                Ok(())
+            }
+        }
     }
 }
 
@@ -127,6 +158,25 @@ mod tests {
         assert_eq!(runs[3].scenario.links[0].capacity, Capacity::Rate(Rate::from_bps(64_000)));
         let Traffic::Tcp(tcp) = &runs[7].scenario.flows[0].traffic else { panic!("a TCP flow") };
         assert_eq!(tcp.cc.label(), "vegas:alpha=3");
+    }
+
+    #[test]
+    fn a_value_may_say_itself_where_its_parts_go() {
+        let link =
+            |rate: &str| format!("{{ \"link.bottleneck.rate\" = \"{rate}\", \"flow.*.cc\" = \"vegas\" }}");
+        let axis = |values: &str| {
+            format!("[[matrix]]\nname = \"setting\"\nset = \"*\"\nlabels = [\"slow\"]\nvalues = [{values}]")
+        };
+        let run = &runs(&[LINK, FLOW, &axis(&link("64kbit"))]).unwrap()[0];
+        assert_eq!(run.scenario.links[0].capacity, Capacity::Rate(Rate::from_bps(64_000)));
+        let Traffic::Tcp(tcp) = &run.scenario.flows[0].traffic else { panic!("a TCP flow") };
+        assert_eq!((tcp.cc.label(), labels(run)), ("vegas", vec![("setting", "slow")]));
+        let refused = |axis: &str| message(&[LINK, FLOW, axis]);
+        assert!(refused(&axis("\"64kbit\"")).contains("a table of key paths"));
+        let unknown = refused(&axis("{ \"link.bottelneck.rate\" = \"1Mbit\" }"));
+        assert!(unknown.contains("did you mean \"bottleneck\""), "{unknown}");
+        let nameless = "[[matrix]]\nset = \"*\"\nvalues = [{ duration = \"1s\" }]";
+        assert!(refused(nameless).contains("name: "), "{}", refused(nameless));
     }
 
     #[test]
