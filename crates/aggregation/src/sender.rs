@@ -180,7 +180,7 @@ impl AggregateSender {
     /// What to write next, if anything.
     pub fn next(&mut self, now: Instant) -> Option<Chunk> {
         self.notice_stalls(now);
-        self.look();
+        self.look(now);
         let first = self.unassigned.first().map_or(self.produced, |first| first.start);
         let first_len = self.unassigned.first().map_or(0, |first| first.end - first.start);
         let state = SendState {
@@ -241,12 +241,12 @@ impl AggregateSender {
     }
 
     /// Brings the schedulers' view of the paths up to date.
-    fn look(&mut self) {
+    fn look(&mut self, now: Instant) {
         self.views.clear();
         for (index, path) in self.paths.iter().enumerate() {
             let bit = 1 << index;
             let can_copy = self.outstanding.iter().any(|(_, carriers)| carriers & bit == 0);
-            self.views.push(path.view(can_copy));
+            self.views.push(path.view(now, can_copy));
         }
     }
 
@@ -325,7 +325,7 @@ impl Path {
         waits.then(|| self.progress_at + timeout)
     }
 
-    fn view(&self, can_copy: bool) -> PathView {
+    fn view(&self, now: Instant, can_copy: bool) -> PathView {
         let unknown = PathStatus {
             buffered: Bytes::ZERO,
             unsent: Bytes::ZERO,
@@ -346,6 +346,7 @@ impl Path {
             mss: status.mss,
             rtt: status.rtt,
             rtt_min: status.rtt_min,
+            silent: now.saturating_since(self.progress_at),
             delivery_rate: status.delivery_rate,
             can_copy,
         }

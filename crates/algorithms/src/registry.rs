@@ -77,7 +77,7 @@ pub const RECEIVERS: &[(Description, BuildReceiver)] =
 /// Path schedulers.
 pub const PATHS: &[(Description, BuildPath)] = &[
     (least_buffered::DESCRIPTION, |_| Box::new(least_buffered::LeastBuffered)),
-    (look_ahead::DESCRIPTION, |_| Box::new(look_ahead::LookAhead)),
+    (look_ahead::DESCRIPTION, |arguments| Box::new(look_ahead::LookAhead::new(arguments))),
     (round_robin::DESCRIPTION, |arguments| Box::new(round_robin::RoundRobin::new(arguments))),
     (lowest_rtt::DESCRIPTION, |_| Box::new(lowest_rtt::LowestRtt)),
     (blest::DESCRIPTION, |arguments| Box::new(blest::Blest::new(arguments))),

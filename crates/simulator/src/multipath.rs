@@ -138,7 +138,8 @@ impl Multipath {
         let acknowledged = connection.snd_una();
         let rtt = connection.rtt();
         if let Some(rtt) = rtt {
-            state.rate.on_acknowledged(now, acknowledged, rtt.srtt);
+            let buffered = state.written - acknowledged;
+            state.rate.on_acknowledged(now, acknowledged, buffered, rtt.srtt, state.rtt_min.get());
         }
         if let Some(latest) = connection.counters.rtt_last {
             state.rtt_min.on_sample(now, latest);
@@ -284,22 +285,46 @@ impl Held {
 /// How fast a connection's data gets acknowledged, a sample in each round trip.
 #[derive(Debug, Default)]
 struct RateMeter {
-    since: Option<(Instant, u64)>,
+    sample: Option<RateSample>,
+    /// In bits per second.
     rate: Option<f64>,
 }
 
+/// A sample under way.
+#[derive(Debug, Clone, Copy)]
+struct RateSample {
+    since: Instant,
+    acknowledged: u64,
+    /// Bytes in the connection when it began.
+    buffered: u64,
+}
+
 impl RateMeter {
-    fn on_acknowledged(&mut self, now: Instant, acknowledged: u64, srtt: Duration) {
-        let (since, before) = *self.since.get_or_insert((now, acknowledged));
-        let time = now.saturating_since(since);
+    fn on_acknowledged(
+        &mut self,
+        now: Instant,
+        acknowledged: u64,
+        buffered: u64,
+        srtt: Duration,
+        rtt_min: Option<Duration>,
+    ) {
+        let begin = RateSample { since: now, acknowledged, buffered };
+        let sample = *self.sample.get_or_insert(begin);
+        let time = now.saturating_since(sample.since);
         if time < srtt.max(SHORTEST_SAMPLE) {
             return;
         }
-        self.since = Some((now, acknowledged));
-        // A silence says what was not asked for rather than what could be had.
-        if time <= srtt.max(SHORTEST_SAMPLE) * 4 {
-            let sample = (acknowledged - before) as f64 * 8.0 / time.as_secs_f64();
-            self.rate = Some(self.rate.map_or(sample, |rate| rate + (sample - rate) / 4.0));
+        self.sample = Some(begin);
+        let bps = (acknowledged - sample.acknowledged) as f64 * 8.0 / time.as_secs_f64();
+        let Some(rate) = self.rate else {
+            self.rate = Some(bps);
+            return;
+        };
+        // A connection that held less than a bandwidth-delay product was not asked for more; what it
+        // did then says only how much it can do at least.
+        let needed = rate / 8.0 * rtt_min.unwrap_or_default().as_secs_f64();
+        if bps > rate || sample.buffered as f64 >= needed {
+            self.rate = Some(rate + (bps - rate) / 4.0);
         }
     }
 

@@ -5,9 +5,10 @@
 //! counted in the time until it has drained and arrived, and a slow path is given data that lies so far
 //! ahead that the quicker ones will just have filled what comes before it.
 
-use suimon_units::{Bytes, Duration, Instant};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::{Data, PathId, PathScheduler, PathView, Placement, SendState};
+use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::registry::Description;
 
 /// What users see of it.
@@ -16,12 +17,54 @@ pub const DESCRIPTION: Description = Description {
     summary: "each connection takes the data that is due when it arrives; the emptiest in seconds goes first",
     source: "Suimon, from Oguchi, Tanaka, Shigeno's least buffered; see its page",
     colour: "#edc948",
-    parameters: &[],
+    parameters: &[Parameter {
+        name: "fill",
+        help: "bandwidth-delay products that a connection may hold; more only queues",
+        default: Value::Number(2.0),
+        range: Range::Between(1.0, 1e6),
+    }],
 };
 
-/// The scheduler; it remembers nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LookAhead;
+/// The scheduler.
+#[derive(Debug, Clone, Copy)]
+pub struct LookAhead {
+    fill: f64,
+}
+
+impl LookAhead {
+    /// With `arguments` as [`DESCRIPTION`] declares them.
+    #[must_use]
+    pub fn new(arguments: &Arguments) -> Self {
+        Self { fill: arguments.number("fill") }
+    }
+
+    /// Whether another path is silent for longer than a round trip takes: what the receiver waits for may
+    /// be there.
+    fn someone_is_late(&self, state: &SendState<'_>, taker: PathId) -> bool {
+        state.usable().any(|(id, path)| id != taker && path.rtt.is_some_and(|rtt| path.silent > rtt.srtt))
+    }
+
+    /// Whether a chunk more on `path` would only make its queue longer, and with it what must wait at the
+    /// receiver for data that lies in that queue.
+    fn is_full(&self, path: &PathView, state: &SendState<'_>) -> bool {
+        let (Some(rate), Some(rtt_min)) = (path.rate(), path.rtt_min) else { return false };
+        let full = rate.amount_in(rtt_min).as_f64() * self.fill(state);
+        path.buffered.as_f64() > full.max(LEAST_CHUNKS * state.chunk.as_f64())
+    }
+
+    /// Where the receiver has little more room than all paths need with empty queues, queues must be short.
+    fn fill(&self, state: &SendState<'_>) -> f64 {
+        let slowest = state.usable().filter_map(|(_, path)| path.rtt_min).max().unwrap_or_default();
+        let rate: Rate = state.usable().filter_map(|(_, path)| path.rate()).sum();
+        let room = state.buffer.as_f64() / rate.amount_in(slowest).as_f64().max(1.0);
+        room.max(TIGHT).min(self.fill)
+    }
+}
+
+/// A connection may always hold so many chunks: fewer would starve one whose ACKs are delayed.
+/// Bandwidth-delay products that a connection may hold where the receiver has little room.
+const TIGHT: f64 = 1.5;
+const LEAST_CHUNKS: f64 = 4.0;
 
 /// How long until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
 /// never sooner than the path's least round trip allows. `None` for a path that nothing is known of.
@@ -47,6 +90,7 @@ impl PathScheduler for LookAhead {
     fn place(&mut self, _now: Instant, state: &SendState<'_>) -> Option<Placement> {
         let soonest = state
             .ready()
+            .filter(|(_, path)| !self.is_full(path, state))
             .map(|(id, path)| (id, delay(path, state.chunk)))
             // A path that nothing is known of is tried first, so that something is.
             .min_by_key(|(_, delay)| delay.unwrap_or(Duration::ZERO));
@@ -54,6 +98,9 @@ impl PathScheduler for LookAhead {
         let ahead = delay.map_or(Bytes::ZERO, |delay| ahead(state, path, delay));
         // Whole chunks, so that what is left between can be filled.
         let ahead = state.chunk * ahead.whole(state.chunk);
+        if !state.next_fits() && state.paths[path.0].can_copy && self.someone_is_late(state, path) {
+            return Some(Placement { path, data: Data::Copy });
+        }
         if state.unassigned <= ahead || ahead + state.chunk > state.window {
             return None;
         }
@@ -77,8 +124,12 @@ mod tests {
         PathView { delivery_rate: Some(Rate::from_bps(8_000_000)), ..path(20) }
     }
 
+    fn scheduler() -> LookAhead {
+        LookAhead { fill: 2.0 }
+    }
+
     fn placed(paths: &[PathView]) -> Option<(usize, Data)> {
-        LookAhead.place(Instant::ZERO, &state(paths)).map(|placement| (placement.path.0, placement.data))
+        scheduler().place(Instant::ZERO, &state(paths)).map(|placement| (placement.path.0, placement.data))
     }
 
     #[test]
@@ -101,12 +152,41 @@ mod tests {
         let with = |window: u64, unassigned: u64| {
             let limits =
                 SendState { window: CHUNK * window, unassigned: CHUNK * unassigned, ..state(&paths) };
-            LookAhead.place(Instant::ZERO, &limits).is_some()
+            scheduler().place(Instant::ZERO, &limits).is_some()
         };
         assert!(with(41, 100));
         assert!(!with(40, 100));
         assert!(with(100, 41));
         assert!(!with(100, 40));
+    }
+
+    /// 8 Mbit/s and 20 ms are 20 chunks; both paths need 22.5 kB together with empty queues.
+    #[test]
+    fn a_path_takes_no_more_than_its_fill_and_less_where_the_receiver_has_little_room() {
+        let with = |chunks: u64, buffer: u64| {
+            let paths =
+                [PathView { buffered: CHUNK * chunks, ..quick() }, PathView { unsent: CHUNK, ..slow(20) }];
+            let limits = SendState { buffer: Bytes::new(buffer), ..state(&paths) };
+            scheduler().place(Instant::ZERO, &limits).is_some()
+        };
+        assert!(with(40, 1_000_000));
+        assert!(!with(41, 1_000_000));
+        assert!(with(30, 22_500));
+        assert!(!with(31, 22_500));
+    }
+
+    #[test]
+    fn data_that_may_be_stuck_elsewhere_is_copied_while_there_is_nothing_else_to_do() {
+        let copies = |silent_ms: u64, window: Bytes| {
+            let silent = Duration::from_millis(silent_ms);
+            let stuck = PathView { silent, unsent: CHUNK, ..slow(100) };
+            let paths = [PathView { can_copy: true, ..quick() }, stuck];
+            let limits = SendState { window, ..state(&paths) };
+            scheduler().place(Instant::ZERO, &limits).map(|placement| placement.data)
+        };
+        assert_eq!(copies(101, Bytes::ZERO), Some(Data::Copy));
+        assert_eq!(copies(100, Bytes::ZERO), None, "a round trip is no reason to worry");
+        assert_eq!(copies(101, CHUNK), Some(Data::Next), "new data goes first");
     }
 
     #[test]

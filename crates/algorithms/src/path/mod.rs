@@ -110,6 +110,8 @@ pub struct PathView {
     pub rtt: Option<Rtt>,
     /// Least round-trip time of late.
     pub rtt_min: Option<Duration>,
+    /// How long nothing was acknowledged though something is under way.
+    pub silent: Duration,
     /// How fast its data gets acknowledged; `None` until measured.
     pub delivery_rate: Option<Rate>,
     /// Some data is under way on other paths and was never on this one.
@@ -174,6 +176,7 @@ pub(crate) mod testing {
             mss: CHUNK,
             rtt: Some(Rtt { srtt: Duration::from_millis(srtt_ms), rttvar: Duration::ZERO }),
             rtt_min: Some(Duration::from_millis(srtt_ms)),
+            silent: Duration::ZERO,
             delivery_rate: None,
             can_copy: false,
         }
