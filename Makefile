@@ -56,6 +56,7 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 .PHONY: papers
 papers: build ## Re-run the papers and judge their claims
 	$(SUIMON) paper fs-at --out suimon-out/papers/fs-at
+	$(SUIMON) paper dpd-qt --out suimon-out/papers/dpd-qt
 
 .PHONY: picture
 picture: build ## Draw the README's picture anew
