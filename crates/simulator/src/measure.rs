@@ -110,12 +110,11 @@ impl QueueMeter {
         self.sample.dropped += 1;
     }
 
+    #[inline(always)]
     pub(crate) fn on_backlog(&mut self, now: Instant, backlog: Backlog) {
         self.integrate(now);
-        for window in &mut self.windows {
-            if backlog != self.backlog {
-                window.record(backlog.bytes);
-            }
+        if !self.windows.is_empty() {
+            self.record_in_windows(backlog);
         }
         self.backlog = backlog;
         let max = &mut self.totals.max;
@@ -126,11 +125,25 @@ impl QueueMeter {
     fn integrate(&mut self, now: Instant) {
         let time = u128::from(now.saturating_since(self.changed_at).as_nanos());
         self.totals.packet_time += u128::from(self.backlog.packets) * time;
-        self.totals.byte_time += u128::from(self.backlog.bytes.get()) * time;
-        for window in &mut self.windows {
-            window.byte_time += u128::from(self.backlog.bytes.get()) * time;
+        let byte_time = u128::from(self.backlog.bytes.get()) * time;
+        self.totals.byte_time += byte_time;
+        if !self.windows.is_empty() {
+            self.add_to_windows(byte_time);
         }
         self.changed_at = now;
+    }
+
+    // Few runs have windows, so what they cost stays off the way of the packets of others.
+    #[cold]
+    fn record_in_windows(&mut self, backlog: Backlog) {
+        if backlog != self.backlog {
+            self.windows.iter_mut().for_each(|window| window.record(backlog.bytes));
+        }
+    }
+
+    #[cold]
+    fn add_to_windows(&mut self, byte_time: u128) {
+        self.windows.iter_mut().for_each(|window| window.byte_time += byte_time);
     }
 
     /// `potential` tells how many bytes the link could have sent between two times.

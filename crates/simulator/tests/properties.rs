@@ -174,8 +174,10 @@ fn dumbbell() -> impl Strategy<Value = Scenario> {
             ];
             for (nth, (up, up_delay, down, down_delay)) in access.into_iter().enumerate() {
                 let (host, router) = (format!("h{nth}"), if nth < 3 { "n1" } else { "n2" });
-                links.push(link(&host, router, up, up_delay, Buffer::Unbounded));
-                links.push(link(router, &host, down, down_delay, Buffer::Unbounded));
+                let overhead = Bytes::new(nth as u64 * 7);
+                let up = link(&host, router, up, up_delay, Buffer::Unbounded);
+                let down = link(router, &host, down, down_delay, Buffer::Unbounded);
+                links.extend([Link { overhead, ..up }, Link { overhead, ..down }]);
             }
             let flows = flows.into_iter().enumerate().map(|(nth, (flow, left, right, forward))| {
                 let (left, right) = (format!("h{left}"), format!("h{}", right + 3));

@@ -61,6 +61,21 @@ fn the_same_seed_gives_the_same_cell_and_another_seed_another() {
 }
 
 #[test]
+fn a_radio_that_nobody_measures_serves_all_the_same() {
+    let wlan = Capacity::Wifi(medium(wlan::Standard::G, 54));
+    let over_wlan = shared(hsdpa::Policy::RoundRobin, 1).links.into_iter().map(|link| match link.capacity {
+        Capacity::Hsdpa(_) => Link { capacity: wlan.clone(), ..link },
+        _ => link,
+    });
+    let over_wlan = Scenario { links: over_wlan.collect(), ..shared(hsdpa::Policy::RoundRobin, 1) };
+    for mut scenario in [shared(hsdpa::Policy::RoundRobin, 1), over_wlan] {
+        let measured = run(&scenario, &[]);
+        scenario.links.iter_mut().for_each(|link| link.reported = false);
+        assert_eq!(run(&scenario, &[]).flows, measured.flows);
+    }
+}
+
+#[test]
 fn the_shortest_round_trip_is_propagation_and_a_few_blocks() {
     let scenario =
         scenario(Duration::from_secs(60), cell_link("x", "ST", 15.0, None).to_vec(), vec![download("x")]);

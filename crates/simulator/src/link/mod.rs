@@ -360,6 +360,7 @@ impl Link {
     }
 
     /// Keeps the books on what waits, and the queue's timer scheduled.
+    #[inline(always)]
     fn observe(&mut self, now: Instant, around: &mut Surroundings) {
         if let Some(meter) = &mut self.meter {
             meter.on_backlog(now, self.queue.backlog());

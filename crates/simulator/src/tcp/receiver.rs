@@ -80,6 +80,7 @@ impl Receiver {
     }
 
     /// Takes in what arrived; gives the answer, unless it is held back.
+    #[inline(always)]
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) -> Option<Packet> {
         if packet.kind == PacketKind::Syn {
             self.ts_recent = self.ts_recent.max(packet.ts_val);
