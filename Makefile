@@ -57,6 +57,7 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 papers: build ## Re-run the papers and judge their claims
 	$(SUIMON) paper fs-at --out suimon-out/papers/fs-at
 	$(SUIMON) paper dpd-qt --out suimon-out/papers/dpd-qt
+	$(SUIMON) paper rtt-aqm --out suimon-out/papers/rtt-aqm
 
 .PHONY: picture
 picture: build ## Draw the README's picture anew

@@ -66,7 +66,7 @@ fn one() -> usize {
 }
 
 /// What is measured of a set of runs; runs that differ only in their seed are averaged.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Measure {
     /// A quantity of a run: see `measure.rs`.
@@ -140,7 +140,7 @@ pub(crate) enum Relation {
 }
 
 /// A level on the way along an axis.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Crossing {
     pub(crate) axis: String,
@@ -153,6 +153,8 @@ pub(crate) struct Crossing {
 pub(crate) struct Cell {
     /// Value of the claim's axis.
     pub(crate) at: Option<String>,
+    /// The window, where the claim's measure gives none.
+    pub(crate) window: Option<String>,
     /// The paper's number, or its words.
     pub(crate) paper: toml::Value,
     /// What counts as the same; without any of these the number is only shown.

@@ -3,7 +3,7 @@
 use suimon_report::{Verdict, VerdictRow};
 use suimon_results::RunResult;
 
-use super::claims::{Cell, Claim, Paper};
+use super::claims::{Cell, Claim, Measure, Paper};
 use super::measure::{Estimate, take};
 use crate::error::CliError;
 
@@ -29,7 +29,9 @@ pub(super) fn judge(
                 if let (Some(axis), Some(value)) = (&claim.axis, &cell.at) {
                     at.insert(axis.clone(), value.clone());
                 }
-                let value = take(runs, &at, &claim.measure)
+                let window = cell.window.as_ref().or(claim.measure.window.as_ref()).cloned();
+                let measure = Measure { window, ..claim.measure.clone() };
+                let value = take(runs, &at, &measure)
                     .map_err(|problem| paper.refuse(format!("claim \"{}\": {problem}", claim.claim)))?;
                 Some(value)
             }
@@ -51,10 +53,12 @@ fn row(claim: &Claim, cell: &Cell, measured: Option<Estimate>, before: Option<f6
         number => number_of(number).map_or_else(String::new, with_unit),
     };
     VerdictRow {
-        claim: match &cell.at {
-            Some(at) => format!("{}, {at}", claim.claim),
-            None => claim.claim.clone(),
-        },
+        claim: [Some(&claim.claim), cell.at.as_ref(), cell.window.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
         paper,
         tolerance: tolerance(claim, cell),
         measured: measured.map_or_else(|| "-".to_owned(), shown),
