@@ -6,7 +6,7 @@ use clap::Args;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_report::ReportHeader;
 use suimon_scenario::trace::read_capacity;
-use suimon_scenario::{Comparison, LinkSpec, Scheme, StackProfile};
+use suimon_scenario::{Comparison, FlowCounts, LinkSpec, Scheme, StackProfile};
 use suimon_units::{Bytes, Duration};
 
 use crate::error::CliError;
@@ -20,6 +20,7 @@ Examples:
   suimon compare --link \"wifi 802.11b 11Mbit\" --cc cubic,fs-at
   suimon compare --trace lte.down --rtt 40ms --buffer 100packets --cc cubic,fs-at
   suimon compare --link \"10Mbit 40ms 50packets\" --cc reno,fs-at --mixed --flows 4
+  suimon compare --link \"10Mbit 28ms 150kB\" --queue droptail,red,rtt-aqm --cc reno --flows 30,50,30@100s
 
 A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
 trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.";
@@ -40,21 +41,22 @@ pub(crate) struct Arguments {
     /// With --trace: what may wait, as in 96kB, 100packets, unbounded
     #[arg(long, value_name = "BUFFER", requires = "trace")]
     buffer: Option<String>,
-    /// Algorithms; a receive window such as drs means Reno under it (see suimon list)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "reno,cubic,vegas,drs,fs-at")]
+    /// Algorithms; a receive window such as drs means Reno under it (see suimon list) [default:
+    /// reno,cubic,vegas,drs,fs-at; reno where queues are compared]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cc: Vec<String>,
-    /// Queue discipline in front of the link
-    #[arg(long, value_name = "NAME", default_value = "droptail")]
-    queue: String,
-    /// Flows of each algorithm
-    #[arg(long, value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
-    flows: u64,
+    /// Queue disciplines in front of the link; flows use ECN where one marks
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "droptail")]
+    queue: Vec<String>,
+    /// Flows of each algorithm; 30,50,30@100s: so many, changing every 100 s
+    #[arg(long, value_name = "COUNTS", default_value = "1", allow_negative_numbers = true)]
+    flows: String,
     /// All algorithms share the link, instead of having it for themselves one after the other
     #[arg(long)]
     mixed: bool,
-    /// When a run ends at the latest
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    duration: Duration,
+    /// When a run ends at the latest [default: 60s, or as long as --flows says]
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Duration>,
     /// Leave the beginning out of totals and percentiles
     #[arg(long, value_name = "TIME", default_value = "0s")]
     warmup: Duration,
@@ -82,19 +84,23 @@ impl Arguments {
         let refuse = |option, problem: String| CliError::Option { option, problem };
         let scheme =
             |name: &String| Scheme::parse(name).map_err(|error| refuse("--cc", error.problem().to_string()));
-        let schemes = self.cc.iter().map(scheme).collect::<Result<_, _>>()?;
-        let queue = AlgorithmSpec::parse(Role::Queue, &self.queue)
-            .map_err(|error| refuse("--queue", error.to_string()))?;
+        let schemes = self.schemes().iter().map(scheme).collect::<Result<_, _>>()?;
+        let queue = |name: &String| {
+            AlgorithmSpec::parse(Role::Queue, name).map_err(|error| refuse("--queue", error.to_string()))
+        };
+        let queues = self.queue.iter().map(queue).collect::<Result<_, _>>()?;
+        let flows =
+            FlowCounts::parse(&self.flows).map_err(|error| refuse("--flows", error.problem().to_string()))?;
         let profile = StackProfile::named(&self.profile).ok_or_else(|| {
             let accepted = StackProfile::NAMES.join(", ");
             refuse("--profile", format!("unknown profile \"{}\"; accepted: {accepted}", self.profile))
         })?;
         Ok(Comparison {
-            queue,
+            queues,
             profile,
-            flows: self.flows,
+            duration: self.duration.or(flows.duration()).unwrap_or(DURATION),
+            flows,
             mixed: self.mixed,
-            duration: self.duration,
             warmup: self.warmup,
             size: self.size,
             window: self.window,
@@ -102,6 +108,16 @@ impl Arguments {
             seeds: self.seeds,
             ..Comparison::new(self.link_spec()?, schemes)
         })
+    }
+
+    /// What `--cc` says, or else what is worth comparing.
+    fn schemes(&self) -> Vec<String> {
+        let default: &[&str] = if self.queue.len() > 1 { &["reno"] } else { &SCHEMES };
+        if self.cc.is_empty() {
+            default.iter().map(|name| (*name).to_owned()).collect()
+        } else {
+            self.cc.clone()
+        }
     }
 
     fn link_spec(&self) -> Result<LinkSpec, CliError> {
@@ -127,9 +143,17 @@ impl Arguments {
                 format!("{} {}", name.unwrap_or_default().to_string_lossy(), self.rtt)
             }
         };
-        format!("{} over {link}", self.cc.join(", "))
+        let schemes = self.schemes().join(", ");
+        match self.queue.as_slice() {
+            [_] => format!("{schemes} over {link}"),
+            queues => format!("{} under {schemes} over {link}", queues.join(", ")),
+        }
     }
 }
+
+const SCHEMES: [&str; 5] = ["reno", "cubic", "vegas", "drs", "fs-at"];
+
+const DURATION: Duration = Duration::from_secs(60);
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let comparison = arguments.comparison()?;

@@ -91,6 +91,7 @@ fn run((algorithm, colour, share, backlog, depth): (&str, &str, f64, f64, f64)) 
         queues: vec![QueueResult {
             name: "downlink".to_owned(),
             discipline: "droptail".to_owned(),
+            colour: "#888888".to_owned(),
             packets: 16_400,
             bytes: Bytes::new(24_600_000),
             utilisation: Some(share),

@@ -52,6 +52,7 @@ pub(crate) fn queue(name: &str, delay_p95_ms: f64) -> QueueResult {
     QueueResult {
         name: name.to_owned(),
         discipline: "droptail".to_owned(),
+        colour: "#888888".to_owned(),
         packets: 2_000,
         bytes: Bytes::new(3_000_000),
         utilisation: Some(0.985),

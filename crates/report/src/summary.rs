@@ -174,12 +174,13 @@ fn base(algorithm: &str) -> &str {
     algorithm.split(':').next().unwrap_or(algorithm)
 }
 
-/// Algorithm and colour of what the run is about: what a label names, else a stream's scheduler, else the
-/// first flow's algorithm.
+/// Algorithm and colour of what the run is about: what a label names, be it a queue discipline, else a stream's
+/// scheduler, else the first flow's algorithm.
 fn main_algorithm(run: &RunResult) -> (String, String) {
     let schedulers = run.aggregates.iter().map(|aggregate| (&aggregate.scheduler, &aggregate.colour));
-    let all: Vec<_> =
-        schedulers.chain(run.flows.iter().map(|flow| (&flow.algorithm, &flow.colour))).collect();
+    let flows = run.flows.iter().map(|flow| (&flow.algorithm, &flow.colour));
+    let queues = run.queues.iter().map(|queue| (&queue.discipline, &queue.colour));
+    let all: Vec<_> = schedulers.chain(flows).chain(queues).collect();
     let labelled = |(algorithm, _): &&(&String, &String)| {
         run.labels.iter().any(|(_, value)| base(value) == base(algorithm))
     };

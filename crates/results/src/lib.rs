@@ -139,6 +139,8 @@ pub struct QueueResult {
     pub name: String,
     /// The queue discipline as users write it.
     pub discipline: String,
+    /// The discipline's colour, `#rrggbb`.
+    pub colour: String,
     /// Packets that left the link.
     pub packets: u64,
     /// Their bytes, headers included.

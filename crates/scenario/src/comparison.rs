@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use suimon_algorithms::Value;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -25,10 +26,10 @@ pub struct Comparison {
     pub link: LinkSpec,
     /// What is compared.
     pub schemes: Vec<Scheme>,
-    /// The queue discipline in front of the link.
-    pub queue: AlgorithmSpec,
-    /// How many flows each scheme has in a run, at least one.
-    pub flows: u64,
+    /// The queue disciplines in front of the link, each in runs of its own.
+    pub queues: Vec<AlgorithmSpec>,
+    /// How many flows each scheme has in a run.
+    pub flows: FlowCounts,
     /// All schemes share the link in one run, rather than having it for themselves.
     pub mixed: bool,
     /// When a run ends at the latest.
@@ -49,6 +50,74 @@ pub struct Comparison {
     pub record_interval: Option<Duration>,
 }
 
+/// How many flows there are, period by period.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowCounts {
+    /// In each period, at least one; what holds in the last holds to the end.
+    pub counts: Vec<u64>,
+    /// Length of a period; no matter where there is only one.
+    pub period: Duration,
+}
+
+impl FlowCounts {
+    /// Always `count`.
+    #[must_use]
+    pub fn always(count: u64) -> Self {
+        Self { counts: vec![count], period: Duration::ZERO }
+    }
+
+    /// Reads `N`, or `N,N,..@TIME` for counts that change every `TIME`.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let refuse = |word: &str, reason: &str| {
+            let accepted = "a count, or counts and how long each holds, such as 30,50,30@100s".to_owned();
+            let word = word.chars().take(text::LONGEST).collect();
+            ScenarioError::new("flows", Problem::Word { word, reason: reason.to_owned(), accepted })
+        };
+        let (list, period) = match text.split_once('@') {
+            Some((list, period)) => {
+                let period = period.trim().parse().map_err(|_| refuse(period, "is no time"))?;
+                (list, Some(period))
+            }
+            None => (text, None),
+        };
+        let count = |word: &str| word.trim().parse().map_err(|_| refuse(word, "is no count"));
+        let counts = list.split(',').map(count).collect::<Result<Vec<u64>, _>>()?;
+        match period {
+            None if counts.len() > 1 => Err(refuse(text, "does not say how long each count holds")),
+            Some(Duration::ZERO) => Err(refuse(text, "has periods of no length")),
+            period => Ok(Self { counts, period: period.unwrap_or_default() }),
+        }
+    }
+
+    /// All periods together, where there are several.
+    #[must_use]
+    pub fn duration(&self) -> Option<Duration> {
+        (self.counts.len() > 1).then(|| self.period * self.counts.len() as u64)
+    }
+
+    /// When each flow starts and stops: those that came last go first.
+    fn lives(&self) -> Vec<(Instant, Option<Instant>)> {
+        let mut lives: Vec<(Instant, Option<Instant>)> = Vec::new();
+        let mut alive: Vec<usize> = Vec::new();
+        for (nth, count) in self.counts.iter().enumerate() {
+            let now = Instant::ZERO + self.period * nth as u64;
+            while alive.len() as u64 > *count {
+                if let Some(last) = alive.pop() {
+                    lives[last].1 = Some(now);
+                }
+            }
+            while (alive.len() as u64) < *count {
+                alive.push(lives.len());
+                lives.push((now, None));
+            }
+        }
+        lives
+    }
+}
+
 impl Comparison {
     /// `schemes` over `link`: one flow each, in runs of its own, for a minute, behind a drop-tail
     /// queue, between stacks of today's Linux.
@@ -58,9 +127,8 @@ impl Comparison {
             name: "comparison".to_owned(),
             link,
             schemes,
-            queue: algorithm(Role::Queue, "droptail")
-                .expect("drop tail is registered, as the scenario tests show"),
-            flows: 1,
+            queues: vec![drop_tail()],
+            flows: FlowCounts::always(1),
             mixed: false,
             duration: Duration::from_secs(60),
             warmup: Duration::ZERO,
@@ -82,27 +150,51 @@ impl Comparison {
         if self.schemes.is_empty() {
             return refuse("cc", Problem::Missing { accepted: "at least one algorithm".to_owned() });
         }
-        for (key, count) in [("flows", self.flows), ("seeds", self.seeds)] {
+        if self.queues.is_empty() {
+            return refuse(
+                "queue",
+                Problem::Missing { accepted: "at least one queue discipline".to_owned() },
+            );
+        }
+        let most = self.flows.counts.iter().copied().max().unwrap_or_default();
+        let least = self.flows.counts.iter().copied().min().unwrap_or_default();
+        for (key, count) in [("flows", least), ("seeds", self.seeds)] {
             if count == 0 {
                 let accepted = "at least one".to_owned();
                 return refuse(key, Problem::Value { text: "0".to_owned(), reason: "is nothing", accepted });
             }
         }
         let shared = if self.mixed { self.schemes.len() as u64 } else { 1 };
-        if self.flows.saturating_mul(shared) > MOST_FLOWS {
+        let all = most.saturating_mul(shared).saturating_mul(self.flows.counts.len() as u64);
+        if all > MOST_FLOWS {
             return refuse("flows", Problem::TooMany { what: "more flows".to_owned(), limit: MOST_FLOWS });
         }
         let mut runs = Runs::default();
-        if self.mixed {
-            self.add(&mut runs, &[], &self.schemes)?;
-            return Ok(runs.finish());
-        }
-        for (position, scheme) in self.schemes.iter().enumerate() {
-            let name = scheme.label();
-            if self.schemes[..position].contains(scheme) {
-                return refuse("cc", Problem::Duplicate { what: "algorithm", name });
+        for (position, queue) in self.queues.iter().enumerate() {
+            if self.queues[..position].contains(queue) {
+                let name = queue.label().to_owned();
+                return refuse("queue", Problem::Duplicate { what: "queue discipline", name });
             }
-            self.add(&mut runs, &[("cc".to_owned(), name)], std::slice::from_ref(scheme))?;
+            let mut labels = Vec::new();
+            if self.queues.len() > 1 {
+                labels.push(("queue".to_owned(), queue.label().to_owned()));
+            }
+            if self.mixed {
+                self.add(&mut runs, &labels, queue, &self.schemes)?;
+                continue;
+            }
+            for (position, scheme) in self.schemes.iter().enumerate() {
+                let name = scheme.label();
+                if self.schemes[..position].contains(scheme) {
+                    return refuse("cc", Problem::Duplicate { what: "algorithm", name });
+                }
+                let mut labels = labels.clone();
+                // What does not vary goes without saying, once the queue does.
+                if self.schemes.len() > 1 || labels.is_empty() {
+                    labels.push(("cc".to_owned(), name));
+                }
+                self.add(&mut runs, &labels, queue, std::slice::from_ref(scheme))?;
+            }
         }
         Ok(runs.finish())
     }
@@ -111,6 +203,7 @@ impl Comparison {
         &self,
         runs: &mut Runs,
         labels: &[(String, String)],
+        queue: &AlgorithmSpec,
         schemes: &[Scheme],
     ) -> Result<(), ScenarioError> {
         let scenario = Scenario {
@@ -119,8 +212,8 @@ impl Comparison {
             seed: self.seed,
             duration: self.duration,
             stop_when_complete: true,
-            links: self.links(),
-            flows: self.flows_of(schemes),
+            links: self.links(queue),
+            flows: self.flows_of(schemes, marks(queue)),
             aggregates: Vec::new(),
             record: Record {
                 interval: self.record_interval,
@@ -133,7 +226,7 @@ impl Comparison {
         runs.add(labels, &scenario, self.seeds).map_err(|problem| ScenarioError::new(&self.name, problem))
     }
 
-    fn links(&self) -> Vec<Link> {
+    fn links(&self, queue: &AlgorithmSpec) -> Vec<Link> {
         let there = self.link.rtt / 2;
         let bottleneck = Link {
             name: "bottleneck".to_owned(),
@@ -143,7 +236,7 @@ impl Comparison {
             delay: there,
             overhead: Bytes::ZERO,
             buffer: self.link.buffer,
-            queue: self.queue.clone(),
+            queue: queue.clone(),
             loss: self.link.loss,
             jitter: self.link.jitter,
             reordering: self.link.reordering,
@@ -162,8 +255,7 @@ impl Comparison {
             delay: self.link.rtt - there + self.link.uplink_delay(),
             overhead: Bytes::ZERO,
             buffer: Buffer::Unbounded,
-            queue: algorithm(Role::Queue, "droptail")
-                .expect("drop tail is registered, as the scenario tests show"),
+            queue: drop_tail(),
             loss: Loss::None,
             jitter: Duration::ZERO,
             reordering: None,
@@ -173,25 +265,28 @@ impl Comparison {
         vec![bottleneck, reverse]
     }
 
-    fn flows_of(&self, schemes: &[Scheme]) -> Vec<Flow> {
+    fn flows_of(&self, schemes: &[Scheme], ecn: bool) -> Vec<Flow> {
         let mut flows = Vec::new();
+        let lives = self.flows.lives();
+        let each = lives.len() as u64;
         for scheme in schemes {
             // The same scheme may be given twice where all are mixed; its flows are numbered through.
-            let alike = schemes.iter().filter(|other| *other == scheme).count() as u64 * self.flows;
+            let alike = schemes.iter().filter(|other| *other == scheme).count() as u64 * each;
             let before = flows.iter().filter(|(other, _)| *other == scheme).count() as u64;
-            for nth in before + 1..=before + self.flows {
+            for (nth, (start, stop)) in (before + 1..).zip(&lives) {
                 let name = if alike == 1 { scheme.label() } else { format!("{scheme}-{nth}") };
-                flows.push((scheme, self.flow(scheme, name)));
+                let flow = self.flow(scheme, name, ecn);
+                flows.push((scheme, Flow { start: Start::At(*start), stop: *stop, ..flow }));
             }
         }
         flows.into_iter().map(|(_, flow)| flow).collect()
     }
 
-    fn flow(&self, scheme: &Scheme, name: String) -> Flow {
+    fn flow(&self, scheme: &Scheme, name: String, ecn: bool) -> Flow {
         let tcp = TcpFlow {
             cc: scheme.cc.clone(),
             receiver: scheme.receiver.clone(),
-            profile: self.profile.clone(),
+            profile: StackProfile { ecn: ecn || self.profile.ecn, ..self.profile.clone() },
             window: self.window,
             size: self.size,
             application_rate: None,
@@ -210,9 +305,59 @@ impl Comparison {
     }
 }
 
+fn drop_tail() -> AlgorithmSpec {
+    algorithm(Role::Queue, "droptail").expect("drop tail is registered, as the scenario tests show")
+}
+
+/// The discipline marks packets of flows that understand it.
+fn marks(queue: &AlgorithmSpec) -> bool {
+    queue.arguments().any(|(name, value)| name == "ecn" && value == Value::Flag(true))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_that_change_are_flows_that_come_and_go() {
+        let counts = FlowCounts::parse("2, 4,1 ,2@10s").unwrap();
+        assert_eq!(counts.duration(), Some(Duration::from_secs(40)));
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let lives = counts.lives();
+        assert_eq!(
+            lives,
+            [
+                (at(0), None),
+                (at(0), Some(at(20))),
+                (at(10), Some(at(20))),
+                (at(10), Some(at(20))),
+                (at(30), None)
+            ]
+        );
+        assert_eq!(FlowCounts::parse("3").unwrap(), FlowCounts::always(3));
+        let message = |text| FlowCounts::parse(text).unwrap_err().to_string();
+        assert!(message("3,4").contains("does not say how long"), "{}", message("3,4"));
+        assert!(message("3,x@1s").contains("\"x\": is no count; accepted: a count, or counts"));
+        assert!(message("3@1").contains("is no time"));
+        assert!(message("3,4@0s").contains("no length"));
+    }
+
+    #[test]
+    fn each_queue_is_a_run_and_marks_flows_that_then_understand_marks() {
+        let queues = ["droptail", "red", "red:ecn=false"];
+        let queues = queues.map(|name| algorithm(Role::Queue, name).unwrap()).to_vec();
+        let comparison = Comparison { queues, flows: FlowCounts::always(2), ..comparison(&["reno"]) };
+        let runs = comparison.runs().unwrap();
+        let names: Vec<_> = runs.iter().map(|run| run.labels.clone()).collect();
+        assert_eq!(names[1], [("queue".to_owned(), "red".to_owned())]);
+        let ecn = |run: &Run| match &run.scenario.flows[0].traffic {
+            Traffic::Tcp(tcp) => tcp.profile.ecn,
+            Traffic::Udp(_) => panic!("a TCP flow"),
+        };
+        assert_eq!(runs.iter().map(ecn).collect::<Vec<_>>(), [false, true, false]);
+        let two = Comparison { schemes: vec![], ..comparison };
+        assert!(two.runs().unwrap_err().to_string().contains("cc"));
+    }
 
     fn comparison(schemes: &[&str]) -> Comparison {
         let link = LinkSpec::parse("2Mbit 181ms 96kB loss=1%").unwrap();
@@ -221,7 +366,8 @@ mod tests {
 
     #[test]
     fn each_scheme_and_seed_is_a_run() {
-        let runs = Comparison { seeds: 3, flows: 2, ..comparison(&["reno"]) }.runs().unwrap();
+        let runs =
+            Comparison { seeds: 3, flows: FlowCounts::always(2), ..comparison(&["reno"]) }.runs().unwrap();
         assert_eq!(runs.len(), 3);
         let labels = |cc: &str, seed: &str| {
             vec![("cc".to_owned(), cc.to_owned()), ("seed".to_owned(), seed.to_owned())]
@@ -257,8 +403,13 @@ mod tests {
         let message = |comparison: Comparison| comparison.runs().unwrap_err().to_string();
         assert!(message(comparison(&[])).contains("at least one algorithm"));
         assert!(message(comparison(&["reno", "reno"])).contains("a second algorithm"));
-        assert!(message(Comparison { flows: 0, ..comparison(&["reno"]) }).contains("flows"));
-        assert!(message(Comparison { flows: u64::MAX, ..comparison(&["reno"]) }).contains("at most"));
+        assert!(
+            message(Comparison { flows: FlowCounts::always(0), ..comparison(&["reno"]) }).contains("flows")
+        );
+        assert!(
+            message(Comparison { flows: FlowCounts::always(u64::MAX), ..comparison(&["reno"]) })
+                .contains("at most")
+        );
         assert!(message(Comparison { seeds: u64::MAX, ..comparison(&["reno"]) }).contains("at most"));
         assert!(
             message(Comparison { duration: Duration::ZERO, ..comparison(&["reno"]) }).contains("duration")

@@ -19,7 +19,7 @@ mod text;
 mod topology;
 pub mod trace;
 
-pub use comparison::Comparison;
+pub use comparison::{Comparison, FlowCounts};
 pub use error::{Problem, ScenarioError};
 pub use model::{
     Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Loss, Medium, OnOff, Record, Reordering, Scenario,

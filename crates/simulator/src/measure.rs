@@ -14,6 +14,7 @@ use crate::windows::QueueWindow;
 pub(crate) struct QueueMeter {
     name: String,
     discipline: String,
+    colour: &'static str,
     since: Instant,
     totals: QueueTotals,
     backlog: Backlog,
@@ -52,6 +53,7 @@ impl QueueMeter {
         Self {
             name: link.name.clone(),
             discipline: link.queue.label().to_owned(),
+            colour: link.queue.colour(),
             since: Instant::ZERO,
             totals: QueueTotals::default(),
             backlog: Backlog::default(),
@@ -158,6 +160,7 @@ impl QueueMeter {
         QueueResult {
             name: self.name,
             discipline: self.discipline,
+            colour: self.colour.to_owned(),
             packets: totals.packets,
             bytes: totals.bytes,
             utilisation: potential(self.since, end).map(|all| totals.bytes.as_f64() / all.as_f64().max(1.0)),

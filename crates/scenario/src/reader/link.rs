@@ -238,7 +238,7 @@ fn loss(fields: &Fields<'_>) -> Result<Loss, ScenarioError> {
 mod tests {
     use suimon_units::{Duration, Probability, Rate};
 
-    use super::super::testing::{FLOW, LINK, message, one};
+    use super::super::testing::{FLOW, LINK, message, one, runs};
     use super::*;
     use crate::model::Buffer;
 
@@ -364,6 +364,19 @@ mod tests {
         let udp = FLOW.replace("cc = \"reno\"", "udp = { rate = \"1Mbit\" }");
         assert_eq!(one(&[LINK, "duplex = false", &udp]).links.len(), 1);
         assert!(message(&[LINK, "duplex = false\nreverse = {}", &udp]).contains("excludes"));
+    }
+
+    #[test]
+    fn a_matrix_sets_one_parameter_of_an_algorithm_that_is_a_table() {
+        let queue = "queue = { name = \"red\", min_th = \"9kB\" }";
+        let matrix =
+            |key: &str| format!("[[matrix]]\nset = \"link.bottleneck.queue.{key}\"\nvalues = [0.2, 0.3]");
+        let runs = runs(&[LINK, queue, FLOW, &matrix("max_p")]).unwrap();
+        assert_eq!(runs[1].scenario.links[0].queue.label(), "red:min_th=9kB:max_p=0.3");
+        assert!(message(&[LINK, queue, FLOW, &matrix("max_q")]).contains("no parameter is called \"max_q\""));
+        assert!(message(&[LINK, queue, FLOW, &matrix("max_p.x")]).contains("below a key that is no table"));
+        let text = message(&[LINK, "queue = \"red\"", FLOW, &matrix("max_p")]);
+        assert!(text.contains("queue: not a table"), "{text}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Key paths: what they lead to, setting it, and where it was written.
 
+use suimon_algorithms::registry::{Role, descriptions};
+
 use super::fields::unknown_key;
 use super::keys::{AGGREGATE, CELL, FLOW, LINK, MEDIUM, SCENARIO};
 use super::node::{Node, Table, Value};
@@ -52,7 +54,12 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     };
     let mut keys = Vec::new();
     let mut inside = Some(section);
+    let mut algorithm = None;
     for part in parts {
+        if let Some(role) = algorithm.take() {
+            keys.push(parameter(role, part).map_err(wrong)?);
+            continue;
+        }
         let Some(section) = inside else {
             return Err(wrong(Problem::Kind {
                 found: "below a key that is no table",
@@ -62,6 +69,7 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
         let key = section.key(part).ok_or_else(|| wrong(unknown_key(section, part)))?;
         keys.push(key.name);
         inside = key.inner();
+        algorithm = if let Kind::Algorithm(role) = key.kind { Some(role) } else { None };
     }
     let items: Vec<_> = items(root, kind).collect();
     let matches = |(_, (known, table)): &(usize, (&str, &Table))| {
@@ -84,6 +92,23 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
         }));
     }
     Ok(found)
+}
+
+/// The parameter called `name` of any algorithm of this role; whether it is one of the algorithm that is
+/// meant, shows when that is read.
+fn parameter(role: Role, name: &str) -> Result<&'static str, Problem> {
+    let names = || descriptions(role).into_iter().flat_map(|d| d.parameters).map(|parameter| parameter.name);
+    names().find(|known| *known == name).ok_or_else(|| {
+        let mut accepted: Vec<_> = names().collect();
+        accepted.sort_unstable();
+        accepted.dedup();
+        Problem::UnknownName {
+            what: "parameter",
+            name: name.chars().take(text::LONGEST).collect(),
+            suggestion: closest(name, names()),
+            accepted: accepted.join(", "),
+        }
+    })
 }
 
 /// Whether `table` can take `key` beside what it has; a UDP flow takes no congestion control.
@@ -159,6 +184,13 @@ fn put(table: &mut Table, section: &Section, keys: &[&str], value: &Node) -> Res
     for other in key.excludes {
         table.remove(other);
     }
+    let wrong_kind = || Problem::Kind { found: "not a table", accepted: key.kind.accepted() };
+    if let (Kind::Algorithm(_), [parameter]) = (key.kind, rest) {
+        // A table of name and settings, not the one-line form.
+        let settings = table.table_at(key.name).ok_or_else(|| (key.name.to_owned(), wrong_kind()))?;
+        settings.insert(parameter, value.clone());
+        return Ok(());
+    }
     let inner = match key.kind {
         Kind::Section(inner) if value.table().is_some() => inner,
         _ if rest.is_empty() => {
@@ -170,7 +202,6 @@ fn put(table: &mut Table, section: &Section, keys: &[&str], value: &Node) -> Res
             None => return Err((key.name.to_owned(), unknown_key(&Section { keys: &[] }, first))),
         },
     };
-    let wrong_kind = || Problem::Kind { found: "not a table", accepted: key.kind.accepted() };
     let child = table.table_at(key.name).ok_or_else(|| (key.name.to_owned(), wrong_kind()))?;
     put(child, inner, rest, value).map_err(|(below, problem)| (format!("{}.{below}", key.name), problem))
 }
