@@ -376,7 +376,7 @@ mod tests {
         assert!(message(&[LINK, queue, FLOW, &matrix("max_q")]).contains("no parameter is called \"max_q\""));
         assert!(message(&[LINK, queue, FLOW, &matrix("max_p.x")]).contains("below a key that is no table"));
         let text = message(&[LINK, "queue = \"red\"", FLOW, &matrix("max_p")]);
-        assert!(text.contains("queue: not a table"), "{text}");
+        assert!(text.contains("queue: is not a table"), "{text}");
     }
 
     #[test]
