@@ -91,6 +91,8 @@ pub(crate) struct Measure {
     pub(crate) against_window: Option<String>,
     /// How: see [`Relation`].
     pub(crate) relation: Option<Relation>,
+    /// Divided by the same, set against the same, at these values of axes.
+    pub(crate) per: Option<BTreeMap<String, String>>,
     /// Where, along this axis, the quantity falls through this level.
     pub(crate) falls_through: Option<Crossing>,
 }
@@ -109,6 +111,7 @@ impl Measure {
             against: None,
             against_window: None,
             relation: None,
+            per: None,
             falls_through: None,
         }
     }
@@ -137,6 +140,8 @@ pub(crate) enum Relation {
     Percent,
     /// How much larger, in percent of the other.
     Change,
+    /// How much less, in the quantity's unit.
+    Less,
 }
 
 /// A level on the way along an axis.

@@ -14,7 +14,7 @@ pub(super) type Selection<'a> = Vec<&'a RunResult>;
 /// The quantities that a measure can be of.
 const QUANTITIES: &str = "goodput_bps, goodput_mbps, total_goodput_mbps, jain_index, utilisation_percent, \
 backlog_mean_packets, backlog_max_packets, delay_mean_ms, delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, \
-timeouts, window_cuts, rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
+timeouts, window_cuts, aggregate_goodput_kbps, aggregate_reorder_mean_kb, rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
 
 /// The quantities that a measure with a window can be of.
 const WINDOW_QUANTITIES: &str = "backlog_mean_kb, backlog_cov, backlog_min_kb, backlog_max_kb, backlog_range_kb, \
@@ -83,6 +83,21 @@ pub(super) fn take(
         let mean = crossing_of(runs, at, measure, &crossing.axis, crossing.level)?;
         return Ok(Estimate { mean, half_width: None });
     }
+    if let Some(per) = &measure.per {
+        let mut there = at.clone();
+        there.extend(per.iter().map(|(axis, value)| (axis.clone(), value.clone())));
+        let own = related(runs, at, measure)?;
+        return Ok(Estimate { mean: own.mean / related(runs, &there, measure)?.mean, half_width: None });
+    }
+    related(runs, at, measure)
+}
+
+/// The quantity at `at`, set against another where the measure says so.
+fn related(
+    runs: &[RunResult],
+    at: &BTreeMap<String, String>,
+    measure: &Measure,
+) -> Result<Estimate, Refusal> {
     let value = over_seeds(runs, at, measure, measure.window.as_deref())?;
     let is_against = measure.against.is_some() || measure.against_window.is_some();
     let relation = match (is_against, measure.relation) {
@@ -99,6 +114,7 @@ pub(super) fn take(
         Relation::Saving => Estimate { mean: 100.0 - percent.mean, ..percent },
         Relation::Percent => percent,
         Relation::Change => Estimate { mean: percent.mean - 100.0, ..percent },
+        Relation::Less => Estimate { mean: other.mean - value.mean, half_width: None },
     })
 }
 
@@ -195,7 +211,13 @@ fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64
         let values = values.ok_or_else(|| format!("\"{of}\" needs rate_spread in the scenario"))?;
         Ok::<f64, Refusal>(values.iter().sum::<f64>() / values.len() as f64)
     };
+    let stream = || match run.aggregates.as_slice() {
+        [only] => Ok(only),
+        _ => Err(format!("\"{of}\" needs exactly one aggregate in the scenario")),
+    };
     Ok(match of {
+        "aggregate_goodput_kbps" => stream()?.goodput.as_bps_f64() / 1e3,
+        "aggregate_reorder_mean_kb" => stream()?.reorder_mean_bytes / 1e3,
         "rate_mean_kbps" => spread(|spread| spread.mean)?,
         "rate_deviation_kbps" => spread(|spread| spread.deviation)?,
         "rate_min_kbps" => spread(|spread| spread.min)?,
