@@ -58,6 +58,7 @@ papers: build ## Re-run the papers and judge their claims
 	$(SUIMON) paper fs-at --out suimon-out/papers/fs-at
 	$(SUIMON) paper dpd-qt --out suimon-out/papers/dpd-qt
 	$(SUIMON) paper rtt-aqm --out suimon-out/papers/rtt-aqm
+	$(SUIMON) paper buffer-path --out suimon-out/papers/buffer-path
 
 .PHONY: picture
 picture: build ## Draw the README's picture anew
