@@ -29,7 +29,8 @@ def main() -> None:
 
 def _seconds(suimon: Path, discipline: str) -> float:
     """Processor seconds of one run."""
-    command: list[str | Path] = [suimon, "run", SCENARIO, "--no-files", "--set", f"link.bottleneck.queue={discipline}"]
+    queue = f"link.bottleneck.queue={discipline}"
+    command: list[str | Path] = [suimon, "run", SCENARIO, "--no-files", "--set", queue]
     before = os.times()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = os.times()
