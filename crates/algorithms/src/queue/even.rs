@@ -107,11 +107,11 @@ impl<D: EarlyDetection> EarlyDetection for Even<D> {
     fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice {
         let advice = self.inner.advise(arrival, random);
         let weight = self.weight(arrival);
-        let p = match advice {
+        let (p, chosen) = match advice {
             Advice::Calm => return advice,
-            Advice::Choose(p) => p.get(),
+            Advice::Choose(p) => (p.get(), Advice::Choose(Probability::ONE)),
             // Losing everything teaches no more than losing one packet each, and costs timeouts.
-            Advice::Drop => 1.0,
+            Advice::Drop => (1.0, Advice::Drop),
         };
         let passes = Advice::Choose(Probability::ZERO);
         let Some(losses) = self.shares.note(arrival.flow) else { return passes };
@@ -124,7 +124,7 @@ impl<D: EarlyDetection> EarlyDetection for Even<D> {
         let gain = if interval > 0.0 { (self.hold / interval).max(1.0) } else { 1.0 };
         losses.debt += (p * weight * gain) as f32;
         let due = losses.debt >= 1.0 && !self.inner.is_short(arrival.backlog);
-        if due { Advice::Choose(Probability::ONE) } else { passes }
+        if due { chosen } else { passes }
     }
 
     fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
@@ -282,7 +282,7 @@ mod tests {
                 backlog: Backlog { packets, bytes: Bytes::new(1_500 * packets) },
             };
             let advice = detection.advise(&arrival, &mut random);
-            let lost = advice == Advice::Choose(Probability::ONE);
+            let lost = advice == Advice::Drop;
             let outcome = if lost { Outcome::Dropped(DropReason::Early) } else { Outcome::Passed };
             detection.on_outcome(&arrival, outcome);
             lost
