@@ -27,6 +27,8 @@ const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
 /// Longest that a report on a channel may take or hold.
 const LATEST_REPORT: Duration = Duration::from_secs(1);
+/// Longest that a radio may keep packets waiting at a time; it looks every TTI.
+const LONGEST_GAP: Duration = Duration::from_secs(60);
 /// Largest contention window, far above what any standard has.
 const LARGEST_CONTENTION_WINDOW: u32 = 65_535;
 /// Most samples of one series.
@@ -270,8 +272,8 @@ fn check_hsdpa(terminal: &Hsdpa) -> Checked {
     within("hsdpa.cqi_error_hold", user.cqi_error_hold, hsdpa::TTI, LONGEST)?;
     within("hsdpa.cqi_delay", user.cqi_delay, Duration::ZERO, LATEST_REPORT)?;
     within("hsdpa.cqi_period", user.cqi_period, hsdpa::TTI, LATEST_REPORT)?;
-    within("hsdpa.rlc_resend", user.rlc_resend, Duration::ZERO, LONGEST)?;
-    within("hsdpa.handover_gap", user.handover_gap, hsdpa::TTI, LONGEST)?;
+    within("hsdpa.rlc_resend", user.rlc_resend, Duration::ZERO, LONGEST_GAP)?;
+    within("hsdpa.handover_gap", user.handover_gap, hsdpa::TTI, LONGEST_GAP)?;
     if let Some(every) = user.handover_every {
         within("hsdpa.handover_every", every, hsdpa::TTI, LONGEST)?;
     }

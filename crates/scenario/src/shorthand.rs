@@ -301,6 +301,10 @@ mod tests {
             message("hsdpa PA3 10dB 1ms cqi_period=0ms")
                 .contains("hsdpa.cqi_period: \"0 ns\" is out of range")
         );
+        assert!(
+            message("hsdpa PA3 10dB 1ms handover_gap=2min")
+                .contains("handover_gap: \"120 s\" is out of range")
+        );
         assert!(message("wifi 802.11b 2Mbit slots=1").contains("\"slots=1\": not understood"));
         assert!(message("hsdpa").starts_with("link: hsdpa.profile: missing"));
         assert!(message("hsdpa PA3 10dB").contains("accepted: the round-trip time"));

@@ -240,9 +240,11 @@ proptest! {
     fn shorthands_are_read_or_refused(
         any in ".{0,60}",
         words in "([0-9.]{1,20}(Mbit|ms|kB|packets|%)|loss=|jitter=|reorder=|1%/|unlimited| ){0,9}",
-        rest in "( [a-z]{1,8}=[0-9.%/ms]{0,9}| [0-9]{1,20}kB){0,4}",
+        rest in "( ([a-z]{1,8}|cqi_delay|cqi_period|category|slot|cw_min|cw_max|retry_limit)=[0-9.%/ms]{0,9}| [0-9]{1,20}kB){0,4}",
     ) {
-        for text in [&any, &words, &format!("2Mbit 180ms{rest}")] {
+        let radio = format!("hsdpa {words}{rest}");
+        let wlan = format!("wifi 802.11b {words}{rest}");
+        for text in [&any, &words, &format!("2Mbit 180ms{rest}"), &radio, &wlan] {
             names_its_source(LinkSpec::parse(text), "link")?;
             names_its_source(Scheme::parse(text), "scheme")?;
         }

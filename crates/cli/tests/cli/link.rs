@@ -38,6 +38,17 @@ fn an_exported_link_is_a_trace_with_the_same_rate() {
 }
 
 #[test]
+fn a_synthetic_cell_is_generated_by_its_name() {
+    let like = |name| succeeds(&project(), &["trace", "generate", "--like", name, "--length", "10s"]);
+    // Twenty megabits in ten seconds are 16667 packets; it wanders.
+    let packets = like("lte-walking").lines().count();
+    assert!((5_000..50_000).contains(&packets), "{packets}");
+    assert_ne!(like("lte-walking"), like("lte-driving"));
+    let message = fails(&project(), &["trace", "generate", "--like", "6g"], 2);
+    assert!(message.contains("accepted: 3g-driving, lte-walking"), "{message}");
+}
+
+#[test]
 fn radios_are_compared_like_any_link() {
     for link in ["hsdpa PA3 10dB 180ms", "wifi 802.11b 2Mbit"] {
         let arguments = ["compare", "--link", link, "--cc", "reno,fs-at", "--duration", "10s", "--json"];
