@@ -126,8 +126,8 @@ fn options_are_refused_by_name_with_what_is_accepted() {
         ([&link[..], &["--profile", "bsd"]].concat(), vec!["--profile: ", "\"bsd\"", "accepted: linux-6"]),
         ([&link[..], &["--flows", "0"]].concat(), vec!["flows", "accepted: at least one"]),
         (vec!["list", "nope"], vec!["NAME: ", "\"nope\"", "accepted: reno"]),
-        (vec!["paper", "nope"], vec!["NAME: ", "\"nope\"", "accepted: fs-at"]),
-        (vec!["paper", "../papers/fs-at"], vec!["NAME: ", "accepted: fs-at"]),
+        (vec!["paper", "nope"], vec!["NAME: ", "\"nope\"", "accepted: ", "fs-at"]),
+        (vec!["paper", "../papers/fs-at"], vec!["NAME: ", "accepted: ", "fs-at"]),
         (
             vec!["paper", "fs-at", "--experiment", "nope"],
             vec!["--experiment: ", "\"nope\"", "accepted: wired, hsdpa, hsdpa-credit, loss, fairness"],
