@@ -5,6 +5,7 @@ mod figures;
 mod judge;
 mod measure;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -103,8 +104,12 @@ fn folder(arguments: &Arguments) -> Result<PathBuf, CliError> {
     if let Some(folder) = found.filter(|_| is_name(&arguments.name)) {
         return Ok(folder);
     }
-    let known: Vec<_> = places.iter().flat_map(|place| papers_in(place)).collect();
-    let accepted = if known.is_empty() { "none was found; use --from".to_owned() } else { known.join(", ") };
+    // Once each, though the folder here and that beside the program may be the same.
+    let known: BTreeSet<_> = places.iter().flat_map(|place| papers_in(place)).collect();
+    let accepted = match known.len() {
+        0 => "none was found; use --from".to_owned(),
+        _ => known.into_iter().collect::<Vec<_>>().join(", "),
+    };
     Err(CliError::Option {
         option: "NAME",
         problem: format!("unknown paper \"{}\"; accepted: {accepted}", arguments.name),
@@ -114,9 +119,7 @@ fn folder(arguments: &Arguments) -> Result<PathBuf, CliError> {
 fn papers_in(place: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.path().join("claims.toml").is_file());
-    let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
+    folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 fn select<'a>(paper: &'a Paper, arguments: &Arguments) -> Result<Vec<&'a Experiment>, CliError> {
