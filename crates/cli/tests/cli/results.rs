@@ -122,6 +122,25 @@ fn csv_has_a_row_for_each_run_and_units_in_the_names() {
     assert!(head.contains(",goodput_bps,"), "{head}");
 }
 
+/// Five flows for a second, eight for the next: drop tail loses, RED marks flows that understand marks.
+#[test]
+fn queues_are_compared_under_a_load_that_changes() {
+    let arguments = ["--queue", "droptail,red", "--cc", "reno", "--flows", "5,8@1s", "--json"];
+    let whole = json(&project(), &[&["compare", "--link", "2Mbit 20ms 20packets"], &arguments[..]].concat());
+    let runs = whole["runs"].as_array().unwrap();
+    let queues: Vec<_> = runs.iter().map(|run| run["queue"].as_str().unwrap()).collect();
+    assert_eq!(queues, ["droptail", "red"]);
+    for run in runs {
+        assert_eq!((run["duration_s"].as_f64(), run["flows"].as_u64()), (Some(2.0), Some(8)));
+    }
+    let count = |run: usize, key: &str| runs[run][key].as_u64().unwrap();
+    assert!(count(0, "packets_lost") > 0 && count(0, "packets_marked") == 0);
+    assert!(count(1, "packets_marked") > 0);
+    let starts: Vec<_> =
+        whole["flows"].as_array().unwrap().iter().map(|flow| flow["start_s"].as_f64()).collect();
+    assert_eq!(starts.iter().filter(|start| **start == Some(1.0)).count(), 6);
+}
+
 #[test]
 fn the_list_has_every_algorithm_with_parameters_units_and_defaults() {
     let list = json(&project(), &["list", "--json"]);
