@@ -79,6 +79,9 @@ fn points(
         points.dedup();
         return Ok(points);
     }
+    if !spec.x_at.is_empty() {
+        return Err(format!("\"x_at\" goes with a quantity, and \"{}\" is an axis", spec.x));
+    }
     for place in places {
         let mut there = at.clone();
         there.insert(spec.x.clone(), place.clone());

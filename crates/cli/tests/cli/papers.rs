@@ -100,6 +100,13 @@ fn half_a_relation_is_refused_rather_than_left_out() {
 }
 
 #[test]
+fn unevenness_of_one_kind_of_flows_is_refused() {
+    let folder = doctored("of = \"goodput_mbps\"", "of = \"goodput_mbps\", unevenness = true");
+    let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
+    assert!(message.contains("\"unevenness\" needs \"over_flows\""), "{message}");
+}
+
+#[test]
 fn a_measurement_that_does_not_exist_is_refused() {
     let folder = doctored("of = \"goodput_mbps\"", "of = \"happiness\"");
     let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
