@@ -82,8 +82,8 @@ mod tests {
             text(&tables.flows),
             "run,scenario,cc,queue,seed,flow,algorithm,colour,start_s,completed_s,delivered_bytes,goodput_bps,\
              packets_sent,packets_lost,packets_marked,retransmissions,timeouts,spurious,window_cuts,\
-             rtt_min_ms,rtt_mean_ms,rtt_max_ms\n\
-             1,dsl,fs-at,droptail,7,web,fs-at,#0077bb,0.5,,3400000,3400000,100,3,2,4,0,0,1,90,120.5,300\n"
+             rtt_min_ms,rtt_mean_ms,rtt_max_ms,rate_mean_bps,rate_deviation_bps,rate_min_bps,rate_max_bps\n\
+             1,dsl,fs-at,droptail,7,web,fs-at,#0077bb,0.5,,3400000,3400000,100,3,2,4,0,0,1,90,120.5,300,,,,\n"
         );
         assert_eq!(
             text(&tables.queues),

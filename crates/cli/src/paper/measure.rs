@@ -68,8 +68,12 @@ fn student_t(freedom: usize) -> Option<f64> {
         2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
         2.045, 2.042,
     ];
-    // Beyond, the normal distribution's and the leading term of the difference: within 0.001.
-    let beyond = |freedom: usize| 1.960 + 2.4 / freedom as f64;
+    // Beyond, the normal distribution's z with the first two terms of its expansion in 1/freedom
+    // (Abramowitz, Stegun 26.7.5): (z^3 + z) / 4 and (5 z^5 + 16 z^3 + 3 z) / 96.
+    let beyond = |freedom: usize| {
+        let inverse = 1.0 / freedom as f64;
+        1.95996 + 2.37227 * inverse + 2.82250 * inverse * inverse
+    };
     (freedom > 0).then(|| QUANTILES.get(freedom - 1).copied().unwrap_or_else(|| beyond(freedom)))
 }
 
@@ -332,8 +336,10 @@ mod tests {
         assert_eq!(five.mean, 3.0);
         assert!((five.half_width.unwrap() - 2.776 * (2.5_f64 / 5.0).sqrt()).abs() < 1e-9);
         assert_eq!(Estimate::of(&[7.0]), Estimate { mean: 7.0, half_width: None });
-        assert!((student_t(31).unwrap() - 2.040).abs() < 2e-3);
-        assert!((student_t(1_000).unwrap() - 1.962).abs() < 1e-3);
+        // Of printed tables: 31, 40 and 1000 degrees of freedom.
+        for (freedom, quantile) in [(31, 2.0395), (40, 2.0211), (1_000, 1.9623)] {
+            assert!((student_t(freedom).unwrap() - quantile).abs() < 1e-4, "{freedom}");
+        }
     }
 
     #[test]
