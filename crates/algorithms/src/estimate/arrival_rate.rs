@@ -1,60 +1,61 @@
 //! How fast packets arrive.
 
+use std::collections::VecDeque;
+
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// The arrival rate over the last `window`, in slots of a sixteenth of it: fixed memory at any rate.
+/// The arrival rate over the last `window`: what arrived in it over its length.
 ///
-/// It counts from the start of the oldest slot that is still within the window, so between fifteen and
-/// sixteen sixteenths of it, and divides by that time.
+/// Memory is fixed at any rate: packets closer together than a thousandth of the window count as one.
 #[derive(Debug, Clone)]
 pub struct ArrivalRate {
-    slot: Duration,
-    /// Bytes of the slots, the one under way at `slots[current % SLOTS]`.
-    slots: [u64; SLOTS as usize],
+    window: Duration,
+    /// Bytes by the time of the first of them.
+    recent: VecDeque<(Instant, u64)>,
     total: u64,
-    /// Number of the slot under way, counted from time zero.
-    current: u64,
-    /// First slot that was observed.
-    first: Option<u64>,
 }
 
-const SLOTS: u64 = 16;
-
 impl ArrivalRate {
-    /// Over `window`, taken as 16 ns at least.
+    /// Over `window`, taken as 1 us at least.
     #[must_use]
     pub fn new(window: Duration) -> Self {
-        let slot = Duration::from_nanos((window.as_nanos() / SLOTS).max(1));
-        Self { slot, slots: [0; SLOTS as usize], total: 0, current: 0, first: None }
+        Self { window: window.max(Duration::from_micros(1)), recent: VecDeque::new(), total: 0 }
     }
 
     /// `size` arrives.
     pub fn on_packet(&mut self, now: Instant, size: Bytes) {
-        self.advance(now);
-        self.first.get_or_insert(self.current);
-        self.slots[(self.current % SLOTS) as usize] += size.get();
         self.total += size.get();
+        let apart = Duration::from_nanos(self.window.as_nanos() >> RESOLUTION);
+        match self.recent.back_mut() {
+            Some((at, bytes)) if now.saturating_since(*at) < apart => *bytes += size.get(),
+            _ => self.recent.push_back((now, size.get())),
+        }
     }
 
     /// The rate at `now`, not earlier than the last packet.
     pub fn at(&mut self, now: Instant) -> Rate {
-        self.advance(now);
-        let Some(first) = self.first else { return Rate::ZERO };
-        let oldest = first.max((self.current + 1).saturating_sub(SLOTS));
-        let elapsed = now.as_nanos() - oldest * self.slot.as_nanos();
-        // A packet at the very start of what is counted has no time to be divided by.
-        let elapsed = Duration::from_nanos(elapsed).max(self.slot);
-        Rate::of(Bytes::new(self.total), elapsed)
+        Rate::from_bps((self.bytes_per_second(now) * 8.0).round() as u64)
     }
 
-    fn advance(&mut self, now: Instant) {
-        let slot = now.as_nanos() / self.slot.as_nanos();
-        for passed in (self.current + 1..=slot).take(SLOTS as usize) {
-            self.total -= std::mem::take(&mut self.slots[(passed % SLOTS) as usize]);
+    /// What it holds beside itself.
+    pub(crate) fn memory(&self) -> Bytes {
+        Bytes::new((self.recent.capacity() * size_of::<(Instant, u64)>()) as u64)
+    }
+
+    /// The rate as a number.
+    pub(crate) fn bytes_per_second(&mut self, now: Instant) -> f64 {
+        while let Some((at, bytes)) = self.recent.front()
+            && now.saturating_since(*at) >= self.window
+        {
+            self.total -= bytes;
+            self.recent.pop_front();
         }
-        self.current = self.current.max(slot);
+        self.total as f64 / self.window.as_secs_f64()
     }
 }
+
+/// The window is told apart in so many halvings: 1024 parts.
+const RESOLUTION: u32 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -73,7 +74,7 @@ mod tests {
             rate.on_packet(now, Bytes::new(1_000));
             if packet > 20 {
                 let error = rate.at(now).as_bps_f64() / 10e6 - 1.0;
-                assert!(error.abs() < 0.8 / (10.0 * 15.0 / 16.0), "{packet}: {error}");
+                assert!(error.abs() < 0.8 / 10.0, "{packet}: {error}");
             }
         }
     }
@@ -81,26 +82,27 @@ mod tests {
     #[test]
     fn what_is_older_than_the_window_no_longer_counts() {
         let mut rate = ArrivalRate::new(Duration::from_millis(16));
-        rate.on_packet(at(500), Bytes::new(1_600));
-        assert_eq!(rate.at(at(10_000)).as_bps(), 1_280_000);
-        assert_eq!(
-            rate.at(at(15_999)).as_bps(),
-            Rate::of(Bytes::new(1_600), Duration::from_micros(15_999)).as_bps()
-        );
-        assert_eq!(rate.at(at(16_000)), Rate::ZERO);
+        assert_eq!(rate.at(at(0)), Rate::ZERO);
+        rate.on_packet(at(0), Bytes::new(1_600));
+        rate.on_packet(at(1_500), Bytes::new(800));
+        assert_eq!(rate.at(at(10_000)).as_bps(), 1_200_000);
+        assert_eq!(rate.at(at(15_999)).as_bps(), 1_200_000);
+        assert_eq!(rate.at(at(16_000)).as_bps(), 400_000);
+        assert_eq!(rate.at(at(17_500)), Rate::ZERO);
         rate.on_packet(at(10_000_000), Bytes::new(1_600));
-        assert_eq!(
-            rate.at(at(10_008_000)).as_bps(),
-            Rate::of(Bytes::new(1_600), Duration::from_millis(15)).as_bps()
-        );
+        assert_eq!(rate.at(at(10_008_000)).as_bps(), 800_000);
     }
 
     #[test]
-    fn the_first_packets_count_over_the_time_since_them() {
-        let mut rate = ArrivalRate::new(Duration::from_millis(16));
-        assert_eq!(rate.at(at(5_000)), Rate::ZERO);
-        rate.on_packet(at(100_000), Bytes::new(1_000));
-        rate.on_packet(at(102_000), Bytes::new(1_000));
-        assert_eq!(rate.at(at(102_000)).as_bps(), 8_000_000);
+    fn memory_is_fixed_at_any_rate_and_nothing_is_lost_by_that() {
+        let mut rate = ArrivalRate::new(Duration::from_millis(10));
+        // 1 000 bytes every 80 ns: 100 Gbit/s.
+        for packet in 0..500_000 {
+            rate.on_packet(Instant::from_nanos(80 * packet), Bytes::new(1_000));
+            rate.at(Instant::from_nanos(80 * packet));
+        }
+        let error = rate.at(Instant::from_nanos(80 * 499_999)).as_bps_f64() / 100e9 - 1.0;
+        assert!(error.abs() < 1.0 / 1_024.0, "{error}");
+        assert!(rate.memory() <= Bytes::new(2_048 * 16), "{}", rate.memory());
     }
 }

@@ -115,12 +115,14 @@ pub struct RttAqm {
     interval: Duration,
     /// Time constant in round-trip times, where `p` is low-passed.
     smoothing: Option<f64>,
-    /// `C`, once known.
-    link_rate: Option<Rate>,
+    /// `C` in bytes per second, once known.
+    link_rate: Option<f64>,
     arrivals: ArrivalRate,
     segment: SegmentSize,
     flows: Zombies,
-    rtt: RoundTrip,
+    round_trip: RoundTrip,
+    /// `RTT` in seconds.
+    rtt: f64,
     p: f64,
     computed_at: Option<Instant>,
 }
@@ -190,8 +192,8 @@ impl Congestion {
         let alpha = (max - wanted) / (max - min); // Eq. 11.
         // Eq. 13. Below one packet a round trip a flow is told by one packet at most.
         let avg_w = (x / segment * rtt / n).max(1.0);
-        // Eq. 14, 1 - (1 - alpha)^(1 / avgW), exact for small alpha too.
-        -libm::expm1(libm::log1p(-alpha) / avg_w)
+        // Eq. 14, 1 - (1 - alpha)^(1 / avgW).
+        1.0 - libm::exp(libm::log(1.0 - alpha) / avg_w)
     }
 }
 
@@ -207,7 +209,7 @@ impl RttAqm {
             Buffer::Unbounded => Target::Packets(UNBOUNDED_TARGET),
         };
         let forced = arguments.duration("rtt");
-        let rtt = if forced > Duration::ZERO {
+        let round_trip = if forced > Duration::ZERO {
             RoundTrip::Forced(forced)
         } else {
             let mut settings = Arguments::defaults(bursts::DESCRIPTION.parameters);
@@ -234,7 +236,8 @@ impl RttAqm {
                 arguments.count("zombies"),
                 Probability::clamped(arguments.number("overwrite")),
             ),
-            rtt,
+            rtt: round_trip.seconds(),
+            round_trip,
             p: 0.0,
             computed_at: None,
         }
@@ -243,31 +246,32 @@ impl RttAqm {
     /// What it takes, itself and all that it holds.
     #[must_use]
     pub fn memory(&self) -> Bytes {
-        let estimator = match &self.rtt {
+        let estimator = match &self.round_trip {
             RoundTrip::Forced(_) => Bytes::ZERO,
             RoundTrip::Estimated { estimator, .. } => estimator.memory(),
         };
-        Bytes::new(size_of::<Self>() as u64) + self.flows.memory() + estimator
+        Bytes::new(size_of::<Self>() as u64) + self.arrivals.memory() + self.flows.memory() + estimator
     }
 
     fn observe(&mut self, arrival: &Arrival, random: &mut RandomStream) {
         self.arrivals.on_packet(arrival.now, arrival.size);
         self.segment.on_packet(arrival.size, random);
         self.flows.on_packet(arrival.flow, random);
-        if let RoundTrip::Estimated { estimator, representative } = &mut self.rtt
+        if let RoundTrip::Estimated { estimator, representative } = &mut self.round_trip
             && let Some(sample) = estimator.on_packet(&Seen::from(arrival), random)
         {
             representative.on_estimate(sample.rtt);
+            self.rtt = self.round_trip.seconds();
         }
     }
 
-    fn compute(&mut self, now: Instant, queue: Bytes, link_rate: Rate) {
+    fn compute(&mut self, now: Instant, queue: Bytes, link_rate: f64) {
         let since = self.computed_at.map(|at| now.saturating_since(at));
         if since.is_some_and(|since| since < self.interval) {
             return;
         }
         self.computed_at = Some(now);
-        let rtt = self.rtt.get().as_secs_f64();
+        let rtt = self.rtt;
         let segment = self.segment.bytes();
         let congestion = Congestion {
             queue: queue.as_f64(),
@@ -275,8 +279,8 @@ impl RttAqm {
                 Target::Bytes(bytes) => bytes,
                 Target::Packets(packets) => packets * segment,
             },
-            arrival_rate: self.arrivals.at(now).as_bps_f64() / 8.0,
-            link_rate: link_rate.as_bps_f64() / 8.0,
+            arrival_rate: self.arrivals.bytes_per_second(now),
+            link_rate,
             rtt,
             flows: self.flows.flows(),
             segment,
@@ -294,14 +298,14 @@ impl RttAqm {
 }
 
 impl RoundTrip {
-    fn get(&self) -> Duration {
-        match self {
+    fn seconds(&self) -> f64 {
+        let rtt = match self {
             Self::Forced(rtt) => *rtt,
             Self::Estimated { representative, .. } => {
                 representative.get().expect("it begins with an initial value")
             }
-        }
-        .max(SHORTEST_RTT)
+        };
+        rtt.max(SHORTEST_RTT).as_secs_f64()
     }
 }
 
@@ -315,12 +319,12 @@ impl EarlyDetection for RttAqm {
     }
 
     fn on_link_rate(&mut self, _now: Instant, rate: Rate) {
-        self.link_rate = Some(rate);
+        self.link_rate = Some(rate.as_bps_f64() / 8.0);
     }
 
     fn probe(&self, out: &mut dyn Probe) {
         out.value("mark_probability", self.p);
-        out.value("representative_rtt_ms", self.rtt.get().as_millis_f64());
+        out.value("representative_rtt_ms", self.rtt * 1e3);
         out.value("flow_count", self.flows.flows());
         out.value("segment_bytes", self.segment.bytes());
     }
@@ -497,6 +501,6 @@ mod tests {
         let ten = memory(10);
         assert_eq!(ten, memory(1_000));
         assert_eq!(ten, memory(1_000_000));
-        assert!(ten < Bytes::new(6_000), "{ten}");
+        assert!(ten < Bytes::new(40_000), "{ten}");
     }
 }
