@@ -7,6 +7,7 @@ use suimon_results::{FlowResult, RateSpread, RunResult, jain_index};
 use suimon_units::{Decibels, Probability, Rate};
 
 use super::claims::{Measure, OverSeeds, Relation};
+use super::estimation;
 
 /// Selected runs of one experiment.
 pub(super) type Selection<'a> = Vec<&'a RunResult>;
@@ -19,7 +20,7 @@ timeouts, window_cuts, aggregate_goodput_kbps, aggregate_reorder_mean_kb, rate_m
 /// The quantities that a measure with a window can be of.
 const WINDOW_QUANTITIES: &str = "backlog_mean_kb, backlog_cov, backlog_min_kb, backlog_max_kb, backlog_range_kb, \
 backlog_time_mean_kb, dropped_overflow, dropped_early, marked, entered_mbps, entered_cov, goodput_mbps, goodput_cov, \
-retransmissions";
+retransmissions, estimated_rtt_ms, true_rtt_ms, rtt_error_percent, rtt_settling_s";
 
 /// Why a measure cannot be taken.
 pub(super) type Refusal = String;
@@ -176,6 +177,9 @@ fn in_window(run: &RunResult, measure: &Measure, window: &str) -> Result<f64, Re
         let problem = if rows.is_empty() { "no window and link" } else { "several links" };
         return Err(format!("{problem} \"{window}\"; accepted: {}", known.join(", ")));
     };
+    if let Some(value) = estimation::in_window(run, row, &measure.of) {
+        return value;
+    }
     let kb = |bytes: f64| bytes / 1e3;
     let (least, most) = (row.backlog_min_bytes.as_f64(), row.backlog_max_bytes.as_f64());
     Ok(match measure.of.as_str() {

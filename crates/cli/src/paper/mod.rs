@@ -1,6 +1,7 @@
 //! `suimon paper`: re-runs a published evaluation and judges it claim by claim.
 
 mod claims;
+mod estimation;
 mod figures;
 mod judge;
 mod measure;

@@ -1,0 +1,98 @@
+//! How far a link's estimator was from the truth in a window, out of the link's series.
+
+use suimon_results::{RunResult, Series, WindowResult};
+
+use super::measure::Refusal;
+
+/// Error below which an estimate counts as settled (Hoshihara, Koga, Watanabe §4.1).
+const SETTLED_PERCENT: f64 = 10.0;
+
+/// The quantity called `of` over the window of `row`; `None` where it is none of the estimator's.
+pub(super) fn in_window(run: &RunResult, row: &WindowResult, of: &str) -> Option<Result<f64, Refusal>> {
+    let of: fn(&[Sample]) -> f64 = match of {
+        "estimated_rtt_ms" => |samples| mean(samples.iter().map(|sample| sample.estimated)),
+        "true_rtt_ms" => |samples| mean(samples.iter().map(|sample| sample.truth)),
+        "rtt_error_percent" => |samples| mean(samples.iter().map(Sample::error_percent)),
+        "rtt_settling_s" => settling,
+        _ => return None,
+    };
+    let series = run.queue_series.iter().find(|series| series.subject == row.link);
+    let samples = series.and_then(|series| samples(series, row));
+    Some(samples.map(|samples| of(&samples)).ok_or_else(|| {
+        format!(
+            "\"{}\" has no estimator; accepted: a link with \"estimator\" and a record_interval",
+            row.link
+        )
+    }))
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    /// Since the window opened, in seconds.
+    since: f64,
+    estimated: f64,
+    truth: f64,
+}
+
+impl Sample {
+    /// Eq. 16.
+    fn error_percent(&self) -> f64 {
+        100.0 * (self.truth - self.estimated).abs() / self.truth
+    }
+}
+
+/// The samples within the window of which both are known.
+fn samples(series: &Series, row: &WindowResult) -> Option<Vec<Sample>> {
+    let column = |name: &str| Some(&series.columns.iter().find(|column| column.name == name)?.values);
+    let values = column("estimated_rtt_ms")?.iter().zip(column("true_rtt_ms")?);
+    let samples = series.times.iter().zip(values).filter(|(time, _)| (row.from..row.to).contains(time));
+    let samples = samples.map(|(time, (estimated, truth))| Sample {
+        since: time.saturating_since(row.from).as_secs_f64(),
+        estimated: *estimated,
+        truth: *truth,
+    });
+    Some(samples.filter(|sample| sample.estimated.is_finite() && sample.truth.is_finite()).collect())
+}
+
+/// When the error, once it was larger, first falls below [`SETTLED_PERCENT`]; zero where it never was, and
+/// undefined where it stays.
+fn settling(samples: &[Sample]) -> f64 {
+    let settled = |sample: &&Sample| sample.error_percent() < SETTLED_PERCENT;
+    let Some(upset) = samples.iter().position(|sample| !settled(&sample)) else { return 0.0 };
+    samples[upset..].iter().find(settled).map_or(f64::NAN, |sample| sample.since)
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(since: f64, estimated: f64, truth: f64) -> Sample {
+        Sample { since, estimated, truth }
+    }
+
+    #[test]
+    fn the_error_is_a_share_of_the_truth() {
+        assert_eq!(sample(0.0, 90.0, 100.0).error_percent(), 10.0);
+        assert_eq!(sample(0.0, 110.0, 100.0).error_percent(), 10.0);
+    }
+
+    #[test]
+    fn it_has_settled_when_the_error_falls_below_a_tenth_after_it_was_larger() {
+        let after = [
+            (0.1, 50.0, 50.0),
+            (0.5, 50.0, 100.0),
+            (6.0, 90.0, 100.0),
+            (6.5, 91.0, 100.0),
+            (7.0, 80.0, 100.0),
+        ]
+        .map(|(since, estimated, truth)| sample(since, estimated, truth));
+        assert_eq!(settling(&after), 6.5);
+        assert_eq!(settling(&after[..1]), 0.0);
+        assert!(settling(&after[..3]).is_nan());
+    }
+}
