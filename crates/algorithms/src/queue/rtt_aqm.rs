@@ -222,10 +222,9 @@ impl RttAqm {
         };
         Self {
             target,
-            increase: if arguments.choice("increase") == "printed" {
-                Increase::Printed
-            } else {
-                Increase::PerRtt
+            increase: match arguments.choice("increase") {
+                "printed" => Increase::Printed,
+                _ => Increase::PerRtt,
             },
             interval: arguments.duration("interval"),
             smoothing: (arguments.choice("mode") == "smoothed").then(|| arguments.number("smoothing")),
@@ -333,10 +332,8 @@ impl EarlyDetection for RttAqm {
 /// RTT-AQM with `arguments` as [`DESCRIPTION`] declares them, for a queue with room for `buffer`.
 #[must_use]
 pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<RttAqm> {
-    let distances = match arguments.choice("mode") {
-        "literal" => Distances::Independent,
-        _ => Distances::Wait,
-    };
+    let literal = arguments.choice("mode") == "literal";
+    let distances = if literal { Distances::Independent } else { Distances::Wait };
     Early {
         detection: RttAqm::new(arguments, buffer),
         spacing: Spacing::new(distances),
