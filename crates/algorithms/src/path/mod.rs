@@ -128,12 +128,6 @@ pub struct Rtt {
 }
 
 impl PathView {
-    /// Sent and not acknowledged.
-    #[must_use]
-    pub fn in_flight(&self) -> Bytes {
-        self.buffered.saturating_sub(self.unsent)
-    }
-
     /// Smoothed round-trip time; a path without one is taken to be quick, so that it gets tried.
     #[must_use]
     pub fn srtt(&self) -> Duration {
