@@ -16,4 +16,4 @@ mod receiver;
 mod sender;
 
 pub use receiver::{AggregateReceiver, Arrived, Feedback};
-pub use sender::{AggregateSender, Chunk, PathStatus};
+pub use sender::{AggregateSender, Chunk};

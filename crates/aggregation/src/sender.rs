@@ -5,31 +5,10 @@ use std::ops::Range;
 
 use rangemap::{RangeMap, RangeSet};
 use suimon_algorithms::Probe;
-use suimon_algorithms::path::{Data, PathId, PathScheduler, PathView, Placement, Rtt, SendState};
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_algorithms::path::{Data, PathId, PathScheduler, PathStatus, PathView, Placement, SendState};
+use suimon_units::{Bytes, Duration, Instant};
 
 use crate::receiver::Feedback;
-
-/// What the driver reads of a connection before it asks for the next chunk.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PathStatus {
-    /// Bytes in its send buffer: unsent, or sent and not acknowledged (Linux: `SIOCOUTQ`).
-    pub buffered: Bytes,
-    /// Of these, bytes never sent (Linux: `SIOCOUTQNSD`).
-    pub unsent: Bytes,
-    /// Size of its send buffer.
-    pub send_buffer: Bytes,
-    /// Congestion window.
-    pub cwnd: Bytes,
-    /// Maximum segment size.
-    pub mss: Bytes,
-    /// Smoothed round-trip time and its deviation.
-    pub rtt: Option<Rtt>,
-    /// Least round-trip time of late.
-    pub rtt_min: Option<Duration>,
-    /// How fast its data gets acknowledged.
-    pub delivery_rate: Option<Rate>,
-}
 
 /// Data for one connection: to be written to it at once, after all that it was given before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -326,29 +305,11 @@ impl Path {
     }
 
     fn view(&self, now: Instant, can_copy: bool) -> PathView {
-        let unknown = PathStatus {
-            buffered: Bytes::ZERO,
-            unsent: Bytes::ZERO,
-            send_buffer: Bytes::ZERO,
-            cwnd: Bytes::ZERO,
-            mss: Bytes::ZERO,
-            rtt: None,
-            rtt_min: None,
-            delivery_rate: None,
-        };
-        let status = self.status.unwrap_or(unknown);
         PathView {
             usable: self.state == PathState::Up && self.status.is_some(),
-            buffered: status.buffered,
-            unsent: status.unsent,
-            send_buffer: status.send_buffer,
-            cwnd: status.cwnd,
-            mss: status.mss,
-            rtt: status.rtt,
-            rtt_min: status.rtt_min,
             silent: now.saturating_since(self.progress_at),
-            delivery_rate: status.delivery_rate,
             can_copy,
+            status: self.status.unwrap_or_default(),
         }
     }
 }
@@ -365,6 +326,7 @@ mod tests {
     use super::*;
     use crate::receiver::AggregateReceiver;
     use proptest::prelude::*;
+    use suimon_algorithms::path::Rtt;
     use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
 
     const CHUNK: Bytes = Bytes::new(1_000);

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use suimon_aggregation::{AggregateReceiver, AggregateSender, Chunk, Feedback, PathStatus};
+use suimon_aggregation::{AggregateReceiver, AggregateSender, Chunk, Feedback};
 use suimon_algorithms::Probe;
-use suimon_algorithms::path::PathId;
+use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_results::AggregateResult;
 use suimon_scenario::{self as scenario, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};

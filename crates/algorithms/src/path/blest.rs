@@ -49,10 +49,10 @@ impl Blest {
         // Equation 1: what the quick path sends while the slow one's chunk is under way, growing by a
         // segment in each of its round trips.
         let rounds = rtt_s / rtt_f;
-        let mss = fast.mss.as_f64();
-        let x = (fast.cwnd.as_f64() + mss * (rounds - 1.0) / 2.0) * rounds;
+        let mss = fast.status.mss.as_f64();
+        let x = (fast.status.cwnd.as_f64() + mss * (rounds - 1.0) / 2.0) * rounds;
         // Equation 2.
-        x * self.lambda > buffer.as_f64() - slow.buffered.as_f64() - slow.mss.as_f64()
+        x * self.lambda > buffer.as_f64() - slow.status.buffered.as_f64() - slow.status.mss.as_f64()
     }
 
     /// Once in a round trip of the slow path lambda learns whether the window was the limit.

@@ -37,14 +37,14 @@ impl Ecf {
 
     /// Whether to wait for `fast` though `slow` could send now, with `k` bytes to go.
     fn waits(&mut self, fast: &PathView, slow: &PathView, k: f64) -> bool {
-        let (Some(rtt_f), Some(rtt_s)) = (fast.rtt, slow.rtt) else { return false };
+        let (Some(rtt_f), Some(rtt_s)) = (fast.status.rtt, slow.status.rtt) else { return false };
         // delta of the paper: the larger deviation is the margin.
         let delta = rtt_f.rttvar.max(rtt_s.rttvar).as_secs_f64();
         let (fast_rtt, slow_rtt) = (rtt_f.srtt.as_secs_f64(), rtt_s.srtt.as_secs_f64());
-        let rounds = 1.0 + k / fast.cwnd.as_f64();
+        let rounds = 1.0 + k / fast.status.cwnd.as_f64();
         let hysteresis = if self.waiting { 1.0 + self.beta } else { 1.0 };
         self.waiting = if rounds * fast_rtt < hysteresis * (slow_rtt + delta) {
-            let slow_rounds = libm::ceil(k / slow.cwnd.as_f64());
+            let slow_rounds = libm::ceil(k / slow.status.cwnd.as_f64());
             // Where the slow path is quick at what is left, it may as well have it.
             slow_rounds * slow_rtt >= 2.0 * fast_rtt + delta
         } else {

@@ -25,7 +25,7 @@ impl PathScheduler for LeastBuffered {
             return None;
         }
         // A full buffer means waiting for ACKs or losing, an empty one that there is capacity (section 4.2).
-        let (path, _) = least(state.with_room(), |path| path.buffered)?;
+        let (path, _) = least(state.with_room(), |path| path.status.buffered)?;
         Some(Placement { path, data: Data::Next })
     }
 }
@@ -33,12 +33,13 @@ impl PathScheduler for LeastBuffered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::PathStatus;
     use crate::path::PathView;
     use crate::path::testing::{CHUNK, next, path, state};
     use suimon_units::Bytes;
 
     fn holding(chunks: u64) -> PathView {
-        PathView { buffered: CHUNK * chunks, ..path(50) }
+        PathView { status: PathStatus { buffered: CHUNK * chunks, ..path(50).status }, ..path(50) }
     }
 
     #[test]
@@ -49,7 +50,8 @@ mod tests {
 
     #[test]
     fn a_full_or_dead_path_is_passed_over() {
-        let small = PathView { send_buffer: CHUNK * 2, ..holding(2) };
+        let small =
+            PathView { status: PathStatus { send_buffer: CHUNK * 2, ..holding(2).status }, ..holding(2) };
         assert_eq!(next(&mut LeastBuffered, &[small, holding(9)]), Some(1));
         let dead = PathView { usable: false, ..holding(0) };
         assert_eq!(next(&mut LeastBuffered, &[dead, holding(9)]), Some(1));

@@ -41,20 +41,22 @@ impl LookAhead {
     /// Whether another path is silent for longer than a round trip takes: what the receiver waits for may
     /// be there.
     fn someone_is_late(&self, state: &SendState<'_>, taker: PathId) -> bool {
-        state.usable().any(|(id, path)| id != taker && path.rtt.is_some_and(|rtt| path.silent > rtt.srtt))
+        state
+            .usable()
+            .any(|(id, path)| id != taker && path.status.rtt.is_some_and(|rtt| path.silent > rtt.srtt))
     }
 
     /// Whether a chunk more on `path` would only make its queue longer, and with it what must wait at the
     /// receiver for data that lies in that queue.
     fn is_full(&self, path: &PathView, state: &SendState<'_>) -> bool {
-        let (Some(rate), Some(rtt_min)) = (path.rate(), path.rtt_min) else { return false };
+        let (Some(rate), Some(rtt_min)) = (path.rate(), path.status.rtt_min) else { return false };
         let full = rate.amount_in(rtt_min).as_f64() * self.fill(state);
-        path.buffered.as_f64() > full.max(LEAST_CHUNKS * state.chunk.as_f64())
+        path.status.buffered.as_f64() > full.max(LEAST_CHUNKS * state.chunk.as_f64())
     }
 
     /// Where the receiver has little more room than all paths need with empty queues, queues must be short.
     fn fill(&self, state: &SendState<'_>) -> f64 {
-        let slowest = state.usable().filter_map(|(_, path)| path.rtt_min).max().unwrap_or_default();
+        let slowest = state.usable().filter_map(|(_, path)| path.status.rtt_min).max().unwrap_or_default();
         let rate: Rate = state.usable().filter_map(|(_, path)| path.rate()).sum();
         let room = state.buffer.as_f64() / rate.amount_in(slowest).as_f64().max(1.0);
         room.max(TIGHT).min(self.fill)
@@ -69,8 +71,8 @@ const LEAST_CHUNKS: f64 = 4.0;
 /// How long until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
 /// never sooner than the path's least round trip allows. `None` for a path that nothing is known of.
 fn delay(path: &PathView, chunk: Bytes) -> Option<Duration> {
-    let rtt_min = path.rtt_min?;
-    let drained = path.rate()?.transmission_time(path.buffered + chunk);
+    let rtt_min = path.status.rtt_min?;
+    let drained = path.rate()?.transmission_time(path.status.buffered + chunk);
     Some(drained.max(rtt_min).saturating_sub(rtt_min / 2))
 }
 
@@ -112,16 +114,23 @@ impl PathScheduler for LookAhead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::PathStatus;
     use crate::path::testing::{CHUNK, full, path, state};
     use suimon_units::Rate;
 
     /// 1 Mbit/s, so 8 ms a chunk, and `rtt_ms` when empty.
     fn slow(rtt_ms: u64) -> PathView {
-        PathView { delivery_rate: Some(Rate::from_bps(1_000_000)), ..path(rtt_ms) }
+        PathView {
+            status: PathStatus { delivery_rate: Some(Rate::from_bps(1_000_000)), ..path(rtt_ms).status },
+            ..path(rtt_ms)
+        }
     }
 
     fn quick() -> PathView {
-        PathView { delivery_rate: Some(Rate::from_bps(8_000_000)), ..path(20) }
+        PathView {
+            status: PathStatus { delivery_rate: Some(Rate::from_bps(8_000_000)), ..path(20).status },
+            ..path(20)
+        }
     }
 
     fn scheduler() -> LookAhead {
@@ -164,8 +173,10 @@ mod tests {
     #[test]
     fn a_path_takes_no_more_than_its_fill_and_less_where_the_receiver_has_little_room() {
         let with = |chunks: u64, buffer: u64| {
-            let paths =
-                [PathView { buffered: CHUNK * chunks, ..quick() }, PathView { unsent: CHUNK, ..slow(20) }];
+            let paths = [
+                PathView { status: PathStatus { buffered: CHUNK * chunks, ..quick().status }, ..quick() },
+                PathView { status: PathStatus { unsent: CHUNK, ..slow(20).status }, ..slow(20) },
+            ];
             let limits = SendState { buffer: Bytes::new(buffer), ..state(&paths) };
             scheduler().place(Instant::ZERO, &limits).is_some()
         };
@@ -179,7 +190,8 @@ mod tests {
     fn data_that_may_be_stuck_elsewhere_is_copied_while_there_is_nothing_else_to_do() {
         let copies = |silent_ms: u64, window: Bytes| {
             let silent = Duration::from_millis(silent_ms);
-            let stuck = PathView { silent, unsent: CHUNK, ..slow(100) };
+            let stuck =
+                PathView { silent, status: PathStatus { unsent: CHUNK, ..slow(100).status }, ..slow(100) };
             let paths = [PathView { can_copy: true, ..quick() }, stuck];
             let limits = SendState { window, ..state(&paths) };
             scheduler().place(Instant::ZERO, &limits).map(|placement| placement.data)
@@ -191,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_path_that_nothing_is_known_of_is_tried() {
-        let fresh = PathView { rtt: None, rtt_min: None, ..path(0) };
+        let fresh = PathView { status: PathStatus { rtt: None, rtt_min: None, ..path(0).status }, ..path(0) };
         assert_eq!(placed(&[quick(), fresh]), Some((1, Data::Next)));
     }
 }

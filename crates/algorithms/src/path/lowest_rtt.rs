@@ -32,6 +32,7 @@ impl PathScheduler for LowestRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::PathStatus;
     use crate::path::testing::{full, next, path};
 
     #[test]
@@ -43,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_path_not_yet_measured_is_tried_first() {
-        let fresh = PathView { rtt: None, ..path(0) };
+        let fresh = PathView { status: PathStatus { rtt: None, ..path(0).status }, ..path(0) };
         assert_eq!(next(&mut LowestRtt, &[path(10), fresh]), Some(1));
     }
 }

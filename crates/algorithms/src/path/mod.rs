@@ -76,13 +76,13 @@ impl SendState<'_> {
 
     /// Usable paths whose send buffer has room for the next chunk.
     pub fn with_room(&self) -> impl Iterator<Item = (PathId, &PathView)> {
-        self.usable().filter(|(_, path)| path.buffered + self.chunk <= path.send_buffer)
+        self.usable().filter(|(_, path)| path.status.buffered + self.chunk <= path.status.send_buffer)
     }
 
     /// Usable paths that would send the next chunk as soon as their window opens: at most one waits
     /// unsent. Whoever decides late decides well, and TCP still finds its window full.
     pub fn ready(&self) -> impl Iterator<Item = (PathId, &PathView)> {
-        self.with_room().filter(|(_, path)| path.unsent == Bytes::ZERO)
+        self.with_room().filter(|(_, path)| path.status.unsent == Bytes::ZERO)
     }
 
     /// Usable paths.
@@ -96,6 +96,17 @@ impl SendState<'_> {
 pub struct PathView {
     /// Its connection is established and makes progress.
     pub usable: bool,
+    /// How long nothing was acknowledged though something is under way.
+    pub silent: Duration,
+    /// Some data is under way on other paths and was never on this one.
+    pub can_copy: bool,
+    /// What its connection says of itself.
+    pub status: PathStatus,
+}
+
+/// What a program can learn of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PathStatus {
     /// Bytes in its send buffer: unsent, or sent and not acknowledged (Linux: `SIOCOUTQ`).
     pub buffered: Bytes,
     /// Of these, bytes never sent (Linux: `SIOCOUTQNSD`).
@@ -110,12 +121,8 @@ pub struct PathView {
     pub rtt: Option<Rtt>,
     /// Least round-trip time of late.
     pub rtt_min: Option<Duration>,
-    /// How long nothing was acknowledged though something is under way.
-    pub silent: Duration,
     /// How fast its data gets acknowledged; `None` until measured.
     pub delivery_rate: Option<Rate>,
-    /// Some data is under way on other paths and was never on this one.
-    pub can_copy: bool,
 }
 
 /// A round-trip time, smoothed (RFC 6298 §2).
@@ -131,14 +138,15 @@ impl PathView {
     /// Smoothed round-trip time; a path without one is taken to be quick, so that it gets tried.
     #[must_use]
     pub fn srtt(&self) -> Duration {
-        self.rtt.map_or(Duration::ZERO, |rtt| rtt.srtt)
+        self.status.rtt.map_or(Duration::ZERO, |rtt| rtt.srtt)
     }
 
     /// How fast it carries data: as measured, else a window in each round trip.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
-        self.delivery_rate
-            .or_else(|| Some(Rate::of(self.cwnd, self.rtt?.srtt)))
+        self.status
+            .delivery_rate
+            .or_else(|| Some(Rate::of(self.status.cwnd, self.status.rtt?.srtt)))
             .filter(|rate| *rate > Rate::ZERO)
     }
 }
@@ -161,24 +169,24 @@ pub(crate) mod testing {
 
     /// An idle path with a window of ten chunks.
     pub(crate) fn path(srtt_ms: u64) -> PathView {
-        PathView {
-            usable: true,
-            buffered: Bytes::ZERO,
-            unsent: Bytes::ZERO,
+        let srtt = Duration::from_millis(srtt_ms);
+        let status = PathStatus {
             send_buffer: Bytes::new(64_000),
             cwnd: CHUNK * 10,
             mss: CHUNK,
-            rtt: Some(Rtt { srtt: Duration::from_millis(srtt_ms), rttvar: Duration::ZERO }),
-            rtt_min: Some(Duration::from_millis(srtt_ms)),
-            silent: Duration::ZERO,
-            delivery_rate: None,
-            can_copy: false,
-        }
+            rtt: Some(Rtt { srtt, rttvar: Duration::ZERO }),
+            rtt_min: Some(srtt),
+            ..PathStatus::default()
+        };
+        PathView { usable: true, silent: Duration::ZERO, can_copy: false, status }
     }
 
     /// `path` with its window full and one chunk waiting.
     pub(crate) fn full(path: PathView) -> PathView {
-        PathView { buffered: path.cwnd + CHUNK, unsent: CHUNK, ..path }
+        PathView {
+            status: PathStatus { buffered: path.status.cwnd + CHUNK, unsent: CHUNK, ..path.status },
+            ..path
+        }
     }
 
     /// Endless data and a wide window.

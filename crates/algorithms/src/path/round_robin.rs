@@ -43,10 +43,10 @@ impl PathScheduler for RoundRobin {
         let paths = state.paths.len();
         let in_turn = (0..paths).map(|step| (self.turn + step) % paths);
         let (index, path) = in_turn.map(|index| (index, &state.paths[index])).find(|(_, path)| {
-            let room = path.buffered + state.chunk <= path.send_buffer;
+            let room = path.status.buffered + state.chunk <= path.status.send_buffer;
             path.usable && (room || !self.skip)
         })?;
-        if path.buffered + state.chunk > path.send_buffer {
+        if path.status.buffered + state.chunk > path.status.send_buffer {
             return None;
         }
         self.turn = (index + 1) % paths;
@@ -57,6 +57,7 @@ impl PathScheduler for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::PathStatus;
     use crate::path::PathView;
     use crate::path::testing::{CHUNK, next, path};
 
@@ -65,7 +66,7 @@ mod tests {
     }
 
     fn full() -> PathView {
-        PathView { buffered: CHUNK * 64, ..path(50) }
+        PathView { status: PathStatus { buffered: CHUNK * 64, ..path(50).status }, ..path(50) }
     }
 
     #[test]
