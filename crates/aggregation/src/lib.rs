@@ -12,8 +12,10 @@
 
 #![forbid(unsafe_code)]
 
+mod meter;
 mod receiver;
 mod sender;
 
+pub use meter::{MinOfLate, RateMeter};
 pub use receiver::{AggregateReceiver, Arrived, Feedback};
 pub use sender::{AggregateSender, Chunk};

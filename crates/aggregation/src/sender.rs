@@ -122,23 +122,35 @@ impl AggregateSender {
         path.unacknowledged = 0;
     }
 
-    /// The latest reading of the connection over `path`.
+    /// The latest reading of the connection over `path`, where what it no longer holds has been delivered.
     pub fn on_status(&mut self, now: Instant, path: PathId, status: PathStatus) {
+        let delivered = self.paths[path.0].unacknowledged.saturating_sub(status.buffered.get());
+        self.on_occupancy(path, status);
+        self.on_delivered(now, path, Bytes::new(delivered));
+    }
+
+    /// The latest reading of the connection over `path`, which proves nothing of what was delivered: a kernel
+    /// acknowledges what no program has read, and may lose it.
+    pub fn on_occupancy(&mut self, path: PathId, status: PathStatus) {
+        self.paths[path.0].status = Some(status);
+    }
+
+    /// The next `delivered` bytes that the connection over `path` was given have reached the receiver.
+    pub fn on_delivered(&mut self, now: Instant, path: PathId, delivered: Bytes) {
         let state = &mut self.paths[path.0];
-        let mut acknowledged = state.unacknowledged.saturating_sub(status.buffered.get());
-        state.unacknowledged -= acknowledged;
-        state.status = Some(status);
-        if acknowledged > 0 || state.unacknowledged == 0 {
+        let mut delivered = delivered.get().min(state.unacknowledged);
+        state.unacknowledged -= delivered;
+        if delivered > 0 || state.unacknowledged == 0 {
             state.progress_at = now;
             if state.state == PathState::Stalled {
                 state.state = PathState::Up;
             }
         }
-        while acknowledged > 0
+        while delivered > 0
             && let Some(oldest) = self.paths[path.0].given.front_mut()
         {
-            let arrived = oldest.start..oldest.end.min(oldest.start + acknowledged);
-            acknowledged -= arrived.end - arrived.start;
+            let arrived = oldest.start..oldest.end.min(oldest.start + delivered);
+            delivered -= arrived.end - arrived.start;
             oldest.start = arrived.end;
             if oldest.is_empty() {
                 self.paths[path.0].given.pop_front();
@@ -165,7 +177,7 @@ impl AggregateSender {
         let state = SendState {
             paths: &self.views,
             chunk: if first_len == 0 { self.chunk } else { self.chunk.min(Bytes::new(first_len)) },
-            unassigned: Bytes::new(self.unassigned.iter().map(|range| range.end - range.start).sum()),
+            unassigned: self.unassigned(),
             window: Bytes::new(self.feedback.edge.saturating_sub(first)),
             buffer: Bytes::new(self.feedback.edge - self.feedback.next),
         };
@@ -182,6 +194,39 @@ impl AggregateSender {
     #[must_use]
     pub fn produced(&self) -> u64 {
         self.produced
+    }
+
+    /// Of these, bytes that no path has.
+    #[must_use]
+    pub fn unassigned(&self) -> Bytes {
+        Bytes::new(self.unassigned.iter().map(|range| range.end - range.start).sum())
+    }
+
+    /// All before it has arrived.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.feedback.next
+    }
+
+    /// First byte that the receiver has no room for.
+    #[must_use]
+    pub fn edge(&self) -> u64 {
+        self.feedback.edge
+    }
+
+    /// Whether data is under way over `path` and none of it arrived for a retransmission timeout.
+    #[must_use]
+    pub fn is_stalled(&self, path: PathId) -> bool {
+        self.paths[path.0].state == PathState::Stalled
+    }
+
+    /// From now on hands over `chunk` bytes at a time.
+    ///
+    /// # Panics
+    /// With an empty chunk.
+    pub fn set_chunk(&mut self, chunk: Bytes) {
+        assert!(chunk > Bytes::ZERO, "chunks of something");
+        self.chunk = chunk;
     }
 
     /// How much is handed over at a time.
@@ -432,6 +477,18 @@ mod tests {
         assert_eq!(sender.next_wakeup(), None);
         sender.on_status(at(60_000), PathId(0), status(0, 50));
         assert_eq!(sender.next(at(60_000)).map(|chunk| chunk.start), Some(32_000));
+    }
+
+    #[test]
+    fn what_a_kernel_acknowledged_and_nobody_read_is_not_lost_with_the_connection() {
+        let mut sender = sender("round-robin");
+        while sender.next(at(0)).is_some() {}
+        // The kernel at the other end has all of path 1's; the program there has read the first two chunks.
+        sender.on_occupancy(PathId(1), status(0, 50));
+        sender.on_delivered(at(10), PathId(1), Bytes::new(2_000));
+        sender.path_down(PathId(1));
+        sender.on_status(at(10), PathId(0), status(0, 50));
+        assert_eq!(starts_on(&mut sender, at(10), 0)[..3], [5_000, 7_000, 9_000]);
     }
 
     #[test]
