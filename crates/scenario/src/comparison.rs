@@ -212,7 +212,7 @@ impl Comparison {
             seed: self.seed,
             duration: self.duration,
             stop_when_complete: true,
-            links: self.links(queue),
+            links: self.link.links(queue).into(),
             flows: self.flows_of(schemes, marks(queue)),
             aggregates: Vec::new(),
             record: Record {
@@ -224,45 +224,6 @@ impl Comparison {
         };
         scenario.check()?;
         runs.add(labels, &scenario, self.seeds).map_err(|problem| ScenarioError::new(&self.name, problem))
-    }
-
-    fn links(&self, queue: &AlgorithmSpec) -> Vec<Link> {
-        let there = self.link.rtt / 2;
-        let bottleneck = Link {
-            name: "bottleneck".to_owned(),
-            from: "sender".to_owned(),
-            to: "receiver".to_owned(),
-            capacity: self.link.capacity.clone(),
-            delay: there,
-            overhead: Bytes::ZERO,
-            buffer: self.link.buffer,
-            queue: queue.clone(),
-            loss: self.link.loss,
-            jitter: self.link.jitter,
-            reordering: self.link.reordering,
-            estimator: None,
-            reported: true,
-        };
-        let reverse = Link {
-            name: "bottleneck-reverse".to_owned(),
-            from: "receiver".to_owned(),
-            to: "sender".to_owned(),
-            capacity: match &self.link.capacity {
-                // Answers contend for the medium too.
-                Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
-                _ => Capacity::Rate(Rate::MAX),
-            },
-            delay: self.link.rtt - there + self.link.uplink_delay(),
-            overhead: Bytes::ZERO,
-            buffer: Buffer::Unbounded,
-            queue: drop_tail(),
-            loss: Loss::None,
-            jitter: Duration::ZERO,
-            reordering: None,
-            estimator: None,
-            reported: false,
-        };
-        vec![bottleneck, reverse]
     }
 
     fn flows_of(&self, schemes: &[Scheme], ecn: bool) -> Vec<Flow> {
@@ -302,6 +263,50 @@ impl Comparison {
             extra_delay: (Duration::ZERO, Duration::ZERO),
             traffic: Traffic::Tcp(Box::new(tcp)),
         }
+    }
+}
+
+impl LinkSpec {
+    /// Both directions, `queue` in front of the first, which is called `bottleneck` and leads from `sender` to
+    /// `receiver`. The way back is as fast as it comes, but for a medium, where answers contend too.
+    #[must_use]
+    pub fn links(&self, queue: &AlgorithmSpec) -> [Link; 2] {
+        let there = self.rtt / 2;
+        let bottleneck = Link {
+            name: "bottleneck".to_owned(),
+            from: "sender".to_owned(),
+            to: "receiver".to_owned(),
+            capacity: self.capacity.clone(),
+            delay: there,
+            overhead: Bytes::ZERO,
+            buffer: self.buffer,
+            queue: queue.clone(),
+            loss: self.loss,
+            jitter: self.jitter,
+            reordering: self.reordering,
+            estimator: None,
+            reported: true,
+        };
+        let reverse = Link {
+            name: "bottleneck-reverse".to_owned(),
+            from: "receiver".to_owned(),
+            to: "sender".to_owned(),
+            capacity: match &self.capacity {
+                // Answers contend for the medium too.
+                Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
+                _ => Capacity::Rate(Rate::MAX),
+            },
+            delay: self.rtt - there + self.uplink_delay(),
+            overhead: Bytes::ZERO,
+            buffer: Buffer::Unbounded,
+            queue: drop_tail(),
+            loss: Loss::None,
+            jitter: Duration::ZERO,
+            reordering: None,
+            estimator: None,
+            reported: false,
+        };
+        [bottleneck, reverse]
     }
 }
 

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use suimon_aggregation::{AggregateReceiver, AggregateSender, Chunk, Feedback, MinOfLate, RateMeter};
 use suimon_algorithms::Probe;
 use suimon_algorithms::path::{PathId, PathStatus};
+use suimon_link::SeriesBuilder;
 use suimon_results::AggregateResult;
 use suimon_scenario::{self as scenario, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::measure::SeriesBuilder;
 use crate::tcp::{Sender, Source};
 
 /// One stream over several flows.

@@ -1,11 +1,10 @@
 //! What a link lets through when packets always wait.
 
 use suimon_algorithms::RandomStream;
+use suimon_link::Server;
 use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
 use suimon_scenario::Capacity;
 use suimon_units::{Bytes, Duration, Instant};
-
-use crate::link::capacity::Server;
 
 /// When packets of `size` leave a link of this `capacity` that always has one waiting, for `length`, calling `each` for
 /// every one in order. A radio has its medium or cell for itself, and the channel that `suimon compare` gives it

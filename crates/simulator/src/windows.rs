@@ -1,5 +1,6 @@
 //! Statistics of queues, and of the flows that cross them, over named windows of time.
 
+use suimon_link::QueueWindow;
 use suimon_results::WindowResult;
 use suimon_scenario::{Scenario, Window};
 use suimon_units::{Bytes, Instant, Rate};
@@ -7,60 +8,6 @@ use suimon_units::{Bytes, Instant, Rate};
 use crate::events::{Event, EventQueue};
 use crate::flow::Flow;
 use crate::link::Link;
-
-/// What one queue does while a window is open.
-#[derive(Debug)]
-pub(crate) struct QueueWindow {
-    window: usize,
-    /// Lengths of the queue in bytes, after every packet that joined or left it.
-    lengths: Lengths,
-    pub(crate) byte_time: u128,
-    pub(crate) overflow: u64,
-    pub(crate) early: u64,
-    pub(crate) marked: u64,
-}
-
-/// Count, sums and extremes: whole numbers, so that nothing depends on the order of additions.
-#[derive(Debug, Default)]
-struct Lengths {
-    count: u64,
-    sum: u128,
-    squares: u128,
-    extremes: Option<(u64, u64)>,
-}
-
-impl QueueWindow {
-    pub(crate) fn new(window: usize) -> Self {
-        Self { window, lengths: Lengths::default(), byte_time: 0, overflow: 0, early: 0, marked: 0 }
-    }
-
-    pub(crate) fn is_of(&self, window: usize) -> bool {
-        self.window == window
-    }
-
-    /// A packet joined or left, and this much waits.
-    pub(crate) fn record(&mut self, waiting: Bytes) {
-        let bytes = waiting.get();
-        let lengths = &mut self.lengths;
-        lengths.count += 1;
-        lengths.sum += u128::from(bytes);
-        lengths.squares += u128::from(bytes) * u128::from(bytes);
-        let (least, most) = lengths.extremes.unwrap_or((bytes, bytes));
-        lengths.extremes = Some((least.min(bytes), most.max(bytes)));
-    }
-}
-
-impl Lengths {
-    fn mean(&self) -> f64 {
-        self.sum as f64 / self.count as f64
-    }
-
-    fn variance(&self) -> f64 {
-        // Exact up to here: the difference of the two is what floats would lose.
-        let n = u128::from(self.count);
-        (n * self.squares - self.sum * self.sum) as f64 / self.count as f64 / self.count as f64
-    }
-}
 
 /// What flows had sent and received by some time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -269,18 +216,6 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lengths_have_the_mean_and_variance_of_their_records() {
-        let mut window = QueueWindow::new(0);
-        // 2, 4, 4, 4, 5, 5, 7, 9 have mean 5 and deviation 2; far from zero the same.
-        for bytes in [2, 4, 4, 4, 5, 5, 7, 9] {
-            window.record(Bytes::new(1_000_000_000_000 + bytes));
-        }
-        assert_eq!(window.lengths.mean(), 1e12 + 5.0);
-        assert_eq!(window.lengths.variance(), 4.0);
-        assert_eq!(window.lengths.extremes, Some((1_000_000_000_002, 1_000_000_000_009)));
-    }
 
     #[test]
     fn samples_spread_around_their_mean() {

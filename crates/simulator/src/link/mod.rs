@@ -1,6 +1,5 @@
 //! A unidirectional link: queue, server, and the packets in flight on it.
 
-pub(crate) mod capacity;
 pub(crate) mod line;
 pub(crate) mod wire;
 
@@ -9,13 +8,12 @@ use std::collections::VecDeque;
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::{DropReason, Dropped, Ecn, QueueDiscipline};
 use suimon_algorithms::registry::build_queue;
-use suimon_scenario::{self as scenario, Capacity, Loss, Reordering};
+use suimon_link::{Impairments, QueueMeter, Server};
+use suimon_scenario::{self as scenario, Capacity};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use self::capacity::Server;
 use self::line::Line;
 use crate::events::{Event, EventQueue};
-use crate::measure::QueueMeter;
 use crate::packet::Frame;
 use crate::routes::Routes;
 use crate::watch::Watch;
@@ -63,22 +61,10 @@ pub(crate) struct Surroundings {
     pub(crate) dropped: Vec<Dropped<Frame>>,
 }
 
-/// What a link does to packets beside delaying them.
-#[derive(Debug)]
-struct Impairments {
-    loss: Loss,
-    in_bad_state: bool,
-    jitter: Duration,
-    reordering: Option<Reordering>,
-    latest_arrival: Instant,
-    random: RandomStream,
-}
-
 impl Link {
     /// What it sends takes `onward` at least over the wires behind it.
     pub(crate) fn new(index: u32, link: &scenario::Link, seed: u64, onward: Duration) -> Self {
         let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
-        let impaired = link.loss != Loss::None || link.jitter != Duration::ZERO || link.reordering.is_some();
         let mut queue: Box<dyn QueueDiscipline<Frame>> =
             build_queue(&link.queue, link.buffer, random("queue"));
         let server = Server::new(&link.capacity);
@@ -93,16 +79,7 @@ impl Link {
             server,
             delay: link.delay,
             overhead: link.overhead.get() as u32,
-            impairments: impaired.then(|| {
-                Box::new(Impairments {
-                    loss: link.loss,
-                    in_bad_state: false,
-                    jitter: link.jitter,
-                    reordering: link.reordering,
-                    latest_arrival: Instant::ZERO,
-                    random: random("impairments"),
-                })
-            }),
+            impairments: Impairments::of(link, random("impairments")).map(Box::new),
             coming: VecDeque::new(),
             idle_passes: queue.idle_passes() || link.capacity == Capacity::Rate(Rate::MAX),
             queue_has_timer: queue.has_timer(),
@@ -382,80 +359,3 @@ const SEEN_TO_AT_ONCE: usize = 32;
 /// A packet that comes before more than so many others that are known to come is told by an event instead,
 /// or it would cost too much to put it in its place.
 const MOST_OVERTAKEN: usize = 32;
-
-impl Impairments {
-    /// When a packet that would arrive at `arrival` does; `None` where it is lost.
-    fn apply(&mut self, arrival: Instant) -> Option<Instant> {
-        if self.loses() {
-            return None;
-        }
-        let mut arrival = arrival;
-        if self.jitter != Duration::ZERO {
-            let late = arrival + self.random.duration_between(Duration::ZERO, self.jitter);
-            arrival = late.max(self.latest_arrival);
-            self.latest_arrival = arrival;
-        }
-        if let Some(reordering) = self.reordering
-            && self.random.chance(reordering.probability)
-        {
-            arrival += reordering.delay;
-        }
-        Some(arrival)
-    }
-
-    fn loses(&mut self) -> bool {
-        match self.loss {
-            Loss::None => false,
-            Loss::Random(probability) => self.random.chance(probability),
-            Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
-                let change = if self.in_bad_state { to_good } else { to_bad };
-                self.in_bad_state ^= self.random.chance(change);
-                self.random.chance(if self.in_bad_state { loss_bad } else { loss_good })
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use suimon_units::Probability;
-
-    fn impairments(loss: Loss) -> Impairments {
-        Impairments {
-            loss,
-            in_bad_state: false,
-            jitter: Duration::ZERO,
-            reordering: None,
-            latest_arrival: Instant::ZERO,
-            random: RandomStream::new(1, "test"),
-        }
-    }
-
-    #[test]
-    fn burst_loss_has_the_rate_and_burst_length_of_its_chain() {
-        // Stationary share of the bad state: 0.01 / (0.01 + 0.25); mean stay in it: 1 / 0.25 packets.
-        let p = Probability::clamped;
-        let mut link = impairments(Loss::GilbertElliott {
-            to_bad: p(0.01),
-            to_good: p(0.25),
-            loss_good: p(0.0),
-            loss_bad: p(1.0),
-        });
-        let losses: Vec<bool> = (0..200_000).map(|_| link.loses()).collect();
-        let lost = losses.iter().filter(|lost| **lost).count() as f64;
-        let bursts = losses.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
-        assert!((lost / 200_000.0 - 0.01 / 0.26).abs() < 0.003, "{lost}");
-        assert!((lost / bursts - 4.0).abs() < 0.3, "{}", lost / bursts);
-    }
-
-    #[test]
-    fn jitter_delays_but_never_reorders() {
-        let mut link = Impairments { jitter: Duration::from_millis(10), ..impairments(Loss::None) };
-        let arrivals: Vec<_> = (0..1_000)
-            .map(|i| link.apply(Instant::ZERO + Duration::from_millis(i)).expect("nothing is lost"))
-            .collect();
-        assert!(arrivals.is_sorted());
-        assert!(arrivals.iter().enumerate().any(|(i, at)| at.as_nanos() > (i as u64 + 5) * 1_000_000));
-    }
-}

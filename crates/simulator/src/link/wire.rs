@@ -1,9 +1,8 @@
 //! A link that decides nothing.
 
+use suimon_link::Server;
 use suimon_scenario::{self as scenario, Buffer, Capacity, Loss};
 use suimon_units::{Bytes, Duration, Instant, Rate};
-
-use super::capacity::Server;
 
 /// A link with one feeder that keeps the order, that nobody measures, and that takes and sends all in turn:
 /// when a packet reaches its far end is known as soon as it is known when it comes, so that it needs no

@@ -10,27 +10,33 @@ const OPPORTUNITY_BYTES: u64 = 1_500;
 
 /// The sending side of a link as a clock: asked packet by packet, in order.
 #[derive(Debug)]
-pub(crate) enum Server {
+pub enum Server {
+    /// Transmission takes no time.
     Unlimited,
+    /// A rate that never changes.
     Constant(Constant),
+    /// A recording of when packets may leave.
     Opportunities(Opportunities),
+    /// A rate that changes at given times.
     Steps(Steps),
-    /// A radio, which takes packets when it wants: see [`crate::radio`].
+    /// A radio, which takes packets when it wants.
     Radio,
 }
 
 /// When a packet that is at the head of the queue gets sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Service {
+pub struct Service {
     /// Its wait ends. On a recorded link that is the moment it leaves: how long the radio took for
     /// the packet itself is not recorded.
-    pub(crate) starts: Instant,
+    pub starts: Instant,
     /// Its last bit has left.
-    pub(crate) ends: Instant,
+    pub ends: Instant,
 }
 
 impl Server {
-    pub(crate) fn new(capacity: &Capacity) -> Self {
+    /// That of a link of this `capacity`.
+    #[must_use]
+    pub fn new(capacity: &Capacity) -> Self {
         match capacity {
             Capacity::Rate(Rate::MAX) => Self::Unlimited,
             Capacity::Rate(rate) => {
@@ -49,8 +55,11 @@ impl Server {
     }
 
     /// Sends `size` bytes, beginning at `now` at the earliest.
+    ///
+    /// # Panics
+    /// On a radio, which takes packets when it wants.
     #[inline(always)]
-    pub(crate) fn send(&mut self, now: Instant, size: Bytes) -> Service {
+    pub fn send(&mut self, now: Instant, size: Bytes) -> Service {
         match self {
             Self::Unlimited => Service { starts: now, ends: now },
             Self::Constant(constant) => Service { starts: now, ends: now + constant.transmission_time(size) },
@@ -64,7 +73,8 @@ impl Server {
     }
 
     /// The rate at `now`; on a recorded link the mean over the recording. `None` without a finite rate.
-    pub(crate) fn rate_at(&self, now: Instant) -> Option<Rate> {
+    #[must_use]
+    pub fn rate_at(&self, now: Instant) -> Option<Rate> {
         match self {
             Self::Unlimited | Self::Radio => None,
             Self::Constant(constant) => Some(constant.rate),
@@ -76,7 +86,8 @@ impl Server {
     }
 
     /// How many bytes could have been sent from `from` to `to`; `None` without a finite rate.
-    pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
+    #[must_use]
+    pub fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match self {
             Self::Unlimited | Self::Radio => None,
             Self::Constant(constant) => Some(constant.rate.amount_in(to.saturating_since(from))),
@@ -88,7 +99,7 @@ impl Server {
 
 /// A rate that never changes, and how long the latest size takes: sizes repeat, and divisions are slow.
 #[derive(Debug)]
-pub(crate) struct Constant {
+pub struct Constant {
     rate: Rate,
     size: Bytes,
     time: Duration,
@@ -105,7 +116,7 @@ impl Constant {
 
 /// Mahimahi's link: packets leave at recorded times only, and what nobody uses is lost.
 #[derive(Debug)]
-pub(crate) struct Opportunities {
+pub struct Opportunities {
     times: Arc<[Duration]>,
     period: Duration,
     index: usize,
@@ -171,7 +182,7 @@ const BYTE: u128 = 8 * 1_000_000_000;
 
 /// A rate that changes at given times.
 #[derive(Debug)]
-pub(crate) struct Steps {
+pub struct Steps {
     steps: Arc<[(Duration, Rate)]>,
     period: Duration,
     /// What one period lets through.

@@ -1,0 +1,108 @@
+//! Packets lost, late or overtaken.
+
+use suimon_algorithms::RandomStream;
+use suimon_scenario::{Link, Loss, Reordering};
+use suimon_units::{Duration, Instant};
+
+/// What a link does to packets beside delaying them.
+#[derive(Debug)]
+pub struct Impairments {
+    loss: Loss,
+    in_bad_state: bool,
+    jitter: Duration,
+    reordering: Option<Reordering>,
+    latest_arrival: Instant,
+    random: RandomStream,
+}
+
+impl Impairments {
+    /// Those of `link`; `None` where it has none.
+    #[must_use]
+    pub fn of(link: &Link, random: RandomStream) -> Option<Self> {
+        let impaired = link.loss != Loss::None || link.jitter != Duration::ZERO || link.reordering.is_some();
+        impaired.then_some(Self {
+            loss: link.loss,
+            in_bad_state: false,
+            jitter: link.jitter,
+            reordering: link.reordering,
+            latest_arrival: Instant::ZERO,
+            random,
+        })
+    }
+
+    /// When a packet that would arrive at `arrival` does; `None` where it is lost.
+    #[must_use]
+    pub fn apply(&mut self, arrival: Instant) -> Option<Instant> {
+        if self.loses() {
+            return None;
+        }
+        let mut arrival = arrival;
+        if self.jitter != Duration::ZERO {
+            let late = arrival + self.random.duration_between(Duration::ZERO, self.jitter);
+            arrival = late.max(self.latest_arrival);
+            self.latest_arrival = arrival;
+        }
+        if let Some(reordering) = self.reordering
+            && self.random.chance(reordering.probability)
+        {
+            arrival += reordering.delay;
+        }
+        Some(arrival)
+    }
+
+    fn loses(&mut self) -> bool {
+        match self.loss {
+            Loss::None => false,
+            Loss::Random(probability) => self.random.chance(probability),
+            Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let change = if self.in_bad_state { to_good } else { to_bad };
+                self.in_bad_state ^= self.random.chance(change);
+                self.random.chance(if self.in_bad_state { loss_bad } else { loss_good })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_units::Probability;
+
+    fn impairments(loss: Loss) -> Impairments {
+        Impairments {
+            loss,
+            in_bad_state: false,
+            jitter: Duration::ZERO,
+            reordering: None,
+            latest_arrival: Instant::ZERO,
+            random: RandomStream::new(1, "test"),
+        }
+    }
+
+    #[test]
+    fn burst_loss_has_the_rate_and_burst_length_of_its_chain() {
+        // Stationary share of the bad state: 0.01 / (0.01 + 0.25); mean stay in it: 1 / 0.25 packets.
+        let p = Probability::clamped;
+        let mut link = impairments(Loss::GilbertElliott {
+            to_bad: p(0.01),
+            to_good: p(0.25),
+            loss_good: p(0.0),
+            loss_bad: p(1.0),
+        });
+        let losses: Vec<bool> = (0..200_000).map(|_| link.loses()).collect();
+        let lost = losses.iter().filter(|lost| **lost).count() as f64;
+        let bursts = losses.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        assert!((lost / 200_000.0 - 0.01 / 0.26).abs() < 0.003, "{lost}");
+        assert!((lost / bursts - 4.0).abs() < 0.3, "{}", lost / bursts);
+    }
+
+    #[test]
+    fn jitter_delays_but_never_reorders() {
+        let mut link = Impairments { jitter: Duration::from_millis(10), ..impairments(Loss::None) };
+        let arrivals: Vec<_> = (0..1_000)
+            .map(|i| link.apply(Instant::ZERO + Duration::from_millis(i)).expect("nothing is lost"))
+            .collect();
+        assert!(arrivals.is_sorted());
+        assert!(arrivals.iter().enumerate().any(|(i, at)| at.as_nanos() > (i as u64 + 5) * 1_000_000));
+    }
+}

@@ -1,0 +1,338 @@
+//! Devices, addresses and routes of a namespace.
+
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+
+use crate::error::{Doing, LinuxError};
+use crate::namespace::Namespace;
+use crate::netlink;
+
+/// Where packets go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Address and prefix length; `None` for all that no other route takes.
+    pub destination: Option<(IpAddr, u8)>,
+    /// The next hop; `None` where the destination is at the other end of the device.
+    pub via: Option<IpAddr>,
+    /// The device's name.
+    pub device: String,
+    /// The table, 254 for the main one.
+    pub table: u32,
+    /// All that matches is taken for the host's own.
+    pub local: bool,
+}
+
+impl Route {
+    /// The main table's number.
+    pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
+
+    /// All that no other route takes goes to `via` over `device`.
+    #[must_use]
+    pub fn default_via(via: IpAddr, device: &str) -> Self {
+        Self { destination: None, via: Some(via), device: device.to_owned(), table: Self::MAIN, local: false }
+    }
+}
+
+/// What a device has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceCounters {
+    /// Packets that the device took from its host.
+    pub sent_packets: u64,
+    /// Of the host's packets, those that the device had no room for.
+    pub sent_dropped: u64,
+    /// Packets that the device gave to its host.
+    pub received_packets: u64,
+    /// Packets for the host that it did not take.
+    pub received_dropped: u64,
+}
+
+impl Namespace {
+    /// Takes `device` up.
+    ///
+    /// # Errors
+    /// Where there is none, or without the right to.
+    pub fn set_up(&self, device: &str) -> Result<(), LinuxError> {
+        self.change_device(device, "taking up", |message| {
+            message.header.flags = LinkFlags::Up;
+            message.header.change_mask = LinkFlags::Up;
+        })
+    }
+
+    /// Takes `device` down: what is sent over it is refused.
+    ///
+    /// # Errors
+    /// As [`Namespace::set_up`].
+    pub fn set_down(&self, device: &str) -> Result<(), LinuxError> {
+        self.change_device(device, "taking down", |message| {
+            message.header.flags = LinkFlags::empty();
+            message.header.change_mask = LinkFlags::Up;
+        })
+    }
+
+    /// Sets the largest packet that `device` takes and how many wait in it.
+    ///
+    /// # Errors
+    /// As [`Namespace::set_up`].
+    pub fn set_device_limits(&self, device: &str, mtu: u32, queue_length: u32) -> Result<(), LinuxError> {
+        self.change_device(device, "setting the limits of", |message| {
+            message.attributes.push(LinkAttribute::Mtu(mtu));
+            message.attributes.push(LinkAttribute::TxQueueLen(queue_length));
+        })
+    }
+
+    /// Lets the kernel hand `device` at most so many segments in one packet; 1 for wire packets only.
+    ///
+    /// # Errors
+    /// As [`Namespace::set_up`].
+    pub fn set_most_segments(&self, device: &str, segments: u32) -> Result<(), LinuxError> {
+        self.change_device(device, "setting the segments of", |message| {
+            message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
+        })
+    }
+
+    /// Removes `device`, and where it is one of a pair the other too.
+    ///
+    /// # Errors
+    /// As [`Namespace::set_up`].
+    pub fn delete_device(&self, device: &str) -> Result<(), LinuxError> {
+        let asked = |message| netlink::request(Message::DelLink(message), 0);
+        self.with_device(device, asked, format_args!("removing the device {device}"))
+    }
+
+    /// Makes a pair of devices, `device` here and `peer` in `other`: what goes into one comes out of the other.
+    ///
+    /// # Errors
+    /// Where a name is taken, or without the right to.
+    pub fn add_veth(&self, device: &str, other: &Self, peer: &str) -> Result<(), LinuxError> {
+        let mut far = LinkMessage::default();
+        far.attributes.push(LinkAttribute::IfName(peer.to_owned()));
+        far.attributes.push(LinkAttribute::NetNsFd(other.descriptor().as_raw_fd()));
+        let mut near = LinkMessage::default();
+        near.attributes.push(LinkAttribute::IfName(device.to_owned()));
+        near.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far))),
+        ]));
+        let made = self.run(|| netlink::request(Message::NewLink(near), NLM_F_CREATE | NLM_F_EXCL))?;
+        made.doing(format_args!("making the devices {device} and {peer}"))
+    }
+
+    /// The names of its devices.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell.
+    pub fn devices(&self) -> Result<Vec<String>, LinuxError> {
+        let found = self.run(|| netlink::list(Message::GetLink(LinkMessage::default())))?;
+        Ok(links(found.doing("listing devices")?).filter_map(|link| name_of(&link)).collect())
+    }
+
+    /// What `device` has counted.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn device_counters(&self, device: &str) -> Result<DeviceCounters, LinuxError> {
+        let doing = || format!("reading the counters of {device}");
+        let found = self.run(|| netlink::list(Message::GetLink(LinkMessage::default())))?;
+        let link = links(found.doing(doing())?).find(|link| name_of(link).as_deref() == Some(device));
+        let missing = || std::io::Error::from_raw_os_error(libc::ENODEV);
+        let link = link.ok_or_else(missing).doing(doing())?;
+        let stats = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(stats) => Some(stats),
+            _ => None,
+        });
+        Ok(stats.map_or_else(DeviceCounters::default, |stats| DeviceCounters {
+            sent_packets: stats.tx_packets,
+            sent_dropped: stats.tx_dropped,
+            received_packets: stats.rx_packets,
+            received_dropped: stats.rx_dropped,
+        }))
+    }
+
+    /// Gives `device` an `address` in a network of this `prefix` length. An IPv6 address serves at once.
+    ///
+    /// # Errors
+    /// Where the device has it, or is not there.
+    pub fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> Result<(), LinuxError> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        if address.is_ipv6() {
+            // Nobody else is on the link, so nobody need be asked whether the address is free.
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
+        message.attributes.push(AddressAttribute::Local(address));
+        message.attributes.push(AddressAttribute::Address(address));
+        let add = |index| {
+            message.header.index = index;
+            netlink::request(Message::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+        };
+        let doing = format!("adding the address {address}/{prefix} to {device}");
+        self.with_index(device, add, &doing)
+    }
+
+    /// All its addresses with the lengths of their prefixes.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell.
+    pub fn addresses(&self) -> Result<Vec<(IpAddr, u8)>, LinuxError> {
+        let found = self.run(|| netlink::list(Message::GetAddress(AddressMessage::default())))?;
+        let address = |message: Message| match message {
+            Message::NewAddress(message) => message.attributes.iter().find_map(|attribute| match attribute {
+                AddressAttribute::Local(address) | AddressAttribute::Address(address) => {
+                    Some((*address, message.header.prefix_len))
+                }
+                _ => None,
+            }),
+            _ => None,
+        };
+        Ok(found.doing("listing addresses")?.into_iter().filter_map(address).collect())
+    }
+
+    /// Adds `route`.
+    ///
+    /// # Errors
+    /// Where there is one like it, or its next hop cannot be reached.
+    pub fn add_route(&self, route: &Route) -> Result<(), LinuxError> {
+        let mut message = RouteMessage::default();
+        let of_destination = route.destination.map(|(address, _)| address);
+        let address = of_destination.or(route.via).unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        message.header.address_family = family(address);
+        message.header.protocol = RouteProtocol::Static;
+        message.header.kind = if route.local { RouteType::Local } else { RouteType::Unicast };
+        message.header.scope = match route {
+            Route { local: true, .. } => RouteScope::Host,
+            Route { via: None, .. } => RouteScope::Link,
+            _ => RouteScope::Universe,
+        };
+        message.attributes.push(RouteAttribute::Table(route.table));
+        if let Some((address, prefix)) = route.destination {
+            message.header.destination_prefix_length = prefix;
+            message.attributes.push(RouteAttribute::Destination(route_address(address)));
+        }
+        if let Some(via) = route.via {
+            message.attributes.push(RouteAttribute::Gateway(route_address(via)));
+        }
+        let add = |index| {
+            message.attributes.push(RouteAttribute::Oif(index));
+            netlink::request(Message::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+        };
+        let to = route.destination.map_or("default".to_owned(), |(to, prefix)| format!("{to}/{prefix}"));
+        self.with_index(&route.device, add, &format!("adding the route {to} over {}", route.device))
+    }
+
+    /// Packets that come from `source` look their route up in `table` first.
+    ///
+    /// # Errors
+    /// Where there is such a rule.
+    pub fn add_rule_from(&self, source: IpAddr, table: u32) -> Result<(), LinuxError> {
+        let length = if source.is_ipv4() { 32 } else { 128 };
+        self.add_rule(family(source), table, |message| {
+            message.header.src_len = length;
+            message.attributes.push(RuleAttribute::Source(source));
+        })
+        .doing(format_args!("adding the rule from {source}"))
+    }
+
+    /// Packets that come in over `device` look their route up in `table` first.
+    ///
+    /// # Errors
+    /// Where there is such a rule.
+    pub fn add_rule_from_device(&self, device: &str, table: u32) -> Result<(), LinuxError> {
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            self.add_rule(family, table, |message| {
+                message.attributes.push(RuleAttribute::Iifname(device.to_owned()));
+            })
+            .doing(format_args!("adding the rule for what comes from {device}"))?;
+        }
+        Ok(())
+    }
+
+    fn add_rule(
+        &self,
+        family: AddressFamily,
+        table: u32,
+        matching: impl FnOnce(&mut RuleMessage) + Send,
+    ) -> std::io::Result<()> {
+        let mut message = RuleMessage::default();
+        message.header.family = family;
+        message.header.action = RuleAction::ToTable;
+        message.attributes.push(RuleAttribute::Table(table));
+        matching(&mut message);
+        self.run(|| netlink::request(Message::NewRule(message), NLM_F_CREATE | NLM_F_EXCL))
+            .map_err(std::io::Error::other)?
+    }
+
+    fn change_device(
+        &self,
+        device: &str,
+        doing: &str,
+        change: impl FnOnce(&mut LinkMessage) + Send,
+    ) -> Result<(), LinuxError> {
+        let asked = |mut message| {
+            change(&mut message);
+            netlink::request(Message::SetLink(message), 0)
+        };
+        self.with_device(device, asked, format_args!("{doing} the device {device}"))
+    }
+
+    fn with_device(
+        &self,
+        device: &str,
+        ask: impl FnOnce(LinkMessage) -> std::io::Result<()> + Send,
+        doing: std::fmt::Arguments<'_>,
+    ) -> Result<(), LinuxError> {
+        let ask = |index| {
+            let mut message = LinkMessage::default();
+            message.header.index = index;
+            ask(message)
+        };
+        self.with_index(device, ask, &doing.to_string())
+    }
+
+    /// Does something in there with the index of `device`.
+    fn with_index(
+        &self,
+        device: &str,
+        ask: impl FnOnce(u32) -> std::io::Result<()> + Send,
+        doing: &str,
+    ) -> Result<(), LinuxError> {
+        self.run(|| ask(nix::net::if_::if_nametoindex(device)?))?.doing(doing)
+    }
+}
+
+fn links(found: Vec<Message>) -> impl Iterator<Item = LinkMessage> {
+    found.into_iter().filter_map(|message| match message {
+        Message::NewLink(link) => Some(link),
+        _ => None,
+    })
+}
+
+fn name_of(link: &LinkMessage) -> Option<String> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.clone()),
+        _ => None,
+    })
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+fn route_address(address: IpAddr) -> RouteAddress {
+    match address {
+        IpAddr::V4(address) => RouteAddress::Inet(address),
+        IpAddr::V6(address) => RouteAddress::Inet6(address),
+    }
+}

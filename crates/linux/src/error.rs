@@ -1,0 +1,43 @@
+//! What the kernel refused.
+
+use std::fmt::Display;
+use std::io;
+
+/// The kernel refused something.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}: {source}{}", hint(source))]
+pub struct LinuxError {
+    doing: String,
+    source: io::Error,
+}
+
+impl LinuxError {
+    /// `doing` says what was tried, as in "creating the device lte0".
+    pub fn new(doing: impl Display, source: impl Into<io::Error>) -> Self {
+        Self { doing: doing.to_string(), source: source.into() }
+    }
+
+    /// What the kernel said.
+    #[must_use]
+    pub fn kernel_error(&self) -> &io::Error {
+        &self.source
+    }
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => " (this needs root, or a kernel that allows user namespaces)",
+        _ => "",
+    }
+}
+
+/// Says what was tried, where it failed.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: impl Display) -> Result<T, LinuxError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, what: impl Display) -> Result<T, LinuxError> {
+        self.map_err(|error| LinuxError::new(what, error))
+    }
+}

@@ -1,0 +1,19 @@
+//! The Linux kernel's edge: network namespaces and their devices, TUN, real-time threads, processes that end
+//! with the one that started them.
+//!
+//! The only crate with `unsafe`; every block says why it is sound. Nothing shells out: devices, addresses and
+//! routes are made over rtnetlink, and whatever is made here ends with the process that holds it.
+
+pub mod clock;
+mod device;
+mod error;
+pub mod namespace;
+mod netlink;
+pub mod schedule;
+pub mod tun;
+
+pub use clock::Clock;
+pub use device::{DeviceCounters, Route};
+pub use error::LinuxError;
+pub use namespace::Namespace;
+pub use tun::{Tun, TunOptions};
