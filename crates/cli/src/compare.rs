@@ -3,14 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_report::ReportHeader;
-use suimon_scenario::trace::read_capacity;
-use suimon_scenario::{Comparison, FlowCounts, LinkSpec, Scheme, StackProfile};
+use suimon_study::{Findings, Question};
 use suimon_units::{Bytes, Duration};
 
 use crate::error::CliError;
-use crate::output::{Findings, OutputOptions, VERSION, command_line};
+use crate::output::{OutputOptions, command_line};
 use crate::progress::simulate;
 
 const EXAMPLE: &str = "\
@@ -80,97 +77,31 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    fn comparison(&self) -> Result<Comparison, CliError> {
-        let refuse = |option, problem: String| CliError::Option { option, problem };
-        let scheme =
-            |name: &String| Scheme::parse(name).map_err(|error| refuse("--cc", error.problem().to_string()));
-        let schemes = self.schemes().iter().map(scheme).collect::<Result<_, _>>()?;
-        let queue = |name: &String| {
-            AlgorithmSpec::parse(Role::Queue, name).map_err(|error| refuse("--queue", error.to_string()))
+    fn question(&self) -> Result<Question, CliError> {
+        let question = match (&self.trace, &self.link) {
+            (Some(path), _) => Question::over_trace(path, self.rtt, self.buffer.as_deref())?,
+            (None, link) => Question::over(link.as_deref().unwrap_or_default())?,
         };
-        let queues = self.queue.iter().map(queue).collect::<Result<_, _>>()?;
-        let flows =
-            FlowCounts::parse(&self.flows).map_err(|error| refuse("--flows", error.problem().to_string()))?;
-        let profile = StackProfile::named(&self.profile).ok_or_else(|| {
-            let accepted = StackProfile::NAMES.join(", ");
-            refuse("--profile", format!("unknown profile \"{}\"; accepted: {accepted}", self.profile))
-        })?;
-        Ok(Comparison {
-            queues,
-            profile,
-            duration: self.duration.or(flows.duration()).unwrap_or(DURATION),
-            flows,
+        Ok(Question {
+            schemes: self.cc.clone(),
+            queues: self.queue.clone(),
+            flows: self.flows.clone(),
             mixed: self.mixed,
+            duration: self.duration,
             warmup: self.warmup,
             size: self.size,
-            window: self.window,
+            window: Some(self.window),
+            profile: self.profile.clone(),
             seed: self.seed,
             seeds: self.seeds,
-            ..Comparison::new(self.link_spec()?, schemes)
+            ..question
         })
-    }
-
-    /// What `--cc` says, or else what is worth comparing.
-    fn schemes(&self) -> Vec<String> {
-        let default: &[&str] = if self.queue.len() > 1 { &["reno"] } else { &SCHEMES };
-        if self.cc.is_empty() {
-            default.iter().map(|name| (*name).to_owned()).collect()
-        } else {
-            self.cc.clone()
-        }
-    }
-
-    fn link_spec(&self) -> Result<LinkSpec, CliError> {
-        let Some(path) = &self.trace else {
-            let text = self.link.as_deref().unwrap_or_default();
-            return LinkSpec::parse(text).map_err(|error| CliError::of_link("--link", error));
-        };
-        let mut link = LinkSpec::new(read_capacity(path)?, self.rtt);
-        if let Some(buffer) = &self.buffer {
-            link.set_buffer(buffer).map_err(|error| CliError::Option {
-                option: "--buffer",
-                problem: error.problem().to_string(),
-            })?;
-        }
-        Ok(link)
-    }
-
-    fn title(&self) -> String {
-        let link = match (&self.link, &self.trace) {
-            (Some(link), _) => link.clone(),
-            (None, trace) => {
-                let name = trace.as_ref().and_then(|path| path.file_name());
-                format!("{} {}", name.unwrap_or_default().to_string_lossy(), self.rtt)
-            }
-        };
-        let schemes = self.schemes().join(", ");
-        match self.queue.as_slice() {
-            [_] => format!("{schemes} over {link}"),
-            queues => format!("{} under {schemes} over {link}", queues.join(", ")),
-        }
     }
 }
 
-const SCHEMES: [&str; 5] = ["reno", "cubic", "vegas", "drs", "fs-at"];
-
-const DURATION: Duration = Duration::from_secs(60);
-
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let comparison = arguments.comparison()?;
+    let question = arguments.question()?;
+    let comparison = question.comparison()?;
     let results = simulate(&comparison.runs()?);
-    let header = ReportHeader {
-        title: arguments.title(),
-        description: String::new(),
-        command: command_line(),
-        version: VERSION.to_owned(),
-        scenario_text: None,
-    };
-    arguments.output.deliver(Findings {
-        header,
-        name: &comparison.name,
-        runs: &results,
-        verdicts: Vec::new(),
-        figures: Vec::new(),
-        notes: Vec::new(),
-    })
+    arguments.output.deliver(&Findings::new(question.header(command_line()), &comparison.name, results))
 }

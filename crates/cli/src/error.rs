@@ -1,11 +1,11 @@
 //! What can go wrong, and the exit code that it gives.
 
 use std::io;
-use std::path::PathBuf;
 
 use suimon_capture::CaptureError;
 use suimon_report::ReportError;
 use suimon_scenario::ScenarioError;
+use suimon_study::{Input, StudyError};
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -24,22 +24,9 @@ pub(crate) enum CliError {
         /// What is wrong, and what is accepted.
         problem: String,
     },
-    /// A folder cannot take what was to go there.
-    #[error("{}: {problem}", path.display())]
-    Folder {
-        /// The folder, or the file in it.
-        path: PathBuf,
-        /// What is wrong, and what is accepted.
-        problem: String,
-    },
-    /// A paper's claims do not read.
-    #[error("{file}: {problem}")]
-    Claims {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong, and where.
-        problem: String,
-    },
+    /// A folder or a paper's claims were refused.
+    #[error(transparent)]
+    Study(StudyError),
     /// Claims that once held do not hold any more.
     #[error("{0} that once held no longer {1}")]
     ClaimsBroken(String, &'static str),
@@ -51,28 +38,45 @@ pub(crate) enum CliError {
     Output(#[from] io::Error),
 }
 
+impl From<StudyError> for CliError {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Scenario(error) => error.into(),
+            StudyError::Input { input, problem } => Self::Option { option: option(input), problem },
+            StudyError::Report(error) => error.into(),
+            error @ (StudyError::Folder { .. } | StudyError::Claims { .. }) => Self::Study(error),
+        }
+    }
+}
+
+/// How this program calls a part of a question.
+fn option(input: Input) -> &'static str {
+    match input {
+        Input::Link => "--link",
+        Input::Buffer => "--buffer",
+        Input::Schemes => "--cc",
+        Input::Queues => "--queue",
+        Input::Flows => "--flows",
+        Input::Profile => "--profile",
+        Input::Paper => "NAME",
+        Input::Experiment => "--experiment",
+    }
+}
+
 impl CliError {
     /// A refusal of the link that `option` gives in a line; what a file is at fault for goes by its own name.
     pub(crate) fn of_link(option: &'static str, error: ScenarioError) -> Self {
-        if error.source_name() != "link" {
-            return error.into();
+        match StudyError::of_link(error) {
+            StudyError::Input { problem, .. } => Self::Option { option, problem },
+            error => error.into(),
         }
-        let problem = match error.key() {
-            Some(key) => format!("{key}: {}", error.problem()),
-            None => error.problem().to_string(),
-        };
-        Self::Option { option, problem }
     }
 
     /// As the help says.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::ClaimsBroken(..) => 1,
-            Self::Scenario(_)
-            | Self::Capture(_)
-            | Self::Option { .. }
-            | Self::Folder { .. }
-            | Self::Claims { .. } => 2,
+            Self::Scenario(_) | Self::Capture(_) | Self::Option { .. } | Self::Study(_) => 2,
             Self::Report(_) | Self::Output(_) => 3,
         }
     }

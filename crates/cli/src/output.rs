@@ -4,11 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use suimon_report::{
-    Figure, JsonSeries, Page, ReportHeader, Table, Tables, TerminalOptions, VerdictTable, json, terminal,
-    terminal_verdicts, write_csv, write_parquet,
-};
-use suimon_results::RunResult;
+use suimon_report::{JsonSeries, TerminalOptions, json, terminal, terminal_verdicts};
+use suimon_study::{Findings, quoted};
 
 use crate::error::CliError;
 
@@ -30,35 +27,11 @@ pub(crate) struct OutputOptions {
     series: bool,
 }
 
-/// What a command has found out.
-pub(crate) struct Findings<'a> {
-    pub(crate) header: ReportHeader,
-    /// Names the folder.
-    pub(crate) name: &'a str,
-    pub(crate) runs: &'a [RunResult],
-    pub(crate) verdicts: Vec<VerdictTable>,
-    pub(crate) figures: Vec<Figure>,
-    pub(crate) notes: Vec<String>,
-}
-
 /// The command line as it was given, for the report.
 pub(crate) fn command_line() -> String {
-    let words = std::env::args().skip(1).map(quoted);
+    let words = std::env::args().skip(1).map(|word| quoted(&word));
     std::iter::once("suimon".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
-
-/// A word as a shell takes it for one.
-pub(crate) fn quoted(word: String) -> String {
-    let plain = |c: char| !c.is_whitespace() && !"\"'$&|;<>*?()#".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-/// The program's version, for the report.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl OutputOptions {
     /// Whether JSON was asked for.
@@ -86,15 +59,15 @@ impl OutputOptions {
     }
 
     /// Prints the findings and writes their files.
-    pub(crate) fn deliver(&self, findings: Findings<'_>) -> Result<(), CliError> {
+    pub(crate) fn deliver(&self, findings: &Findings) -> Result<(), CliError> {
         let mut stdout = io::stdout().lock();
         if self.json {
             let series = if self.series { JsonSeries::With } else { JsonSeries::Without };
-            writeln!(stdout, "{}", json(&findings.header, findings.runs, &findings.verdicts, series))?;
+            writeln!(stdout, "{}", json(&findings.header, &findings.runs, &findings.verdicts, series))?;
         } else {
             let options = terminal_options();
             if findings.verdicts.is_empty() {
-                write!(stdout, "{}", terminal(&findings.header, findings.runs, options))?;
+                write!(stdout, "{}", terminal(&findings.header, &findings.runs, options))?;
             } else {
                 writeln!(stdout, "{}", terminal_verdicts(&findings.verdicts, options))?;
                 for note in &findings.notes {
@@ -102,37 +75,13 @@ impl OutputOptions {
                 }
             }
         }
-        let Some(folder) = self.folder(findings.name) else { return Ok(()) };
-        let report = write_files(&folder, findings)?;
+        let Some(folder) = self.folder(&findings.name) else { return Ok(()) };
+        let report = findings.write(&folder)?;
         if !self.json {
             writeln!(stdout, "\nReport: {}", report.display())?;
         }
         Ok(())
     }
-}
-
-/// Writes tables in each form that programs read.
-pub(crate) fn write_tables<'a>(
-    folder: &Path,
-    header: &ReportHeader,
-    tables: impl IntoIterator<Item = &'a Table> + Copy,
-) -> Result<(), CliError> {
-    write_csv(folder, tables)?;
-    write_parquet(folder, header, tables)?;
-    Ok(())
-}
-
-fn write_files(folder: &Path, findings: Findings<'_>) -> Result<PathBuf, CliError> {
-    write_tables(folder, &findings.header, &Tables::new(findings.runs))?;
-    let report = folder.join("report.html");
-    // The verdicts on a paper speak of hundreds of runs, which are in the tables.
-    let shown = if findings.verdicts.is_empty() { findings.runs } else { &[] };
-    let mut page = Page::new(&findings.header, shown);
-    page.figures = findings.figures;
-    page.verdicts = findings.verdicts;
-    page.notes = findings.notes;
-    page.write(&report)?;
-    Ok(report)
 }
 
 /// How wide the terminal is, and whether it shows colours.

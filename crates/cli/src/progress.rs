@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rayon::prelude::*;
 use suimon_results::RunResult;
 use suimon_scenario::Run;
-use suimon_simulator::run_observed;
+use suimon_study::{Observer, total_duration};
 use suimon_units::Duration as Simulated;
 
 /// Nobody wonders before.
@@ -16,19 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs everything; results come in the order of `runs`, on any number of cores.
 pub(crate) fn simulate(runs: &[Run]) -> Vec<RunResult> {
-    let progress = Progress::new(runs.iter().map(|run| run.scenario.duration));
-    let results = runs
-        .par_iter()
-        .map(|run| {
-            let mut told = Simulated::ZERO;
-            let result = run_observed(&run.scenario, &run.labels, &mut |passed| {
-                progress.advance(passed.saturating_sub(told));
-                told = passed;
-            });
-            progress.advance(run.scenario.duration.saturating_sub(told));
-            result
-        })
-        .collect();
+    let progress = Progress::new(total_duration(runs));
+    let results = suimon_study::simulate(runs, &progress);
     progress.finish();
     results
 }
@@ -45,9 +33,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Over runs that last so long; the bar counts their milliseconds.
-    pub(crate) fn new(durations: impl Iterator<Item = Simulated>) -> Self {
-        let total = durations.map(|duration| duration.as_nanos() / NANOS_PER_MILLI).sum();
+    /// Over so much simulated time; the bar counts milliseconds.
+    pub(crate) fn new(total: Simulated) -> Self {
+        let total = total.as_nanos() / NANOS_PER_MILLI;
         Self::with_style(Some(total), "{bar:40} {percent:>3} %  {eta} left", NANOS_PER_MILLI)
     }
 
@@ -65,11 +53,6 @@ impl Progress {
         bar.set_style(style);
         let (pending, shown) = (AtomicU64::new(0), Mutex::new(false));
         Self { bar, started: Instant::now(), step, pending, shown }
-    }
-
-    /// So much more simulated time is done.
-    pub(crate) fn advance(&self, by: Simulated) {
-        self.advance_by(by.as_nanos());
     }
 
     /// So much more is done.
@@ -92,6 +75,12 @@ impl Progress {
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Progress {
+    fn advance(&self, by: Simulated) {
+        self.advance_by(by.as_nanos());
     }
 }
 

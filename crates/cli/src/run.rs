@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use suimon_report::ReportHeader;
 use suimon_scenario::{Document, print_defaults};
+use suimon_study::{Findings, VERSION};
 
 use crate::error::CliError;
-use crate::output::{Findings, OutputOptions, VERSION, command_line};
+use crate::output::{OutputOptions, command_line};
 use crate::progress::simulate;
 
 const EXAMPLE: &str = "\
@@ -67,14 +68,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         version: VERSION.to_owned(),
         scenario_text: Some(texts.join("\n")),
     };
-    arguments.output.deliver(Findings {
-        header,
-        name: &first.name,
-        runs: &results,
-        verdicts: Vec::new(),
-        figures: Vec::new(),
-        notes: Vec::new(),
-    })
+    arguments.output.deliver(&Findings::new(header, &first.name, results))
 }
 
 /// Reads KEY=VALUE.

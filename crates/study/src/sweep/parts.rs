@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use suimon_report::{ReportError, ReportHeader, Tables, write_parquet};
 
 use super::plan::Manifest;
-use crate::error::CliError;
+use crate::error::StudyError;
 
-/// A sweep's folder that this process alone writes to.
+/// A sweep's folder that no other process takes for its own.
 ///
 /// A part comes to be by a rename, under its own name and with all its tables, so that whatever ends the
 /// process leaves whole parts only.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     path: PathBuf,
     /// Held until the process ends, however it ends.
     _lock: File,
@@ -22,7 +22,11 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// The folder at `path` for the sweep of `manifest`: new, or where a sweep alike has stopped.
-    pub(crate) fn open(path: &Path, manifest: &Manifest, restart: bool) -> Result<Self, CliError> {
+    ///
+    /// # Errors
+    /// When another sweep is there, at work or not and `restart` does not discard it, or foreign files are, or
+    /// nothing can be written.
+    pub fn open(path: &Path, manifest: &Manifest, restart: bool) -> Result<Self, StudyError> {
         fs::create_dir_all(path).map_err(|source| ReportError::Folder { path: path.to_owned(), source })?;
         if !path.join(MANIFEST).exists() && foreign(path)? {
             return refuse(path, "holds files but no sweep; accepted: another --out, an empty folder");
@@ -54,26 +58,20 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Whether `part` is there.
-    pub(crate) fn has(&self, part: u64) -> bool {
-        self.path.join(part_name(part)).is_dir()
+    /// Which of the parts of `manifest` are not there.
+    #[must_use]
+    pub fn missing(&self, manifest: &Manifest) -> Vec<u64> {
+        (0..manifest.parts()).filter(|part| !has(&self.path, *part)).collect()
     }
 
-    /// Writes `part`; it is there once this returns, and not before.
-    pub(crate) fn write(&self, part: u64, header: &ReportHeader, tables: &Tables) -> Result<(), CliError> {
-        let name = part_name(part);
-        let unfinished = self.path.join(format!("{UNFINISHED}{name}"));
-        for file in write_parquet(&unfinished, header, tables)? {
-            sync(&file)?;
-        }
-        sync(&unfinished)?;
-        let path = self.path.join(name);
-        fs::rename(&unfinished, &path).map_err(at(&path))?;
-        sync(&self.path)
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Removes what an interrupted sweep was about to write, and with `everything` its parts too.
-    fn clear(&self, everything: bool) -> Result<(), CliError> {
+    fn clear(&self, everything: bool) -> Result<(), StudyError> {
         for name in names(&self.path)? {
             if name.starts_with(UNFINISHED) || (everything && part_number(&name).is_some()) {
                 let path = self.path.join(name);
@@ -84,10 +82,9 @@ impl Folder {
         Ok(())
     }
 
-    fn write_manifest(&self, manifest: &Manifest) -> Result<(), CliError> {
+    fn write_manifest(&self, manifest: &Manifest) -> Result<(), StudyError> {
         let unfinished = self.path.join(format!("{UNFINISHED}{MANIFEST}"));
-        let text = serde_json::to_string_pretty(manifest).map_err(io::Error::from);
-        text.and_then(|text| fs::write(&unfinished, text + "\n")).map_err(at(&unfinished))?;
+        fs::write(&unfinished, manifest.to_json()).map_err(at(&unfinished))?;
         sync(&unfinished)?;
         let path = self.path.join(MANIFEST);
         fs::rename(&unfinished, &path).map_err(at(&path))?;
@@ -95,8 +92,39 @@ impl Folder {
     }
 }
 
+/// Whether `part` is in the folder at `path`.
+pub(super) fn has(path: &Path, part: u64) -> bool {
+    path.join(part_name(part)).is_dir()
+}
+
+/// Writes `part` into the folder at `path`; it is there once this returns, and not before. `writer` tells apart
+/// processes that may write the same part; it is there once whoever wins, since all write the same bytes.
+pub(super) fn write(
+    path: &Path,
+    part: u64,
+    writer: &str,
+    header: &ReportHeader,
+    tables: &Tables,
+) -> Result<(), StudyError> {
+    let name = part_name(part);
+    let unfinished = path.join(format!("{UNFINISHED}{name}{writer}"));
+    for file in write_parquet(&unfinished, header, tables)? {
+        sync(&file)?;
+    }
+    sync(&unfinished)?;
+    let finished = path.join(name);
+    match fs::rename(&unfinished, &finished) {
+        Ok(()) => sync(path),
+        Err(_) if finished.is_dir() => fs::remove_dir_all(&unfinished).map_err(at(&unfinished)),
+        Err(error) => Err(at(&finished)(error)),
+    }
+}
+
 /// The sweep in the folder at `path`, and how many of its runs are there.
-pub(crate) fn progress_of(path: &Path) -> Result<(Manifest, u64), CliError> {
+///
+/// # Errors
+/// When it holds none.
+pub fn progress_of(path: &Path) -> Result<(Manifest, u64), StudyError> {
     let Some(manifest) = read_manifest(path)? else {
         return refuse(path, "holds no sweep; accepted: the folder of a sweep");
     };
@@ -105,14 +133,14 @@ pub(crate) fn progress_of(path: &Path) -> Result<(Manifest, u64), CliError> {
     Ok((manifest, done))
 }
 
-fn read_manifest(folder: &Path) -> Result<Option<Manifest>, CliError> {
+fn read_manifest(folder: &Path) -> Result<Option<Manifest>, StudyError> {
     let path = folder.join(MANIFEST);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return refuse(&path, format!("does not read: {error}")),
     };
-    match serde_json::from_str(&text) {
+    match Manifest::from_json(&text) {
         Ok(manifest) => Ok(Some(manifest)),
         Err(error) => {
             let problem = format!("does not read: {error}; accepted: another --out, --restart to discard it");
@@ -122,11 +150,11 @@ fn read_manifest(folder: &Path) -> Result<Option<Manifest>, CliError> {
 }
 
 /// Whether the folder holds anything that no sweep has put there.
-fn foreign(folder: &Path) -> Result<bool, CliError> {
+fn foreign(folder: &Path) -> Result<bool, StudyError> {
     Ok(names(folder)?.iter().any(|name| name != LOCK && !name.starts_with(UNFINISHED)))
 }
 
-fn names(folder: &Path) -> Result<Vec<String>, CliError> {
+fn names(folder: &Path) -> Result<Vec<String>, StudyError> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     match entries {
         Ok(entries) => Ok(entries.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect()),
@@ -143,16 +171,16 @@ fn part_number(name: &str) -> Option<u64> {
 }
 
 /// Waits until a file or the names in a folder are on the disk.
-fn sync(path: &Path) -> Result<(), CliError> {
+fn sync(path: &Path) -> Result<(), StudyError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(at(path))
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> CliError {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> StudyError {
     move |source| ReportError::File { path: path.to_owned(), source }.into()
 }
 
-fn refuse<T>(folder: &Path, problem: impl Into<String>) -> Result<T, CliError> {
-    Err(CliError::Folder { path: folder.to_owned(), problem: problem.into() })
+fn refuse<T>(folder: &Path, problem: impl Into<String>) -> Result<T, StudyError> {
+    Err(StudyError::Folder { path: folder.to_owned(), problem: problem.into() })
 }
 
 const MANIFEST: &str = "sweep.json";

@@ -5,43 +5,50 @@ use suimon_report::ReportHeader;
 use suimon_scenario::{Document, Plan, Scenario};
 use suimon_units::Duration;
 
-use crate::error::CliError;
-use crate::output::{VERSION, quoted};
+use crate::VERSION;
+use crate::error::StudyError;
+use crate::findings::quoted;
 
 /// What a sweep's folder holds beside its parts, as `sweep.json`. Two sweeps with equal manifests give the
 /// same bytes, so that one can go on where the other stopped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+pub struct Manifest {
     /// Of the program.
     version: String,
     /// The scenario's name.
-    pub(crate) name: String,
+    pub name: String,
     /// The scenario file as it was read.
     scenario: String,
     /// What `--set` said, in order.
     settings: Vec<String>,
     /// Whether events and samples are written too.
-    pub(crate) series: bool,
+    pub series: bool,
     /// Traces and schedules, each with a digest of its content.
     files: Vec<(String, String)>,
     /// How many runs there are.
-    pub(crate) runs: u64,
+    pub runs: u64,
     /// How many of them each part holds; the last one holds the rest.
-    runs_per_part: u64,
+    pub runs_per_part: u64,
 }
 
 /// A sweep before it begins.
-pub(crate) struct Sweep<'a> {
-    pub(crate) plan: Plan<'a>,
-    pub(crate) manifest: Manifest,
-    pub(crate) header: ReportHeader,
+#[derive(Debug)]
+pub struct Sweep<'a> {
+    pub(super) plan: Plan<'a>,
+    /// What it is.
+    pub manifest: Manifest,
+    pub(super) header: ReportHeader,
     /// Simulated time of the runs at each point of the matrix.
     durations: Vec<Duration>,
 }
 
 impl<'a> Sweep<'a> {
     /// Checks every point of the matrix, since nobody wants to hear of a wrong value after a night.
-    pub(crate) fn new(document: &'a Document, settings: &[String], series: bool) -> Result<Self, CliError> {
+    /// `settings` are those of `document` that its text does not have; with `series`, events and samples are kept.
+    ///
+    /// # Errors
+    /// What is not right about the document.
+    pub fn new(document: &'a Document, settings: &[String], series: bool) -> Result<Self, StudyError> {
         let plan = document.plan()?;
         let (_, first) = plan.point(0)?;
         let mut durations = Vec::new();
@@ -52,7 +59,8 @@ impl<'a> Sweep<'a> {
             durations.push(scenario.duration);
         }
         let runs = plan.runs();
-        let runs_per_part = runs.div_ceil(PARTS).min(MOST_ROWS / most_rows).clamp(1, MOST_RUNS);
+        let runs_per_part = runs.div_ceil(PARTS).min(MOST_RUNS).max(runs.div_ceil(MOST_PARTS));
+        let runs_per_part = runs_per_part.min(MOST_ROWS / most_rows).max(1);
         let files = plan.files().into_iter().map(|(path, digest)| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             (name, format!("{digest:016x}"))
@@ -67,37 +75,81 @@ impl<'a> Sweep<'a> {
             runs,
             runs_per_part,
         };
-        let header = ReportHeader {
-            title: manifest.name.clone(),
-            description: first.description,
-            command: command(document, settings, series),
-            version: VERSION.to_owned(),
-            scenario_text: None,
-        };
+        let header = header(document, &manifest, first.description);
         Ok(Self { plan, manifest, header, durations })
     }
 
+    /// A sweep that another process has checked and described by `manifest`.
+    ///
+    /// # Errors
+    /// When the document is not right, or a trace has another content here than there.
+    pub fn checked(document: &'a Document, manifest: Manifest) -> Result<Self, StudyError> {
+        let plan = document.plan()?;
+        let (_, first) = plan.point(0)?;
+        let header = header(document, &manifest, first.description);
+        Ok(Self { plan, manifest, header, durations: Vec::new() })
+    }
+
+    /// The traces that were read so far are those that the sweep was begun with.
+    pub(super) fn check_files(&self) -> Result<(), StudyError> {
+        let changed = self.plan.files().into_iter().find(|(path, digest)| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            !self.manifest.files.contains(&(name.into_owned(), format!("{digest:016x}")))
+        });
+        match changed {
+            None => Ok(()),
+            Some((path, _)) => Err(StudyError::Folder {
+                path,
+                problem:
+                    "differs from the file that the sweep began with; accepted: the same on every machine"
+                        .to_owned(),
+            }),
+        }
+    }
+
+    /// Simulated time of all runs in `parts`.
+    #[must_use]
+    pub fn duration(&self, parts: &[u64]) -> Duration {
+        parts.iter().fold(Duration::ZERO, |sum, part| sum + self.duration_of(*part))
+    }
+
     /// Simulated time of all runs in `part`.
-    pub(crate) fn duration(&self, part: u64) -> Duration {
+    fn duration_of(&self, part: u64) -> Duration {
         let of = |run| self.durations[(run / self.plan.seeds()) as usize];
         self.manifest.runs_in(part).map(of).fold(Duration::ZERO, |sum, duration| sum + duration)
     }
 }
 
 impl Manifest {
+    /// How it stands in `sweep.json`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a manifest has text keys, so it always serialises") + "\n"
+    }
+
+    /// Reads what [`Manifest::to_json`] wrote.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
     /// How many parts there are.
-    pub(crate) fn parts(&self) -> u64 {
+    #[must_use]
+    pub fn parts(&self) -> u64 {
         self.runs.div_ceil(self.runs_per_part)
     }
 
     /// The runs in `part`, counted from zero.
-    pub(crate) fn runs_in(&self, part: u64) -> std::ops::Range<u64> {
+    #[must_use]
+    pub fn runs_in(&self, part: u64) -> std::ops::Range<u64> {
         let first = part.saturating_mul(self.runs_per_part).min(self.runs);
         first..first.saturating_add(self.runs_per_part).min(self.runs)
     }
 
     /// What sets `self` apart from `other`, where their results would not belong together.
-    pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
+    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let differ = [
             (self.version != other.version, "version of suimon"),
             (self.name != other.name, "name"),
@@ -112,6 +164,16 @@ impl Manifest {
     }
 }
 
+fn header(document: &Document, manifest: &Manifest, description: String) -> ReportHeader {
+    ReportHeader {
+        title: manifest.name.clone(),
+        description,
+        command: command(document, &manifest.settings, manifest.series),
+        version: VERSION.to_owned(),
+        scenario_text: None,
+    }
+}
+
 /// The command as files tell it: without what must not change them, such as the number of cores.
 fn command(document: &Document, settings: &[String], series: bool) -> String {
     let file = std::path::Path::new(document.source_name()).file_name().unwrap_or_default();
@@ -122,7 +184,7 @@ fn command(document: &Document, settings: &[String], series: bool) -> String {
     if series {
         words.push("--series".to_owned());
     }
-    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words.into_iter().map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
 /// About how many rows a run of `scenario` adds to its largest table.
@@ -138,8 +200,11 @@ fn rows(scenario: &Scenario, series: bool) -> u64 {
 /// Parts of a sweep that has enough runs: enough that what a kill costs, the part at work, is little.
 const PARTS: u64 = 250;
 
-/// Most runs of a part.
+/// Most runs of a part, unless there were too many parts.
 const MOST_RUNS: u64 = 100;
+
+/// Most parts, unless they had too many rows: a folder with more names takes its time.
+const MOST_PARTS: u64 = 100_000;
 
 /// Most rows of one table in a part, unless one run has more: some 100 MB while it is written.
 const MOST_ROWS: u64 = 250_000;

@@ -5,7 +5,7 @@ use suimon_results::RunResult;
 
 use super::claims::{Cell, Claim, Measure, Paper};
 use super::measure::{Estimate, take};
-use crate::error::CliError;
+use crate::error::StudyError;
 
 /// A row of the verdict, and whether it once held.
 pub(super) struct Judged {
@@ -18,7 +18,7 @@ pub(super) fn judge(
     paper: &Paper,
     claim: &Claim,
     results: Option<&[RunResult]>,
-) -> Result<Vec<Judged>, CliError> {
+) -> Result<Vec<Judged>, StudyError> {
     let mut before = None;
     let mut judged = Vec::new();
     for cell in &claim.cells {

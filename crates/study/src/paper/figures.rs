@@ -8,10 +8,10 @@ use suimon_results::RunResult;
 use super::Outcome;
 use super::claims::{FigureSpec, Measure, Paper};
 use super::measure::{Refusal, number, select, take, unit, values_of};
-use crate::error::CliError;
+use crate::error::StudyError;
 
 /// The charts of all experiments that were run.
-pub(super) fn draw(paper: &Paper, outcomes: &[Outcome<'_>]) -> Result<Vec<Figure>, CliError> {
+pub(super) fn draw(paper: &Paper, outcomes: &[Outcome<'_>]) -> Result<Vec<Figure>, StudyError> {
     let mut figures = Vec::new();
     for spec in &paper.figures {
         let outcome = outcomes.iter().find(|outcome| outcome.experiment.name == spec.experiment);

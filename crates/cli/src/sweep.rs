@@ -1,19 +1,15 @@
 //! `suimon sweep`: many runs, on all cores, that survive being stopped.
 
-mod parts;
-mod plan;
-mod work;
-
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use suimon_scenario::Document;
+use suimon_study::sweep::{Folder, Sweep, make, progress_of};
 
-use self::parts::{Folder, progress_of};
-use self::plan::Sweep;
 use crate::error::CliError;
+use crate::progress::Progress;
 use crate::run::setting;
 
 const EXAMPLE: &str = "\
@@ -70,13 +66,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         None => Path::new("suimon-out").join(format!("{}-sweep", manifest.name)),
     };
     let folder = Folder::open(&path, manifest, arguments.restart)?;
-    let missing: Vec<_> = (0..manifest.parts()).filter(|part| !folder.has(*part)).collect();
+    let missing = folder.missing(manifest);
     let to_do: u64 = missing.iter().map(|part| manifest.runs_in(*part).count() as u64).sum();
     if to_do < manifest.runs {
         eprintln!("suimon: {} of {} runs are there already", manifest.runs - to_do, manifest.runs);
     }
     let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok());
-    work::make(&sweep, &folder, &missing, jobs.map_or(1, NonZeroUsize::get))?;
+    let progress = Progress::new(sweep.duration(&missing));
+    make(&sweep, &folder, &missing, jobs.map_or(1, NonZeroUsize::get), &progress)?;
+    progress.finish();
     let parts = path.join("part-*");
     writeln!(out, "{} runs in {}", manifest.runs, path.display())?;
     writeln!(out, "Read them: polars.read_parquet(\"{}/runs.parquet\")", parts.display())?;

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::error::CliError;
+use crate::error::StudyError;
 
 /// `claims.toml` of a paper's folder.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Paper {
+pub struct Paper {
     /// The file that this was read from, for messages.
     #[serde(skip)]
     pub(crate) file: PathBuf,
-    pub(crate) title: String,
+    /// Its title.
+    pub title: String,
     pub(crate) description: String,
     #[serde(rename = "experiment")]
     pub(crate) experiments: Vec<Experiment>,
@@ -27,8 +28,9 @@ pub(crate) struct Paper {
 /// One scenario of the paper.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Experiment {
-    pub(crate) name: String,
+pub struct Experiment {
+    /// Short name.
+    pub name: String,
     pub(crate) title: String,
     /// The scenario file, beside `claims.toml`.
     pub(crate) scenario: PathBuf,
@@ -201,9 +203,12 @@ pub(crate) struct FigureSpec {
 
 impl Paper {
     /// Reads `claims.toml` in `folder`.
-    pub(crate) fn read(folder: &Path) -> Result<Self, CliError> {
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(folder: &Path) -> Result<Self, StudyError> {
         let file = folder.join("claims.toml");
-        let refuse = |problem: String| CliError::Claims { file: file.clone(), problem };
+        let refuse = |problem: String| StudyError::Claims { file: file.clone(), problem };
         let text = std::fs::read_to_string(&file).map_err(|error| refuse(error.to_string()))?;
         let mut paper: Self =
             toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
@@ -221,7 +226,7 @@ impl Paper {
     }
 
     /// A refusal of something in this file.
-    pub(crate) fn refuse(&self, problem: String) -> CliError {
-        CliError::Claims { file: self.file.clone(), problem }
+    pub(crate) fn refuse(&self, problem: String) -> StudyError {
+        StudyError::Claims { file: self.file.clone(), problem }
     }
 }

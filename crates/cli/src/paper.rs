@@ -1,0 +1,62 @@
+//! `suimon paper`: re-runs a published evaluation and judges it claim by claim.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use suimon_study::paper::{Judged, Paper, evaluate, find};
+
+use crate::error::CliError;
+use crate::output::{OutputOptions, command_line};
+use crate::progress::simulate;
+
+const EXAMPLE: &str = "\
+Examples:
+  suimon paper fs-at
+  suimon paper fs-at --experiment wired --json
+
+Exits with 1 if a claim that once held no longer does.";
+
+/// Re-run a paper's evaluation and judge it claim by claim
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    /// The paper: a folder under papers/
+    name: String,
+    /// Where the papers' folders are [default: ./papers, or those beside the program]
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+    /// Only this experiment
+    #[arg(long, value_name = "NAME")]
+    experiment: Option<String>,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    let paper = Paper::read(&find(&arguments.name, &places(arguments))?)?;
+    let experiments = paper.select(arguments.experiment.as_deref())?;
+    let Judged { findings, broken } =
+        evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| {
+            Ok::<_, CliError>(simulate(runs))
+        })?;
+    arguments.output.deliver(&findings)?;
+    match broken {
+        0 => Ok(()),
+        1 => Err(CliError::ClaimsBroken("a claim".to_owned(), "does")),
+        count => Err(CliError::ClaimsBroken(format!("{count} claims"), "do")),
+    }
+}
+
+/// Where papers may be.
+fn places(arguments: &Arguments) -> Vec<PathBuf> {
+    if let Some(from) = &arguments.from {
+        return vec![from.clone()];
+    }
+    let mut places = vec![PathBuf::from("papers")];
+    let program = std::env::current_exe().ok();
+    if let Some(beside) = program.as_deref().and_then(Path::parent) {
+        // As built (target/release/suimon) and as installed (bin/suimon).
+        places.extend(["../../papers", "../share/suimon/papers"].map(|place| beside.join(place)));
+    }
+    places
+}

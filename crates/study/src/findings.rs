@@ -1,0 +1,82 @@
+//! What a study has found out, and its files.
+
+use std::path::{Path, PathBuf};
+
+use suimon_report::{
+    Figure, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv, write_parquet,
+};
+use suimon_results::RunResult;
+
+/// What was found out.
+#[derive(Debug, Clone)]
+pub struct Findings {
+    /// What made them.
+    pub header: ReportHeader,
+    /// Short name, for a folder.
+    pub name: String,
+    /// The runs, in order.
+    pub runs: Vec<RunResult>,
+    /// What became of a paper's claims.
+    pub verdicts: Vec<VerdictTable>,
+    /// Charts beside those that follow from the runs.
+    pub figures: Vec<Figure>,
+    /// Sentences that a reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Findings {
+    /// `runs` and what made them, and nothing else.
+    #[must_use]
+    pub fn new(header: ReportHeader, name: &str, runs: Vec<RunResult>) -> Self {
+        let name = name.to_owned();
+        Self { header, name, runs, verdicts: Vec::new(), figures: Vec::new(), notes: Vec::new() }
+    }
+
+    /// The page that shows them.
+    #[must_use]
+    pub fn page(&self) -> Page<'_> {
+        // The verdicts on a paper speak of hundreds of runs, which are in the tables.
+        let shown = if self.verdicts.is_empty() { self.runs.as_slice() } else { &[] };
+        let mut page = Page::new(&self.header, shown);
+        page.figures.clone_from(&self.figures);
+        page.verdicts.clone_from(&self.verdicts);
+        page.notes.clone_from(&self.notes);
+        page
+    }
+
+    /// Writes tables and page into `folder`, which is made if missing; gives the page's path.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, ReportError> {
+        write_tables(folder, &self.header, &Tables::new(&self.runs))?;
+        let report = folder.join("report.html");
+        self.page().write(&report)?;
+        Ok(report)
+    }
+}
+
+/// Writes tables in each form that programs read.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_tables<'a>(
+    folder: &Path,
+    header: &ReportHeader,
+    tables: impl IntoIterator<Item = &'a Table> + Copy,
+) -> Result<(), ReportError> {
+    write_csv(folder, tables)?;
+    write_parquet(folder, header, tables)?;
+    Ok(())
+}
+
+/// A word as a shell takes it for one.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| !c.is_whitespace() && !"\"'$&|;<>*?()#".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,178 @@
+//! A published evaluation, re-run and judged claim by claim.
+
+mod claims;
+mod estimation;
+mod figures;
+mod judge;
+mod measure;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+pub use claims::{Experiment, Paper};
+use suimon_report::{ReportHeader, Verdict, VerdictRow, VerdictTable};
+use suimon_results::RunResult;
+use suimon_scenario::{Document, Run};
+
+use crate::VERSION;
+use crate::error::{Input, StudyError};
+use crate::findings::Findings;
+
+/// An experiment with its results, or why there are none.
+struct Outcome<'a> {
+    experiment: &'a Experiment,
+    results: Result<Vec<RunResult>, String>,
+}
+
+/// A paper re-run.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// Verdicts, charts and runs.
+    pub findings: Findings,
+    /// How many claims that once held do not hold any more.
+    pub broken: usize,
+}
+
+/// Re-runs `experiments` of the paper called `name` by `simulate`, and judges them; `command` asked for it.
+///
+/// # Errors
+/// When a scenario does not read, or a claim asks for what its experiment does not yield, or `simulate` fails.
+pub fn evaluate<E: From<StudyError>>(
+    name: &str,
+    paper: &Paper,
+    experiments: &[&Experiment],
+    command: String,
+    simulate: impl FnOnce(&[Run]) -> Result<Vec<RunResult>, E>,
+) -> Result<Judged, E> {
+    let outcomes = run_all(paper, experiments, simulate)?;
+    let verdicts: Vec<_> =
+        outcomes.iter().map(|outcome| judge_outcome(paper, outcome)).collect::<Result<_, _>>()?;
+    let figures = figures::draw(paper, &outcomes)?;
+    let broken: usize = verdicts.iter().map(|(_, broken)| broken).sum();
+    let verdicts: Vec<_> = verdicts.into_iter().map(|(table, _)| table).collect();
+    let notes = summary(&verdicts);
+    let runs = outcomes.into_iter().filter_map(|outcome| outcome.results.ok()).flatten().collect();
+    let header = ReportHeader {
+        title: paper.title.clone(),
+        description: paper.description.clone(),
+        command,
+        version: VERSION.to_owned(),
+        scenario_text: None,
+    };
+    let findings = Findings { header, name: name.to_owned(), runs, verdicts, figures, notes };
+    Ok(Judged { findings, broken })
+}
+
+/// The folder of the paper called `name`, in the first of `places` that has it.
+///
+/// # Errors
+/// When none has it; the message lists what there is.
+pub fn find(name: &str, places: &[PathBuf]) -> Result<PathBuf, StudyError> {
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let found =
+        places.iter().map(|place| place.join(name)).find(|folder| folder.join("claims.toml").is_file());
+    if let Some(folder) = found.filter(|_| is_name(name)) {
+        return Ok(folder);
+    }
+    // Once each, though two places may be the same.
+    let known: BTreeSet<_> = places.iter().flat_map(|place| papers_in(place)).collect();
+    let accepted = match known.len() {
+        0 => {
+            let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+            format!("none is in {}", places.join(", "))
+        }
+        _ => known.into_iter().collect::<Vec<_>>().join(", "),
+    };
+    Err(StudyError::input(Input::Paper, format!("unknown paper \"{name}\"; accepted: {accepted}")))
+}
+
+fn papers_in(place: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let folders = entries.flatten().filter(|entry| entry.path().join("claims.toml").is_file());
+    folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+impl Paper {
+    /// All experiments, or only the one called `name`.
+    ///
+    /// # Errors
+    /// When none is called so.
+    pub fn select(&self, name: Option<&str>) -> Result<Vec<&Experiment>, StudyError> {
+        let wanted = |experiment: &&Experiment| name.is_none_or(|name| name == experiment.name);
+        let selected: Vec<_> = self.experiments.iter().filter(wanted).collect();
+        if selected.is_empty() {
+            let accepted: Vec<_> =
+                self.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
+            let name = name.unwrap_or_default();
+            let problem = format!("unknown experiment \"{name}\"; accepted: {}", accepted.join(", "));
+            return Err(StudyError::input(Input::Experiment, problem));
+        }
+        Ok(selected)
+    }
+}
+
+/// Runs all experiments together, so that the cores stay busy to the end.
+fn run_all<'a, E: From<StudyError>>(
+    paper: &Paper,
+    experiments: &[&'a Experiment],
+    simulate: impl FnOnce(&[Run]) -> Result<Vec<RunResult>, E>,
+) -> Result<Vec<Outcome<'a>>, E> {
+    let folder = paper.file.parent().unwrap_or(Path::new(""));
+    let mut runs: Vec<Run> = Vec::new();
+    let mut parts = Vec::new();
+    for experiment in experiments {
+        let missing = experiment.needs.as_ref().map(|file| folder.join(file)).filter(|file| !file.is_file());
+        if let Some(file) = missing {
+            parts.push((*experiment, Err(format!("{} is not there", file.display()))));
+            continue;
+        }
+        let mut own = Document::read(folder.join(&experiment.scenario))
+            .and_then(|document| document.runs())
+            .map_err(StudyError::from)?;
+        for run in &mut own {
+            run.labels.insert(0, ("experiment".to_owned(), experiment.name.clone()));
+        }
+        parts.push((*experiment, Ok(own.len())));
+        runs.append(&mut own);
+    }
+    let mut results = simulate(&runs)?.into_iter();
+    let outcomes = parts.into_iter().map(|(experiment, part)| Outcome {
+        experiment,
+        results: part.map(|count| results.by_ref().take(count).collect()),
+    });
+    Ok(outcomes.collect())
+}
+
+/// The verdicts of one experiment, and how many claims that once held do not.
+fn judge_outcome(paper: &Paper, outcome: &Outcome<'_>) -> Result<(VerdictTable, usize), StudyError> {
+    let mut rows = Vec::new();
+    let mut broken = 0;
+    for claim in paper.claims.iter().filter(|claim| claim.experiment == outcome.experiment.name) {
+        for judged in judge::judge(paper, claim, outcome.results.as_deref().ok())? {
+            broken += usize::from(judged.once_held && judged.row.verdict == Verdict::NotReproduced);
+            rows.push(judged.row);
+        }
+    }
+    let why_not = outcome.results.as_ref().err().map(|reason| format!("Not tested: {reason}."));
+    let note = [outcome.experiment.note.clone(), why_not].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let table = VerdictTable {
+        title: outcome.experiment.title.clone(),
+        note: (!note.is_empty()).then_some(note),
+        rows,
+    };
+    Ok((table, broken))
+}
+
+fn summary(tables: &[VerdictTable]) -> Vec<String> {
+    let rows: Vec<&VerdictRow> = tables.iter().flat_map(|table| &table.rows).collect();
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    vec![format!(
+        "Of {} numbers {} are reproduced, {} are not, {} are shown without a judgement, {} were not tested.",
+        rows.len(),
+        count(Verdict::Reproduced),
+        count(Verdict::NotReproduced),
+        count(Verdict::Shown),
+        count(Verdict::NotTested),
+    )]
+}
