@@ -144,6 +144,7 @@ impl AggregateSender {
             state.progress_at = now;
             if state.state == PathState::Stalled {
                 state.state = PathState::Up;
+                self.reclaim(path);
             }
         }
         while delivered > 0
@@ -241,6 +242,16 @@ impl AggregateSender {
         self.paths.iter().filter_map(Path::stalls_at).min().filter(|_| self.copy_stalled)
     }
 
+    /// When the connection over `path` had better be given up and made anew, if nothing is acknowledged until
+    /// then: it was silent for `patience`, and for two retransmission timeouts. `None` while nothing is under
+    /// way, or there is no connection.
+    #[must_use]
+    pub fn dead_at(&self, path: PathId, patience: Duration) -> Option<Instant> {
+        let path = &self.paths[path.0];
+        let waits = path.state != PathState::Down && path.unacknowledged > 0;
+        waits.then(|| path.progress_at + patience.max(path.timeout() * 2))
+    }
+
     /// All that the application produced has arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -323,11 +334,30 @@ impl AggregateSender {
         for given in &self.paths[path.0].given {
             let alone: Vec<_> = (self.outstanding.overlapping(given.clone()))
                 .filter(|(_, carriers)| *carriers & hopeful == 0)
-                .map(|(range, _)| range.start.max(given.start)..range.end.min(given.end))
+                .map(|(range, _)| within(range, given))
                 .collect();
             for range in alone {
                 self.outstanding.remove(range.clone());
                 self.unassigned.insert(range);
+            }
+        }
+    }
+
+    /// What `path` still carries is under way after all, and need not be given to others if it is not yet.
+    fn reclaim(&mut self, path: PathId) {
+        let bit = 1 << path.0;
+        for given in &self.paths[path.0].given {
+            let shared: Vec<_> = (self.outstanding.overlapping(given.clone()))
+                .map(|(range, carriers)| (within(range, given), carriers | bit))
+                .collect();
+            let lent: Vec<_> =
+                self.unassigned.overlapping(given.clone()).map(|range| within(range, given)).collect();
+            for (range, carriers) in shared {
+                self.outstanding.insert(range, carriers);
+            }
+            for range in lent {
+                self.unassigned.remove(range.clone());
+                self.outstanding.insert(range, bit);
             }
         }
     }
@@ -343,10 +373,14 @@ impl Path {
     /// When it will have stalled, if nothing is acknowledged until then.
     fn stalls_at(&self) -> Option<Instant> {
         let waits = self.state == PathState::Up && self.unacknowledged > 0;
+        waits.then(|| self.progress_at + self.timeout())
+    }
+
+    /// The retransmission timeout before any back-off.
+    fn timeout(&self) -> Duration {
         let rtt = self.status.and_then(|status| status.rtt);
         // RFC 6298 §2, with Linux's bounds.
-        let timeout = rtt.map_or(RTO_INITIAL, |rtt| (rtt.srtt + rtt.rttvar * 4).max(RTO_MIN));
-        waits.then(|| self.progress_at + timeout)
+        rtt.map_or(RTO_INITIAL, |rtt| (rtt.srtt + rtt.rttvar * 4).max(RTO_MIN))
     }
 
     fn view(&self, now: Instant, can_copy: bool) -> PathView {
@@ -357,6 +391,11 @@ impl Path {
             status: self.status.unwrap_or_default(),
         }
     }
+}
+
+/// The part of `range` within `bounds`.
+fn within(range: &Range<u64>, bounds: &Range<u64>) -> Range<u64> {
+    range.start.max(bounds.start)..range.end.min(bounds.end)
 }
 
 /// Paths are bits of a word.
@@ -467,6 +506,35 @@ mod tests {
         }
         sender.on_status(at(220), PathId(1), status(15_000, 50));
         assert_eq!(sender.next(at(220)).map(|chunk| chunk.path), Some(PathId(1)));
+    }
+
+    #[test]
+    fn a_path_that_moves_again_takes_back_what_no_other_has() {
+        let mut sender = sender("least-buffered");
+        while sender.next(at(0)).is_some() {}
+        sender.on_status(at(200), PathId(0), status(14_000, 50));
+        assert_eq!(starts_on(&mut sender, at(200), 0), [1_000, 3_000], "two fit, path 1 is silent");
+        sender.on_status(at(210), PathId(1), status(15_000, 50));
+        sender.on_status(at(210), PathId(0), status(0, 50));
+        let resent = starts_on(&mut sender, at(210), 0);
+        assert_eq!(resent[..2], [32_000, 33_000], "path 1 has the rest of the lent data itself");
+    }
+
+    #[test]
+    fn a_connection_is_dead_after_the_patience_and_two_timeouts() {
+        let mut sender = sender("least-buffered");
+        let dead_at = |sender: &AggregateSender, ms| {
+            sender.dead_at(PathId(0), Duration::from_millis(ms)).map(|at| at.saturating_since(Instant::ZERO))
+        };
+        assert_eq!(dead_at(&sender, 3_000), None, "nothing is under way");
+        while sender.next(at(0)).is_some() {}
+        sender.on_status(at(100), PathId(0), status(15_000, 50));
+        assert_eq!(dead_at(&sender, 3_000), Some(Duration::from_millis(3_100)));
+        assert_eq!(dead_at(&sender, 10), Some(Duration::from_millis(500)), "two timeouts of 200 ms");
+        let _ = starts_on(&mut sender, at(400), 0);
+        assert_eq!(dead_at(&sender, 10), Some(Duration::from_millis(500)), "stalled, and waiting still");
+        sender.path_down(PathId(0));
+        assert_eq!(dead_at(&sender, 10), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Packets lost, late or overtaken.
 
 use suimon_algorithms::RandomStream;
-use suimon_scenario::{Link, Loss, Reordering};
+use suimon_scenario::{Link, Loss, Outage, Reordering};
 use suimon_units::{Duration, Instant};
 
 /// What a link does to packets beside delaying them.
@@ -11,6 +11,7 @@ pub struct Impairments {
     in_bad_state: bool,
     jitter: Duration,
     reordering: Option<Reordering>,
+    outages: Vec<Outage>,
     latest_arrival: Instant,
     random: RandomStream,
 }
@@ -19,21 +20,25 @@ impl Impairments {
     /// Those of `link`; `None` where it has none.
     #[must_use]
     pub fn of(link: &Link, random: RandomStream) -> Option<Self> {
-        let impaired = link.loss != Loss::None || link.jitter != Duration::ZERO || link.reordering.is_some();
+        let impaired = link.loss != Loss::None
+            || link.jitter != Duration::ZERO
+            || link.reordering.is_some()
+            || !link.outages.is_empty();
         impaired.then_some(Self {
             loss: link.loss,
             in_bad_state: false,
             jitter: link.jitter,
             reordering: link.reordering,
+            outages: link.outages.clone(),
             latest_arrival: Instant::ZERO,
             random,
         })
     }
 
-    /// When a packet that would arrive at `arrival` does; `None` where it is lost.
+    /// When a packet that left at `departure` and would arrive at `arrival` does; `None` where it is lost.
     #[must_use]
-    pub fn apply(&mut self, arrival: Instant) -> Option<Instant> {
-        if self.loses() {
+    pub fn apply(&mut self, departure: Instant, arrival: Instant) -> Option<Instant> {
+        if self.loses() || self.is_out_at(departure) {
             return None;
         }
         let mut arrival = arrival;
@@ -48,6 +53,11 @@ impl Impairments {
             arrival += reordering.delay;
         }
         Some(arrival)
+    }
+
+    fn is_out_at(&self, now: Instant) -> bool {
+        let over = self.outages.partition_point(|outage| outage.to <= now);
+        self.outages.get(over).is_some_and(|outage| outage.from <= now)
     }
 
     fn loses(&mut self) -> bool {
@@ -74,6 +84,7 @@ mod tests {
             in_bad_state: false,
             jitter: Duration::ZERO,
             reordering: None,
+            outages: Vec::new(),
             latest_arrival: Instant::ZERO,
             random: RandomStream::new(1, "test"),
         }
@@ -97,10 +108,23 @@ mod tests {
     }
 
     #[test]
+    fn what_leaves_during_an_outage_is_lost_and_what_is_under_way_arrives() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let outage = |from, to| Outage { from: at(from), to: at(to) };
+        let mut link =
+            Impairments { outages: vec![outage(10, 15), outage(20, 30)], ..impairments(Loss::None) };
+        let through = (0..40).filter(|ms| link.apply(at(*ms), at(*ms + 7)).is_some());
+        assert!(through.eq((0..10).chain(15..20).chain(30..40)));
+    }
+
+    #[test]
     fn jitter_delays_but_never_reorders() {
         let mut link = Impairments { jitter: Duration::from_millis(10), ..impairments(Loss::None) };
         let arrivals: Vec<_> = (0..1_000)
-            .map(|i| link.apply(Instant::ZERO + Duration::from_millis(i)).expect("nothing is lost"))
+            .map(|i| {
+                let at = Instant::ZERO + Duration::from_millis(i);
+                link.apply(at, at).expect("nothing is lost")
+            })
             .collect();
         assert!(arrivals.is_sorted());
         assert!(arrivals.iter().enumerate().any(|(i, at)| at.as_nanos() > (i as u64 + 5) * 1_000_000));

@@ -271,6 +271,8 @@ mod tests {
             duplicates: Bytes::new(300_000),
             reorder_mean_bytes: 1e4,
             reorder_max: Bytes::new(40_000),
+            longest_stall: Duration::ZERO,
+            reconnections: 0,
         });
         let runs = [several];
         let summary = &summarise(&runs)[0];

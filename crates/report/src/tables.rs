@@ -229,6 +229,8 @@ impl Keys {
         t.count("duplicate_bytes", |(_, a)| Some(a.duplicates.get()));
         t.number("reorder_mean_bytes", |(_, a)| Some(a.reorder_mean_bytes));
         t.count("reorder_max_bytes", |(_, a)| Some(a.reorder_max.get()));
+        t.number("longest_stall_ms", |(_, a)| Some(a.longest_stall.as_millis_f64()));
+        t.count("reconnections", |(_, a)| Some(a.reconnections));
         t.build()
     }
 

@@ -130,6 +130,10 @@ pub struct AggregateResult {
     pub reorder_mean_bytes: f64,
     /// Most that waited at once.
     pub reorder_max: Bytes,
+    /// Longest time in which nothing reached the application, from the start to its last byte or the end.
+    pub longest_stall: Duration,
+    /// How often a flow's connection was given up and made anew.
+    pub reconnections: u64,
 }
 
 /// Totals of one link and the queue before it.
@@ -244,6 +248,8 @@ pub enum EventKind {
     Spurious,
     /// The window was cut for a congestion mark.
     EcnCut,
+    /// The connection was given up and made anew.
+    Reconnect,
 }
 
 impl EventKind {
@@ -257,6 +263,7 @@ impl EventKind {
             Self::Timeout => "timeout",
             Self::Spurious => "spurious",
             Self::EcnCut => "ecn-cut",
+            Self::Reconnect => "reconnect",
         }
     }
 }

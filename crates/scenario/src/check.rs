@@ -10,7 +10,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::{Problem, ScenarioError, closest};
 use crate::model::{
-    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Scenario, Start, Traffic, Window,
+    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Outage, Scenario, Start, Traffic, Window,
 };
 use crate::profile::StackProfile;
 use crate::topology::Topology;
@@ -31,6 +31,8 @@ const LATEST_REPORT: Duration = Duration::from_secs(1);
 const LONGEST_GAP: Duration = Duration::from_secs(60);
 /// Largest contention window, far above what any standard has.
 const LARGEST_CONTENTION_WINDOW: u32 = 65_535;
+/// Who gives a connection up sooner than a SYN is sent again (RFC 6298 §2.1) gives up what only was slow.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 /// Most samples of one series.
 const MOST_SAMPLES: u64 = 1_000_000;
 
@@ -199,12 +201,28 @@ fn check_link(link: &Link) -> Checked {
     if let Some(reordering) = link.reordering {
         time("reordering.delay", reordering.delay)?;
     }
+    check_outages(&link.outages)?;
     match link.buffer {
         Buffer::Packets(count) => above_zero("buffer", count == 0)?,
         Buffer::Bytes(size) => bytes("buffer", size, Bytes::new(1), LARGEST)?,
         Buffer::Unbounded => {}
     }
     check_capacity(&link.capacity)
+}
+
+fn check_outages(outages: &[Outage]) -> Checked {
+    let mut ended = Instant::ZERO;
+    for outage in outages {
+        if outage.to <= outage.from {
+            return refuse("outages", outage, "does not end after it begins", "such as \"10s..15s\"");
+        }
+        if outage.from < ended {
+            let accepted = "periods in order and apart";
+            return refuse("outages", outage, "begins before the one before has ended", accepted);
+        }
+        ended = outage.to;
+    }
+    Ok(())
 }
 
 /// Checks what can be checked of a capacity alone.
@@ -386,6 +404,9 @@ fn check_aggregate(aggregate: &Aggregate, flows: &[Flow], earlier: &[Aggregate])
     bytes("send_buffer", aggregate.send_buffer, mss, LARGEST)?;
     bytes("reorder_buffer", aggregate.reorder_buffer, mss, LARGEST)?;
     above_zero("application_rate", aggregate.application_rate == Some(Rate::ZERO))?;
+    if let Some(reconnect) = aggregate.reconnect {
+        within("reconnect", reconnect, LEAST_PATIENCE, LONGEST)?;
+    }
     match aggregate.size {
         Some(size) => bytes("size", size, Bytes::new(1), LARGEST),
         None => Ok(()),

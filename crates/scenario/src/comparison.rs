@@ -284,6 +284,7 @@ impl LinkSpec {
             loss: self.loss,
             jitter: self.jitter,
             reordering: self.reordering,
+            outages: self.outages.clone(),
             estimator: None,
             reported: true,
         };
@@ -303,6 +304,7 @@ impl LinkSpec {
             loss: Loss::None,
             jitter: Duration::ZERO,
             reordering: None,
+            outages: self.outages.clone(),
             estimator: None,
             reported: false,
         };

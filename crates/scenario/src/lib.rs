@@ -22,8 +22,8 @@ pub mod trace;
 pub use comparison::{Comparison, FlowCounts};
 pub use error::{Problem, ScenarioError};
 pub use model::{
-    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Loss, Medium, OnOff, Record, Reordering, Scenario,
-    Start, TcpFlow, Traffic, UdpFlow, Window,
+    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Loss, Medium, OnOff, Outage, Record, Reordering,
+    Scenario, Start, TcpFlow, Traffic, UdpFlow, Window,
 };
 pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use reader::{Document, Plan, print_defaults};

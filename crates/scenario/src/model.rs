@@ -1,5 +1,6 @@
 //! The validated experiment.
 
+use std::fmt;
 use std::sync::Arc;
 
 pub use suimon_algorithms::queue::Buffer;
@@ -58,6 +59,8 @@ pub struct Link {
     pub jitter: Duration,
     /// Packets that are overtaken.
     pub reordering: Option<Reordering>,
+    /// When nothing gets through: what leaves the link meanwhile is lost. In order, apart from each other.
+    pub outages: Vec<Outage>,
     /// What estimates round-trip times from the packets that come to it.
     pub estimator: Option<AlgorithmSpec>,
     /// Whether results show it; access links of a comparison are not worth a row.
@@ -180,6 +183,25 @@ pub struct Reordering {
     pub delay: Duration,
 }
 
+/// A time in which a link carries nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outage {
+    /// Since then.
+    pub from: Instant,
+    /// It is over then; [`Instant::MAX`] where it lasts.
+    pub to: Instant,
+}
+
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..", self.from.saturating_since(Instant::ZERO))?;
+        if self.to < Instant::MAX {
+            write!(f, "{}", self.to.saturating_since(Instant::ZERO))?;
+        }
+        Ok(())
+    }
+}
+
 /// A flow from one node to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
@@ -286,6 +308,9 @@ pub struct Aggregate {
     pub reorder_buffer: Bytes,
     /// Whether data of a flow that makes no progress is given to others too.
     pub copy_stalled: bool,
+    /// A flow that is silent for so long (and for two retransmission timeouts), or does not connect within it,
+    /// is connected anew; `None` leaves it to TCP's own retransmissions.
+    pub reconnect: Option<Duration>,
 }
 
 /// Datagrams at a constant rate.

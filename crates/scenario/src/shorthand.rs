@@ -8,7 +8,7 @@ use suimon_units::{Duration, Probability};
 
 use crate::check::check_capacity;
 use crate::error::{Problem, ScenarioError};
-use crate::model::{Buffer, Capacity, Loss, Reordering};
+use crate::model::{Buffer, Capacity, Loss, Outage, Reordering};
 use crate::reader::{medium_of_words, terminal_of_words};
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule};
@@ -18,7 +18,8 @@ const CAPACITY: &str = "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FI
 /// After this time a synthetic cell starts again.
 const SYNTHETIC: Duration = Duration::from_secs(120);
 const RTT: &str = "the round-trip time without queueing, such as 180ms";
-const OPTIONS: &str = "a buffer (96kB, 50packets, unbounded), loss=1%, jitter=1ms, reorder=1%/10ms";
+const OPTIONS: &str =
+    "a buffer (96kB, 50packets, unbounded), loss=1%, jitter=1ms, reorder=1%/10ms, outages=10s..15s";
 
 /// A link by rate and round-trip time.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,8 @@ pub struct LinkSpec {
     pub jitter: Duration,
     /// Packets that are overtaken.
     pub reordering: Option<Reordering>,
+    /// When nothing gets through, either way.
+    pub outages: Vec<Outage>,
 }
 
 impl LinkSpec {
@@ -42,10 +45,18 @@ impl LinkSpec {
     #[must_use]
     pub fn new(capacity: Capacity, rtt: Duration) -> Self {
         let buffer = text::buffer(text::DEFAULT_BUFFER).expect("the default buffer reads, as a test shows");
-        Self { capacity, rtt, buffer, loss: Loss::None, jitter: Duration::ZERO, reordering: None }
+        Self {
+            capacity,
+            rtt,
+            buffer,
+            loss: Loss::None,
+            jitter: Duration::ZERO,
+            reordering: None,
+            outages: Vec::new(),
+        }
     }
 
-    /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME]`, as in `2Mbit 180ms 96kB`. In
+    /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME] [outages=FROM..TO,..]`, as in `2Mbit 180ms 96kB`. In
     /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, and
     /// a name such as `lte-driving` generates two minutes of [`CellularModel`] with seed 1, and
     /// `hsdpa PA3 10dB` and `wifi 802.11b 2Mbit` are radios, with `KEY=VALUE` for any key that a scenario's
@@ -131,6 +142,13 @@ impl LinkSpec {
         match name {
             "loss" => self.loss = Loss::Random(probability(value)?),
             "jitter" => self.jitter = time(value)?,
+            "outages" => {
+                let read = |period| {
+                    let accepted = "periods, such as 10s..15s,40s..";
+                    text::outage(period).map_err(|problem| refuse(word, &problem, accepted))
+                };
+                self.outages = value.split(',').map(read).collect::<Result<_, _>>()?;
+            }
             "reorder" => {
                 let Some((share, delay)) = value.split_once('/') else {
                     return Err(refuse(word, &"no \"/\"", "reorder=SHARE/DELAY, such as reorder=1%/10ms"));
@@ -202,7 +220,7 @@ fn refuse(word: &str, reason: &dyn Display, accepted: &str) -> ScenarioError {
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::{Bytes, Rate};
+    use suimon_units::{Bytes, Instant, Rate};
 
     use super::*;
 
@@ -223,6 +241,10 @@ mod tests {
         assert_eq!(link.loss, Loss::Random(Probability::clamped(0.005)));
         assert_eq!(link.jitter, Duration::from_millis(1));
         assert_eq!(link.reordering.unwrap().delay, Duration::from_millis(10));
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let link = LinkSpec::parse("2Mbit 180ms outages=1s..2s,5s..").unwrap();
+        let expected = [(at(1), at(2)), (at(5), Instant::MAX)].map(|(from, to)| Outage { from, to });
+        assert_eq!(link.outages, expected);
     }
 
     #[test]
@@ -289,6 +311,8 @@ mod tests {
         assert!(message("2Mbit 180ms loss=101%").contains("out of range"));
         assert!(message("2Mbit 180ms 1kB 2kB").contains("a second buffer"));
         assert!(message("2Mbit 180ms reorder=1%").contains("SHARE/DELAY"));
+        assert!(message("2Mbit 180ms outages=10s").contains("is not a period; accepted: periods, such as"));
+        assert!(message("2Mbit 180ms outages=1s..2").contains("has no unit; accepted: periods"));
         assert!(message("0Mbit 180ms").contains("0Mbit"));
         assert!(message("hsdpa PA3 10 180ms").starts_with("link: hsdpa.geometry: \"10\" has no unit"));
         assert!(message("hsdpa PA 10dB 180ms").contains("\"PA\" is not a profile; accepted: ST"));

@@ -1,12 +1,16 @@
 //! Text forms that the file format and the shorthand share.
 
-use suimon_units::{Bytes, Rate};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::Problem;
-use crate::model::Buffer;
+use crate::model::{Buffer, Outage};
 
 /// What a buffer may be, in words.
 pub(crate) const BUFFER: &str = "packets or bytes, such as \"50 packets\" or \"96kB\", or \"unbounded\"";
+
+/// What outages may be, in words.
+pub(crate) const OUTAGES: &str =
+    "periods from one time to a later one, such as [\"10s..15s\", \"40s..\"], or one";
 
 /// The buffer of a link where none is given: the queue length of a Linux interface.
 pub(crate) const DEFAULT_BUFFER: &str = "1000 packets";
@@ -50,6 +54,19 @@ pub(crate) fn buffer(text: &str) -> Result<Buffer, Problem> {
         None => Buffer::Bytes(text.parse::<Bytes>().map_err(|_| refuse("is not a buffer"))?),
     };
     Ok(buffer)
+}
+
+/// Reads a period such as `10s..15s`, or `40s..` for one that lasts.
+pub(crate) fn outage(text: &str) -> Result<Outage, Problem> {
+    let Some((from, to)) = text.split_once("..") else {
+        let accepted = OUTAGES.to_owned();
+        return Err(Problem::Value { text: text.to_owned(), reason: "is not a period", accepted });
+    };
+    let instant = |text: &str| -> Result<Instant, Problem> {
+        Ok(Instant::ZERO + text.trim().parse::<Duration>().map_err(Problem::Unit)?)
+    };
+    let to = if to.trim().is_empty() { Instant::MAX } else { instant(to)? };
+    Ok(Outage { from: instant(from)?, to })
 }
 
 /// Reads a rate above zero.

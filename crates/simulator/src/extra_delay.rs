@@ -46,6 +46,7 @@ fn link(name: String, from: &str, to: &str, delay: Duration) -> Link {
         loss: Loss::None,
         jitter: Duration::ZERO,
         reordering: None,
+        outages: Vec::new(),
         estimator: None,
         reported: false,
     }

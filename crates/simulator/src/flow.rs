@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_results::FlowResult;
-use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, Traffic};
+use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, TcpFlow, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::measure::SpreadMeter;
 use crate::multipath::Carries;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketKind};
 use crate::routes::{NOWHERE, Planner};
-use crate::tcp::{Receiver, Sender, Source};
+use crate::tcp::{Counters, Receiver, Sender, Source};
 use crate::udp::DatagramSource;
 use crate::windows::FlowSums;
 
@@ -30,6 +30,10 @@ pub(crate) struct Flow {
     pub(crate) sender_timer: Instant,
     pub(crate) sender_turn: Instant,
     pub(crate) receiver_timer: Instant,
+    /// When its connection was last made anew.
+    reconnected: Option<Instant>,
+    /// What earlier connections delivered.
+    delivered_before: u64,
     pub(crate) started: Option<Instant>,
     pub(crate) completed: Option<Instant>,
     /// When payload last reached the receiving application.
@@ -63,6 +67,17 @@ pub(crate) struct Tally {
     rtt_sum: Duration,
 }
 
+impl Endpoints {
+    /// Both ends of a connection, with `profile` of `tcp`, for what `source` has to send.
+    fn tcp(tcp: &TcpFlow, profile: Arc<StackProfile>, source: Source) -> Self {
+        let cc = tcp.cc.build_congestion();
+        let window = tcp.receiver.build_receiver(tcp.window);
+        let receiver = Receiver::new(Arc::clone(&profile), window, tcp.window, cc.mark_response());
+        let sender = Sender::new(profile, cc, source);
+        Self::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }
+    }
+}
+
 /// Profiles in use, so that a hundred thousand flows share one.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles(Vec<Arc<StackProfile>>);
@@ -88,16 +103,11 @@ impl Flow {
     ) -> Self {
         let (endpoints, on_off) = match &flow.traffic {
             Traffic::Tcp(tcp) => {
-                let profile = profiles.share(&tcp.profile);
                 let source = match carries {
                     Some(_) => Source::fed(),
                     None => Source::new(tcp.size, tcp.application_rate),
                 };
-                let cc = tcp.cc.build_congestion();
-                let window = tcp.receiver.build_receiver(tcp.window);
-                let receiver = Receiver::new(Arc::clone(&profile), window, tcp.window, cc.mark_response());
-                let sender = Sender::new(profile, cc, source);
-                (Endpoints::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }, tcp.on_off)
+                (Endpoints::tcp(tcp, profiles.share(&tcp.profile), source), tcp.on_off)
             }
             Traffic::Udp(udp) => {
                 (Endpoints::Udp { source: DatagramSource::new(udp), received: 0 }, udp.on_off)
@@ -123,6 +133,8 @@ impl Flow {
             sender_timer: Instant::MAX,
             sender_turn: Instant::MAX,
             receiver_timer: Instant::MAX,
+            reconnected: None,
+            delivered_before: 0,
             started: None,
             completed: None,
             last_delivery: Instant::ZERO,
@@ -157,6 +169,33 @@ impl Flow {
             }
             Endpoints::Udp { source, .. } => source.set_active(now, true),
         }
+    }
+
+    /// The connection, which is that of `spec`, is given up and another begun; what the old one had not
+    /// delivered is gone.
+    pub(crate) fn reconnect(&mut self, now: Instant, spec: &scenario::Flow, out: &mut Vec<Packet>) {
+        let (Endpoints::Tcp { sender, receiver }, Traffic::Tcp(tcp)) = (&mut self.endpoints, &spec.traffic)
+        else {
+            return;
+        };
+        self.delivered_before += receiver.delivered();
+        self.reconnected = Some(now);
+        let counters = std::mem::take(&mut sender.counters);
+        let mut anew = Endpoints::tcp(tcp, sender.profile(), Source::fed());
+        if let Endpoints::Tcp { sender, .. } = &mut anew {
+            sender.counters = Counters { event: None, ..counters };
+            sender.open(now, out);
+        }
+        self.endpoints = anew;
+    }
+
+    /// `packet` belongs to a connection that was given up.
+    pub(crate) fn gave_up(&self, packet: &Packet) -> bool {
+        self.reconnected.is_some_and(|at| {
+            // Nothing but a SYN and its answer can be of the new connection at that very time.
+            let opens = matches!(packet.kind, PacketKind::Syn | PacketKind::SynAck);
+            packet.ts_val < at || (packet.ts_val == at && !opens)
+        })
     }
 
     /// The application ends for good.
@@ -231,7 +270,7 @@ impl Flow {
     /// Payload that has reached the receiving application.
     pub(crate) fn delivered(&self) -> Bytes {
         Bytes::new(match &self.endpoints {
-            Endpoints::Tcp { receiver, .. } => receiver.delivered(),
+            Endpoints::Tcp { receiver, .. } => self.delivered_before + receiver.delivered(),
             Endpoints::Udp { received, .. } => *received,
         })
     }

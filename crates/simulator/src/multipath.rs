@@ -24,12 +24,15 @@ pub(crate) struct Multipath {
     sender: AggregateSender,
     receiver: AggregateReceiver,
     send_buffer: Bytes,
+    reconnect: Option<Duration>,
+    reconnections: u64,
     paths: Vec<Path>,
     /// What the receiving end said with every acknowledgement since these times, oldest first: an
     /// acknowledgement's own timestamp tells what it carries.
     said: VecDeque<(Instant, Feedback)>,
     started: Option<Instant>,
     held: Held,
+    stalls: Stalls,
     duplicates: Bytes,
     before_measuring: Totals,
     /// Delivered at the sample before.
@@ -55,10 +58,13 @@ pub(crate) fn carried_by(scenario: &Scenario, name: &str) -> Option<Carries> {
 struct Totals {
     delivered: u64,
     duplicates: Bytes,
+    reconnections: u64,
 }
 
 #[derive(Debug, Default)]
 struct Path {
+    /// When the connection was begun.
+    opened: Option<Instant>,
     established: bool,
     /// Bytes ever written to the connection.
     written: u64,
@@ -97,21 +103,47 @@ impl Multipath {
             sender,
             receiver,
             send_buffer: spec.send_buffer,
+            reconnect: spec.reconnect,
+            reconnections: 0,
             said: VecDeque::new(),
             started: None,
             held: Held::default(),
+            stalls: Stalls::default(),
             duplicates: Bytes::ZERO,
             before_measuring: Totals::default(),
             sampled: 0,
         }
     }
 
-    /// Its first flow starts.
-    pub(crate) fn start(&mut self, now: Instant) {
+    /// The flow of `path` starts.
+    pub(crate) fn start(&mut self, now: Instant, path: usize) {
+        self.paths[path].opened = Some(now);
         if self.started.is_none() {
             self.started = Some(now);
             self.source.resume(now);
+            self.stalls.restart(now);
         }
+    }
+
+    /// A path whose connection is to be given up now.
+    pub(crate) fn overdue(&self, now: Instant) -> Option<usize> {
+        (0..self.paths.len()).find(|path| self.dead_at(*path).is_some_and(|at| at <= now))
+    }
+
+    fn dead_at(&self, path: usize) -> Option<Instant> {
+        let patience = self.reconnect.filter(|_| self.completed.is_none())?;
+        let state = &self.paths[path];
+        match state.established {
+            true => self.sender.dead_at(PathId(path), patience),
+            false => Some(state.opened? + patience),
+        }
+    }
+
+    /// The connection of `path` is given up, and another begun.
+    pub(crate) fn on_reconnect(&mut self, now: Instant, path: usize) {
+        self.reconnections += 1;
+        self.sender.path_down(PathId(path));
+        self.paths[path] = Path { opened: Some(now), ..Path::default() };
     }
 
     pub(crate) fn will_complete(&self) -> bool {
@@ -181,7 +213,8 @@ impl Multipath {
     /// When to look again though nothing arrives.
     pub(crate) fn next_wakeup(&self) -> Option<Instant> {
         let produced = self.source.more_at(self.sender.produced(), self.sender.chunk().get());
-        [produced, self.sender.next_wakeup()].into_iter().flatten().min()
+        let dead = (0..self.paths.len()).filter_map(|path| self.dead_at(path));
+        dead.chain(produced).chain(self.sender.next_wakeup()).min()
     }
 
     /// The connection of `path` has delivered `delivered` bytes in all.
@@ -195,6 +228,9 @@ impl Multipath {
             let part = news.min(*len);
             let arrived = self.receiver.on_chunk(*start, Bytes::new(part));
             self.duplicates += arrived.duplicate;
+            if arrived.in_order > Bytes::ZERO {
+                self.stalls.end(now);
+            }
             (*start, *len, news) = (*start + part, *len - part, news - part);
             if *len == 0 {
                 state.under_way.pop_front();
@@ -225,8 +261,15 @@ impl Multipath {
 
     /// The warm-up is over.
     pub(crate) fn begin_measuring(&mut self, now: Instant) {
-        self.before_measuring = Totals { delivered: self.delivered(), duplicates: self.duplicates };
+        self.before_measuring = Totals {
+            delivered: self.delivered(),
+            duplicates: self.duplicates,
+            reconnections: self.reconnections,
+        };
         self.held.restart(now);
+        if self.has_started() {
+            self.stalls.restart(now);
+        }
     }
 
     pub(crate) fn result(
@@ -249,7 +292,32 @@ impl Multipath {
             duplicates: self.duplicates - self.before_measuring.duplicates,
             reorder_mean_bytes: self.held.mean(end),
             reorder_max: self.held.most,
+            longest_stall: self.stalls.longest(until),
+            reconnections: self.reconnections - self.before_measuring.reconnections,
         }
+    }
+}
+
+/// Times in which nothing reaches the application.
+#[derive(Debug, Default)]
+struct Stalls {
+    since: Option<Instant>,
+    longest: Duration,
+}
+
+impl Stalls {
+    fn restart(&mut self, now: Instant) {
+        *self = Self { since: Some(now), longest: Duration::ZERO };
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.longest = self.longest(now);
+        self.since = Some(now);
+    }
+
+    fn longest(&self, now: Instant) -> Duration {
+        let lasts = self.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        self.longest.max(lasts)
     }
 }
 

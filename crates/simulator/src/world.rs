@@ -256,6 +256,9 @@ impl<'a> World<'a> {
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
         }
+        if flow.gave_up(&packet) {
+            return;
+        }
         if let Some(spread) = flow.spread.as_mut().filter(|_| packet.kind.is_data()) {
             spread.on_packet(now, packet.size);
         }
@@ -441,7 +444,8 @@ impl<'a> World<'a> {
             self.look_at(now, Carries { aggregate, path }, None);
         }
         let multipath = &mut self.multipaths[aggregate];
-        let wakeup = multipath.next_wakeup();
+        // A timeout that has become shorter may have run out already.
+        let wakeup = multipath.next_wakeup().map(|at| at.max(now));
         if let Some(at) = brought_forward(&mut multipath.timer, wakeup) {
             self.around.events.schedule(at, Event::Aggregate, aggregate as u32);
         }
@@ -454,8 +458,21 @@ impl<'a> World<'a> {
         let multipath = &mut self.multipaths[index as usize];
         if multipath.timer == now {
             multipath.timer = Instant::MAX;
+            while let Some(path) = self.multipaths[index as usize].overdue(now) {
+                self.reconnect(now, index as usize, path);
+            }
             self.hand_out(now, index as usize);
         }
+    }
+
+    /// Makes the connection of a path of the aggregate anew.
+    fn reconnect(&mut self, now: Instant, aggregate: usize, path: usize) {
+        let multipath = &mut self.multipaths[aggregate];
+        multipath.on_reconnect(now, path);
+        let flow = multipath.flows[path];
+        self.flows[flow].reconnect(now, &self.scenario.flows[flow], &mut self.outbox);
+        self.note(now, flow as u32, EventKind::Reconnect);
+        self.after_sender(now, flow as u32);
     }
 
     fn on_receiver_timer(&mut self, now: Instant, index: u32) {
@@ -489,14 +506,18 @@ impl<'a> World<'a> {
     fn on_flow_start(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
-        if let Some(Carries { aggregate, .. }) = flow.carries {
-            self.multipaths[aggregate].start(now);
+        let carries = flow.carries;
+        if let Some(Carries { aggregate, path }) = carries {
+            self.multipaths[aggregate].start(now, path);
         }
         if let Some(time) = flow.time_to_toggle() {
             self.around.events.schedule(now + time, Event::FlowToggle, index);
         }
         self.note(now, index, EventKind::Started);
         self.after_sender(now, index);
+        if let Some(Carries { aggregate, .. }) = carries {
+            self.hand_out(now, aggregate);
+        }
     }
 
     fn on_flow_toggle(&mut self, now: Instant, index: u32) {

@@ -16,5 +16,6 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Aggregate, ScenarioError> {
         send_buffer: fields.field("send_buffer")?.bytes()?,
         reorder_buffer: fields.field("reorder_buffer")?.bytes()?,
         copy_stalled: fields.field("copy_stalled")?.flag()?,
+        reconnect: fields.field("reconnect")?.time_or_off()?,
     })
 }

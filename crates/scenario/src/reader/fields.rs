@@ -10,7 +10,7 @@ use suimon_units::{Bytes, Decibels, Duration, Instant, Probability, Rate};
 use super::node::{Node, Table, Value};
 use super::schema::{Key, Kind, Preset, Section};
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Buffer, Start};
+use crate::model::{Buffer, Outage, Start};
 use crate::scheme;
 use crate::text;
 
@@ -258,6 +258,19 @@ impl<'a> Field<'a> {
             Field { fields: self.fields, key: self.key, node: Cow::Owned(node.clone()) }.instant()
         };
         Ok(Start::Between(read(low)?, read(high)?))
+    }
+
+    /// Periods such as `10s..15s` and `40s..`, whose end may be left out.
+    pub(super) fn outages(&self) -> Result<Vec<Outage>, ScenarioError> {
+        let Value::List(items) = &self.node.value else { return Ok(vec![self.outage()?]) };
+        let read = |node: &Node| {
+            Field { fields: self.fields, key: self.key, node: Cow::Owned(node.clone()) }.outage()
+        };
+        items.iter().map(read).collect()
+    }
+
+    fn outage(&self) -> Result<Outage, ScenarioError> {
+        text::outage(&self.word()?).map_err(|problem| self.error(problem))
     }
 
     pub(super) fn flag(&self) -> Result<bool, ScenarioError> {

@@ -200,6 +200,15 @@ const LINK_REORDERING: Key = Key::new(
     "Packets held back so that later ones overtake them.",
 );
 
+const fn outages(means: &'static str) -> Key {
+    Key::new(
+        "outages",
+        Kind::Periods,
+        Preset::Unset { means, example: "[\"10s..15s\", \"40s..\"]" },
+        "When nothing gets through: packets that leave the link meanwhile are lost.",
+    )
+}
+
 const fn reported(preset: bool) -> Key {
     Key::new("reported", Kind::Flag, Preset::Flag(preset), "Whether results show this direction of the link.")
 }
@@ -237,6 +246,7 @@ pub(crate) const LINK: Section = Section {
         LINK_LOSS,
         JITTER,
         LINK_REORDERING,
+        outages("none"),
         ESTIMATOR,
         reported(true),
         Key::new(
@@ -269,6 +279,7 @@ pub(crate) const REVERSE: Section = Section {
         LINK_LOSS,
         JITTER,
         LINK_REORDERING,
+        outages("outages of the link"),
         reported(false),
     ],
 };
@@ -628,6 +639,12 @@ pub(crate) const AGGREGATE: Section = Section {
             Kind::Flag,
             Preset::Flag(true),
             "Give data of a flow that makes no progress for a retransmission timeout to the others too.",
+        ),
+        Key::new(
+            "reconnect",
+            Kind::TimeOrOff,
+            Preset::Text("3s"),
+            "Give a flow up and connect it anew when it is silent for so long and for two retransmission timeouts, or does not connect within it.",
         ),
     ],
 };

@@ -73,6 +73,11 @@ fn direction(
             }),
             None => None,
         },
+        outages: match (fields.optional("outages"), there) {
+            (Some(field), _) => field.outages()?,
+            (None, Some(there)) => there.outages.clone(),
+            (None, None) => Vec::new(),
+        },
         estimator: match there.map_or_else(|| fields.optional("estimator"), |_| None) {
             Some(field) => Some(field.algorithm(Role::Estimator)?),
             None => None,
@@ -236,11 +241,11 @@ fn loss(fields: &Fields<'_>) -> Result<Loss, ScenarioError> {
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::{Duration, Probability, Rate};
+    use suimon_units::{Duration, Instant, Probability, Rate};
 
     use super::super::testing::{FLOW, LINK, message, one, runs};
     use super::*;
-    use crate::model::Buffer;
+    use crate::model::{Buffer, Outage};
 
     #[test]
     fn the_way_back_is_as_fast_and_as_long_but_not_shown() {
@@ -308,6 +313,30 @@ mod tests {
         assert!(
             message(&[LINK, "reordering = \"1%\"", FLOW]).contains("accepted: a table of probability, delay")
         );
+    }
+
+    #[test]
+    fn a_link_that_is_out_is_so_both_ways_unless_its_way_back_says_otherwise() {
+        let outages = "outages = [\"10s..15s\", \"40s..\"]";
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let links = one(&[LINK, outages, FLOW]).links;
+        let two = [Outage { from: at(10), to: at(15) }, Outage { from: at(40), to: Instant::MAX }];
+        assert_eq!((links[0].outages.as_slice(), links[1].outages.as_slice()), (&two[..], &two[..]));
+        let links = one(&[LINK, outages, "[link.reverse]\noutages = []", FLOW]).links;
+        assert_eq!((links[0].outages.len(), links[1].outages.len()), (2, 0));
+        assert_eq!(one(&[LINK, "outages = \"1s..2s\"", FLOW]).links[0].outages.len(), 1);
+        for (outages, told) in [
+            ("\"10s\"", "link.bottleneck.outages: \"10s\" is not a period; accepted: periods"),
+            ("\"10s..9s\"", "outages: \"10 s..9 s\" does not end after it begins"),
+            ("[\"1s..3s\", \"2s..4s\"]", "outages: \"2 s..4 s\" begins before the one before has ended"),
+            ("\"1s..2\"", "\"2\" has no unit"),
+            ("\"..2s\"", "accepted: ns, us"),
+            ("3", "\"3\" is not a period"),
+            ("true", "is true or false; accepted: periods"),
+        ] {
+            let text = message(&[LINK, &format!("outages = {outages}"), FLOW]);
+            assert!(text.contains(told), "{text}");
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     TimeOrOff,
     /// A time, or two between which it is drawn.
     Start,
+    /// Periods of time, or one.
+    Periods,
     Rate,
     /// A rate, or the word `unlimited`.
     LinkRate,
@@ -120,6 +122,7 @@ impl Kind {
             Self::Time => "a time with a unit (ns, us, ms, s, min, h), such as \"90ms\"".to_owned(),
             Self::TimeOrOff => "a time with a unit, such as \"100ms\", or \"off\"".to_owned(),
             Self::Start => "a time with a unit, such as \"5s\", or two, such as [\"0s\", \"5s\"]".to_owned(),
+            Self::Periods => crate::text::OUTAGES.to_owned(),
             Self::Rate => "a rate with a unit (bit, kbit, Mbit, Gbit), such as \"2Mbit\"".to_owned(),
             Self::LinkRate => {
                 "a rate with a unit (bit, kbit, Mbit, Gbit), such as \"2Mbit\", or \"unlimited\"".to_owned()

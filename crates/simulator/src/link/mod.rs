@@ -323,7 +323,7 @@ impl Link {
     fn propagate(&mut self, departure: Instant, mut frame: Frame, around: &mut Surroundings) {
         frame.time = departure + self.delay;
         if let Some(impairments) = &mut self.impairments {
-            let Some(late) = impairments.apply(frame.time) else {
+            let Some(late) = impairments.apply(departure, frame.time) else {
                 around.dropped.push(Dropped { packet: frame, reason: DropReason::Link });
                 return;
             };

@@ -23,7 +23,10 @@ pub(crate) struct Wire {
 pub(crate) fn decides_nothing(link: &scenario::Link) -> bool {
     let never_waits = link.capacity == Capacity::Rate(Rate::MAX);
     let first_in_first_out = link.queue.name() == "droptail" && link.buffer == Buffer::Unbounded;
-    let harmless = link.loss == Loss::None && link.jitter == Duration::ZERO && link.reordering.is_none();
+    let harmless = link.loss == Loss::None
+        && link.jitter == Duration::ZERO
+        && link.reordering.is_none()
+        && link.outages.is_empty();
     !link.reported && !link.capacity.is_radio() && harmless && (never_waits || first_in_first_out)
 }
 

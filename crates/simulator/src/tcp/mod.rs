@@ -9,5 +9,5 @@ mod sender;
 mod source;
 
 pub(crate) use receiver::Receiver;
-pub(crate) use sender::Sender;
+pub(crate) use sender::{Counters, Sender};
 pub(crate) use source::Source;

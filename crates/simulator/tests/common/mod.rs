@@ -20,6 +20,7 @@ pub(crate) fn link(from: &str, to: &str, rate: Rate, delay: Duration, buffer: Bu
         loss: Loss::None,
         jitter: Duration::ZERO,
         reordering: None,
+        outages: Vec::new(),
         estimator: None,
         reported: true,
     }

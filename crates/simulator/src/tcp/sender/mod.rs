@@ -147,6 +147,10 @@ impl Sender {
         self.rto.rtt()
     }
 
+    pub(crate) fn profile(&self) -> Arc<StackProfile> {
+        Arc::clone(&self.profile)
+    }
+
     pub(crate) fn mss(&self) -> Bytes {
         self.profile.mss
     }
