@@ -1,1 +1,28 @@
-//! x
+//! Links of your choice on real packets: what the simulator does to records, done to what programs send.
+//!
+//! A link joins two network namespaces. Each of its directions has a queue discipline of the registry, a capacity,
+//! a delay and impairments, as a [`suimon_scenario::Link`] says; one thread moves the packets. The emulator measures
+//! how late it was itself, since a result counts only where it was not.
+
+#![forbid(unsafe_code)]
+
+mod checksum;
+mod direction;
+mod emulation;
+mod flows;
+mod forwarder;
+mod log;
+mod packet;
+mod radios;
+mod segment;
+mod statistics;
+mod topology;
+
+pub use direction::{MOST_MEMORY, Refused};
+pub use emulation::{Emulation, End, LinkSetup, Setup, Way};
+pub use flows::FlowShare;
+pub use log::{Fate, PacketRecord, PacketRecords};
+pub use packet::{FlowKey, Malformed, WirePacket};
+pub use segment::split;
+pub use statistics::{DirectionStatistics, Lateness, LinkReport, LinkStatistics};
+pub use topology::{Path, TwoHosts};

@@ -9,7 +9,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 use crate::window::QueueWindow;
 
 /// Keeps the books of one queue and link.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct QueueMeter {
     name: String,
     discipline: String,
@@ -24,7 +24,7 @@ pub struct QueueMeter {
     windows: Vec<QueueWindow>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct QueueTotals {
     packets: u64,
     bytes: Bytes,
@@ -39,7 +39,7 @@ struct QueueTotals {
     delays: DelayHistogram,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct SampleTotals {
     bytes: Bytes,
     packets: u64,
@@ -62,6 +62,12 @@ impl QueueMeter {
             sample: SampleTotals::default(),
             windows: Vec::new(),
         }
+    }
+
+    /// The link's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The window of this index opens; the queue is up to date.

@@ -3,7 +3,7 @@
 use suimon_units::Bytes;
 
 /// What one queue does while a window is open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct QueueWindow {
     window: usize,
     /// Lengths of the queue in bytes, after every packet that joined or left it.
@@ -19,7 +19,7 @@ pub struct QueueWindow {
 }
 
 /// Lengths of a queue: count, sums and extremes, whole numbers, so that nothing depends on the order of additions.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Lengths {
     /// How many were recorded.
     pub count: u64,

@@ -11,6 +11,7 @@ pub mod namespace;
 mod netlink;
 pub mod schedule;
 pub mod tun;
+pub mod wake;
 
 pub use clock::Clock;
 pub use device::{DeviceCounters, Route};

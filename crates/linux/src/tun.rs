@@ -31,13 +31,14 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes a device called `name` in `namespace`: up to 15 bytes, not taken there. It is down.
+    /// Makes a device called `name` in `namespace`: up to 15 bytes, not taken there; `%d` in it stands for the first
+    /// number that makes it so. It is down.
     ///
     /// # Errors
     /// Where the name is taken, `/dev/net/tun` cannot be opened, or without the right to.
     pub fn open(namespace: &Namespace, name: &str, options: TunOptions) -> Result<Self, LinuxError> {
-        let file = namespace.run(|| make(name, options))?;
-        Ok(Self { file: file?, name: name.to_owned() })
+        let (file, name) = namespace.run(|| make(name, options))??;
+        Ok(Self { file, name })
     }
 
     /// The device's name.
@@ -70,7 +71,7 @@ impl AsFd for Tun {
 }
 
 /// `/dev/net/tun` belongs to the namespace of the thread that opens it.
-fn make(name: &str, options: TunOptions) -> Result<File, LinuxError> {
+fn make(name: &str, options: TunOptions) -> Result<(File, String), LinuxError> {
     let doing = || format!("making the device {name}");
     let mut flags = libc::IFF_TUN | libc::IFF_NO_PI;
     if options.segmentation {
@@ -101,5 +102,6 @@ fn make(name: &str, options: TunOptions) -> Result<File, LinuxError> {
             return Err(io::Error::last_os_error()).doing(doing());
         }
     }
-    Ok(file)
+    let name = request.ifr_name.iter().take_while(|byte| **byte != 0).map(|byte| byte.cast_unsigned());
+    Ok((file, String::from_utf8_lossy(&name.collect::<Vec<_>>()).into_owned()))
 }

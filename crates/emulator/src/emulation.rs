@@ -1,0 +1,273 @@
+//! Links between namespaces: set up, run, changed while they run, taken down.
+
+use std::net::IpAddr;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use suimon_linux::schedule::Scheduling;
+use suimon_linux::wake::{Waker, waker};
+use suimon_linux::{Clock, LinuxError, Namespace, Tun, TunOptions};
+use suimon_results::DelayHistogram;
+use suimon_scenario::{Capacity, Link};
+use suimon_units::{Duration, Rate};
+
+use crate::direction::{Direction, State};
+use crate::forwarder::{Change, Forwarder, Order};
+use crate::log::{PacketRecords, log};
+use crate::radios::Radios;
+use crate::statistics::{LinkReport, LinkStatistics};
+
+/// One end of a link: a device in a namespace.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// Where the device is.
+    pub namespace: Namespace,
+    /// Its name, up to 15 bytes; `%d` in it stands for the first number that makes it unique there.
+    pub device: String,
+    /// Its addresses, with the lengths of their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
+}
+
+/// A link between two ends.
+#[derive(Debug, Clone)]
+pub struct LinkSetup {
+    /// What it does to packets from the first end to the second, and on the way back. `from` and `to` matter only to
+    /// tell the stations of a medium apart.
+    pub directions: [Link; 2],
+    /// The ends.
+    pub ends: [End; 2],
+}
+
+/// How links are run.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// All randomness derives from it.
+    pub seed: u64,
+    /// How the threads that move packets are to be scheduled, where the kernel lets them.
+    pub scheduling: Scheduling,
+    /// Hosts hand over TCP data unsplit, which is split into packets before the queue. No packet on the link
+    /// differs; only the work of the hosts does.
+    pub segmentation: bool,
+    /// The largest packet.
+    pub mtu: u32,
+    /// How often statistics are published and series sampled.
+    pub interval: Duration,
+    /// Tell what happens to each packet: see [`Emulation::records`].
+    pub log: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            scheduling: Scheduling::RealTime,
+            segmentation: true,
+            mtu: 1_500,
+            interval: Duration::from_millis(100),
+            log: false,
+        }
+    }
+}
+
+/// Links that run. They end where this does.
+#[derive(Debug)]
+pub struct Emulation {
+    clock: Clock,
+    links: Vec<RunningLink>,
+    records: Option<PacketRecords>,
+}
+
+#[derive(Debug)]
+struct RunningLink {
+    devices: [(Namespace, String); 2],
+    orders: Sender<Order>,
+    waker: Waker,
+    published: Arc<Mutex<Option<LinkStatistics>>>,
+    thread: Option<JoinHandle<Result<LinkReport, LinuxError>>>,
+}
+
+/// Which way over a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the first end to the second.
+    There,
+    /// From the second end to the first.
+    Back,
+    /// Both ways.
+    Both,
+}
+
+/// So many packets wait in a device for the emulator to read them; it reads them at once.
+const DEVICE_QUEUE: u32 = 10_000;
+
+impl Emulation {
+    /// Makes the devices of `links`, takes them up, and moves packets from then on.
+    ///
+    /// # Errors
+    /// Without the right to make devices in those namespaces, or where a name or address is taken.
+    pub fn start(setup: &Setup, links: &[LinkSetup]) -> Result<Self, LinuxError> {
+        let clock = Clock::start();
+        let (writer, records) = if setup.log { Some(log()) } else { None }.unzip();
+        let mut running = Vec::new();
+        for (index, link) in links.iter().enumerate() {
+            let tuns = [open(setup, &link.ends[0])?, open(setup, &link.ends[1])?];
+            let mut directions = [0, 1].map(|way| Direction::new(&link.directions[way], setup.seed));
+            for (way, direction) in directions.iter_mut().enumerate() {
+                direction.log = writer.as_ref().map(|writer| writer.of(index, way));
+            }
+            let (orders, received) = channel();
+            let (waker, woken) = waker()?;
+            let published = Arc::new(Mutex::new(None));
+            let devices = [0, 1].map(|end| (link.ends[end].namespace.clone(), tuns[end].name().to_owned()));
+            let forwarder = Forwarder {
+                name: link.directions[0].name.clone(),
+                clock,
+                tuns,
+                segmentation: setup.segmentation,
+                directions,
+                radios: Radios::new(&link.directions, setup.seed),
+                orders: received,
+                woken,
+                interval: setup.interval,
+                published: Arc::clone(&published),
+                began: clock.now(),
+                lateness: DelayHistogram::default(),
+                scheduling: Scheduling::Ordinary,
+            };
+            let scheduling = setup.scheduling;
+            let thread = std::thread::Builder::new()
+                .name(format!("link {index}"))
+                .spawn(move || forwarder.run(scheduling))
+                .map_err(|error| LinuxError::new("starting a thread", error))?;
+            running.push(RunningLink { devices, orders, waker, published, thread: Some(thread) });
+        }
+        Ok(Self { clock, links: running, records })
+    }
+
+    /// The clock that all times of it are by.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The names of the devices of a link, at its first and second end.
+    #[must_use]
+    pub fn devices(&self, link: usize) -> [&str; 2] {
+        self.links[link].devices.each_ref().map(|(_, name)| name.as_str())
+    }
+
+    /// What is known of each link, at most the interval ago; `None` of a link that has not run that long yet.
+    #[must_use]
+    pub fn statistics(&self) -> Vec<Option<LinkStatistics>> {
+        let of = |link: &RunningLink| match link.published.lock() {
+            Ok(published) => published.clone(),
+            Err(poisoned) => poisoned.into_inner().clone(),
+        };
+        self.links.iter().map(of).collect()
+    }
+
+    /// What happens to each packet, where [`Setup::log`] asked for it; once.
+    pub fn records(&mut self) -> Option<PacketRecords> {
+        self.records.take()
+    }
+
+    /// Loses all that is on a link and comes to it, until [`Emulation::restore`].
+    pub fn cut(&self, link: usize, way: Way) {
+        self.order(link, way, || Change::State(State::Cut));
+    }
+
+    /// Lets nothing leave the queues of a link, until [`Emulation::restore`]; what comes waits as far as there is
+    /// room.
+    pub fn hold(&self, link: usize, way: Way) {
+        self.order(link, way, || Change::State(State::Held));
+    }
+
+    /// Undoes [`Emulation::cut`] and [`Emulation::hold`].
+    pub fn restore(&self, link: usize, way: Way) {
+        self.order(link, way, || Change::State(State::Open));
+    }
+
+    /// Changes how fast a link sends, from the next packet on. A rate of zero holds it, as [`Emulation::hold`] does.
+    ///
+    /// # Panics
+    /// Where `capacity` is a radio, which a link has from its start or not at all.
+    pub fn set_capacity(&self, link: usize, way: Way, capacity: &Capacity) {
+        assert!(!capacity.is_radio(), "a link does not become a radio while it runs");
+        if *capacity == Capacity::Rate(Rate::ZERO) {
+            self.hold(link, way);
+        } else {
+            self.order(link, way, || Change::Capacity(capacity.clone()));
+        }
+    }
+
+    /// Changes the propagation delay of a link, from the next packet on.
+    pub fn set_delay(&self, link: usize, way: Way, delay: Duration) {
+        self.order(link, way, || Change::Delay(delay));
+    }
+
+    /// Stops, takes the devices away, and tells what each link did.
+    ///
+    /// # Errors
+    /// Where a link ended before, for what the kernel then said.
+    ///
+    /// # Panics
+    /// Where the thread of a link did.
+    pub fn finish(mut self) -> Result<Vec<LinkReport>, LinuxError> {
+        self.links.iter_mut().map(RunningLink::stop).collect()
+    }
+
+    fn order(&self, link: usize, way: Way, change: impl Fn() -> Change) {
+        let link = &self.links[link];
+        let ways: &[usize] = match way {
+            Way::There => &[0],
+            Way::Back => &[1],
+            Way::Both => &[0, 1],
+        };
+        for direction in ways {
+            // A link that has ended is not changed any more.
+            let _ = link.orders.send(Order::Change { direction: *direction, change: change() });
+        }
+        link.waker.wake();
+    }
+}
+
+impl RunningLink {
+    fn stop(&mut self) -> Result<LinkReport, LinuxError> {
+        // What the devices had no room for, while they are still there.
+        let lost = |(namespace, device): &(Namespace, String)| {
+            namespace.device_counters(device).map_or(0, |counters| counters.sent_dropped)
+        };
+        let unseen = self.devices.iter().map(lost).sum();
+        let _ = self.orders.send(Order::Stop);
+        self.waker.wake();
+        let thread = self.thread.take().expect("a link is stopped once");
+        let mut report = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        report.statistics.unseen = unseen;
+        Ok(report)
+    }
+}
+
+impl Drop for RunningLink {
+    fn drop(&mut self) {
+        let _ = self.orders.send(Order::Stop);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn open(setup: &Setup, end: &End) -> Result<Tun, LinuxError> {
+    let options = TunOptions { segmentation: setup.segmentation };
+    let tun = Tun::open(&end.namespace, &end.device, options)?;
+    end.namespace.set_device_limits(tun.name(), setup.mtu, DEVICE_QUEUE)?;
+    // A kernel without IPv6 has no such value. With it, the device would be given an address that nobody asked for,
+    // and its host would talk over the link by itself.
+    let has_ipv6 = end.namespace.set_sysctl(&format!("ipv6/conf/{}/addr_gen_mode", tun.name()), "1").is_ok();
+    end.namespace.set_up(tun.name())?;
+    for (address, prefix) in end.addresses.iter().filter(|(address, _)| has_ipv6 || address.is_ipv4()) {
+        end.namespace.add_address(tun.name(), *address, *prefix)?;
+    }
+    Ok(tun)
+}

@@ -1,0 +1,79 @@
+//! What is known of a link: while it runs, and at the end.
+
+use suimon_algorithms::queue::Backlog;
+use suimon_linux::schedule::Scheduling;
+use suimon_results::{DelayHistogram, QueueResult, Series};
+use suimon_units::{Duration, Instant, Rate};
+
+use crate::direction::Refused;
+use crate::flows::FlowShare;
+
+/// A link as it was a moment ago: at most the sampling interval.
+#[derive(Debug, Clone)]
+pub struct LinkStatistics {
+    /// The name of its first direction.
+    pub name: String,
+    /// When this was true, by the emulation's clock.
+    pub at: Instant,
+    /// What each direction does; the first leads from the first end to the second.
+    pub directions: [DirectionStatistics; 2],
+    /// How late the emulator gave packets to the far host.
+    pub lateness: Lateness,
+    /// How the kernel schedules the thread that moves the packets.
+    pub scheduling: Scheduling,
+    /// Packets that hosts sent and that were lost before the emulator saw them, since it was too slow; known at the
+    /// end.
+    pub unseen: u64,
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone)]
+pub struct DirectionStatistics {
+    /// What waits.
+    pub backlog: Backlog,
+    /// What left in the latest interval.
+    pub throughput: Rate,
+    /// How long what left in the latest interval had waited, on the mean; `None` where nothing left.
+    pub sojourn: Option<Duration>,
+    /// All since the start.
+    pub totals: QueueResult,
+    /// What never came to the queue.
+    pub refused: Refused,
+    /// The flows that got most.
+    pub flows: Vec<FlowShare>,
+    /// How many flows there were.
+    pub flow_count: u64,
+}
+
+/// How late packets were given to the far host: what the emulator itself added to their delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lateness {
+    /// Packets given.
+    pub packets: u64,
+    /// Median.
+    pub p50: Duration,
+    /// 99th percentile.
+    pub p99: Duration,
+    /// Largest.
+    pub max: Duration,
+}
+
+impl Lateness {
+    pub(crate) fn of(histogram: &DelayHistogram) -> Self {
+        Self {
+            packets: histogram.count(),
+            p50: histogram.quantile(0.5),
+            p99: histogram.quantile(0.99),
+            max: histogram.max(),
+        }
+    }
+}
+
+/// What a link did from its start to its end.
+#[derive(Debug, Clone)]
+pub struct LinkReport {
+    /// How it was at the end.
+    pub statistics: LinkStatistics,
+    /// Samples over time, of each direction.
+    pub series: [Series; 2],
+}

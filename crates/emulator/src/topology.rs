@@ -1,0 +1,131 @@
+//! Two hosts and the paths between them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use suimon_linux::{LinuxError, Namespace, Route};
+use suimon_scenario::Link;
+
+use crate::emulation::{Emulation, End, LinkSetup, Setup};
+
+/// Two hosts joined by paths: `near`, whose programs have a device for each path, and `far`.
+#[derive(Debug)]
+pub struct TwoHosts {
+    /// The links, in the order of the paths; their first direction leads from `near` to `far`.
+    pub emulation: Emulation,
+    /// One host.
+    pub near: Namespace,
+    /// The other.
+    pub far: Namespace,
+    /// How they reach each other.
+    pub paths: Vec<Path>,
+}
+
+/// One path between two hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// The near host's device.
+    pub device: String,
+    /// The far host's device.
+    pub far_device: String,
+    /// The near host's address on it.
+    pub near: Ipv4Addr,
+    /// The far host's address on it.
+    pub far: Ipv4Addr,
+    /// The near host's IPv6 address on it.
+    pub near_v6: Ipv6Addr,
+    /// The far host's IPv6 address on it.
+    pub far_v6: Ipv6Addr,
+}
+
+impl TwoHosts {
+    /// Joins two new hosts by `paths`, each given by its directions from the near host to the far one and back.
+    ///
+    /// # Errors
+    /// Without the right to make namespaces and devices.
+    pub fn new(setup: &Setup, paths: &[[Link; 2]]) -> Result<Self, LinuxError> {
+        Self::between(setup, Namespace::new()?, Namespace::new()?, paths)
+    }
+
+    /// Joins `near` to `far`. All that `near` has no other route for goes over the first path; what programs send
+    /// from the address of another path goes over that one.
+    ///
+    /// # Errors
+    /// Without the right to make devices in both.
+    pub fn between(
+        setup: &Setup,
+        near: Namespace,
+        far: Namespace,
+        paths: &[[Link; 2]],
+    ) -> Result<Self, LinuxError> {
+        let mut taken = near.addresses()?;
+        taken.extend(far.addresses()?);
+        let mut free = (0..=u16::MAX)
+            .map(Path::numbered)
+            .filter(|path| !taken.iter().any(|(address, _)| path.has(*address)));
+        let mut links = Vec::new();
+        let mut found = Vec::new();
+        for directions in paths {
+            let Some(path) = free.next() else { break };
+            let end = |namespace: &Namespace, device: &str, v4: Ipv4Addr, v6: Ipv6Addr| End {
+                namespace: namespace.clone(),
+                device: device.to_owned(),
+                addresses: vec![(v4.into(), 30), (v6.into(), 64)],
+            };
+            links.push(LinkSetup {
+                directions: directions.clone(),
+                ends: [
+                    end(&near, "path%d", path.near, path.near_v6),
+                    end(&far, "suimon%d", path.far, path.far_v6),
+                ],
+            });
+            found.push(path);
+        }
+        let emulation = Emulation::start(setup, &links)?;
+        let has_ipv6 = near.addresses()?.iter().any(|(address, _)| address.is_ipv6());
+        for (index, path) in found.iter_mut().enumerate() {
+            [path.device, path.far_device] = emulation.devices(index).map(str::to_owned);
+            let table = FIRST_TABLE + index as u32;
+            let ways: [(IpAddr, IpAddr); 2] =
+                [(path.near.into(), path.far.into()), (path.near_v6.into(), path.far_v6.into())];
+            for (own, via) in ways.into_iter().filter(|(own, _)| has_ipv6 || own.is_ipv4()) {
+                let route = Route::default_via(via, &path.device);
+                if index == 0 {
+                    near.add_route(&route)?;
+                }
+                if paths.len() > 1 {
+                    near.add_route(&Route { table, ..route })?;
+                    near.add_rule_from(own, table)?;
+                }
+            }
+        }
+        Ok(Self { emulation, near, far, paths: found })
+    }
+}
+
+/// The table of the first path's routes.
+const FIRST_TABLE: u32 = 7_000;
+
+impl Path {
+    /// The addresses of the `number`th path of all that hosts may have: of the block that is shared by carriers (RFC
+    /// 6598), where no home or office network is, and of a unique local prefix (RFC 4193).
+    fn numbered(number: u16) -> Self {
+        // Behind 100.64.0.0/18, of which Mahimahi takes its addresses.
+        let block = u32::from(Ipv4Addr::new(100, 96, 0, 0)) + 4 * u32::from(number);
+        let v6 = |host| Ipv6Addr::new(0xfd73, 0x7569, 0x6d6f, number, 0, 0, 0, host);
+        Self {
+            device: String::new(),
+            far_device: String::new(),
+            near: Ipv4Addr::from(block + 2),
+            far: Ipv4Addr::from(block + 1),
+            near_v6: v6(2),
+            far_v6: v6(1),
+        }
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => u32::from(address) & !3 == u32::from(self.near) & !3,
+            IpAddr::V6(address) => address == self.near_v6 || address == self.far_v6,
+        }
+    }
+}
