@@ -310,7 +310,7 @@ impl Direction {
     fn propagate(&mut self, departure: Instant, mut packet: WirePacket) {
         packet.time = departure + self.delay;
         if let Some(impairments) = &mut self.impairments {
-            let Some(arrival) = impairments.apply(packet.time) else {
+            let Some(arrival) = impairments.apply(departure, packet.time) else {
                 self.dropped.push(Dropped { packet, reason: DropReason::Link });
                 self.account_for_drops(departure);
                 return;
