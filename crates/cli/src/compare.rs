@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use suimon_study::{Findings, Question};
+use suimon_study::{Findings, PathQuestion, Question};
 use suimon_units::{Bytes, Duration};
 
 use crate::error::CliError;
@@ -19,16 +19,34 @@ Examples:
   suimon compare --link \"10Mbit 40ms 50packets\" --cc reno,fs-at --mixed --flows 4
   suimon compare --link \"10Mbit 28ms 150kB\" --queue droptail,red,rtt-aqm --cc reno --flows 30,50,30@100s
 
-A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
-trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.";
+  suimon compare --paths \"10Mbit 10ms; 3Mbit 60ms\" --scheduler look-ahead,least-buffered
+  suimon compare --paths \"lte.down 90ms 60packets; wifi 802.11b 11Mbit\" --cc reno --receive-buffer 256kB
+  suimon compare --paths \"10Mbit 10ms outages=10s..20s; 4Mbit 60ms\" --size 30MB
 
-/// Compare senders over a link
+A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms] [outages=10s..15s].
+In place of RATE: a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY,
+wifi STANDARD RATE.";
+
+/// Compare senders over a link, or path schedulers over several
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
     /// The link, as in "2Mbit 180ms 96kB"
-    #[arg(long, value_name = "LINK", required_unless_present = "trace", conflicts_with = "trace")]
+    #[arg(long, value_name = "LINK", required_unless_present_any = ["trace", "paths"], conflicts_with = "trace")]
     link: Option<String>,
+    /// One stream over several links, apart by ";": compares path schedulers
+    #[arg(long, value_name = "LINKS", conflicts_with_all = ["link", "trace", "queue", "flows", "mixed"])]
+    paths: Option<String>,
+    /// With --paths: path schedulers (see suimon list) [default:
+    /// look-ahead,blest,ecf,lowest-rtt,least-buffered,round-robin]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    scheduler: Vec<String>,
+    /// With --paths: what each flow may hold, unsent or unacknowledged [default: 4MiB]
+    #[arg(long, value_name = "BYTES")]
+    send_buffer: Option<Bytes>,
+    /// With --paths: what may wait at the receiver for data of other flows [default: 4MiB]
+    #[arg(long, value_name = "BYTES")]
+    receive_buffer: Option<Bytes>,
     /// A measured link in place of a rate: a Mahimahi trace, or CSV with time and rate
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -39,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BUFFER", requires = "trace")]
     buffer: Option<String>,
     /// Algorithms; a receive window such as drs means Reno under it (see suimon list) [default:
-    /// reno,cubic,vegas,drs,fs-at; reno where queues are compared]
+    /// reno,cubic,vegas,drs,fs-at; reno where queues are compared; cubic with --paths]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cc: Vec<String>,
     /// Queue disciplines in front of the link; flows use ECN where one marks
@@ -77,6 +95,39 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Refuses what goes with several paths only; clap does not where another option excludes those.
+    fn no_paths(&self) -> Result<(), CliError> {
+        let given = [
+            ("--scheduler", !self.scheduler.is_empty()),
+            ("--send-buffer", self.send_buffer.is_some()),
+            ("--receive-buffer", self.receive_buffer.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                let problem = "goes with --paths, as in --paths \"10Mbit 1ms; 3Mbit 20ms\"".to_owned();
+                Err(CliError::Option { option, problem })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn path_question(&self, paths: &str) -> PathQuestion {
+        PathQuestion {
+            schedulers: self.scheduler.clone(),
+            schemes: self.cc.clone(),
+            send_buffer: self.send_buffer,
+            receive_buffer: self.receive_buffer,
+            duration: self.duration,
+            warmup: self.warmup,
+            size: self.size,
+            window: Some(self.window),
+            profile: self.profile.clone(),
+            seed: self.seed,
+            seeds: self.seeds,
+            ..PathQuestion::new(paths)
+        }
+    }
+
     fn question(&self) -> Result<Question, CliError> {
         let question = match (&self.trace, &self.link) {
             (Some(path), _) => Question::over_trace(path, self.rtt, self.buffer.as_deref())?,
@@ -99,7 +150,17 @@ impl Arguments {
     }
 }
 
+fn execute_paths(arguments: &Arguments, question: &PathQuestion) -> Result<(), CliError> {
+    let comparison = question.comparison()?;
+    let results = simulate(&comparison.runs()?);
+    arguments.output.deliver(&Findings::new(question.header(command_line()), &comparison.name, results))
+}
+
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    if let Some(paths) = &arguments.paths {
+        return execute_paths(arguments, &arguments.path_question(paths));
+    }
+    arguments.no_paths()?;
     let question = arguments.question()?;
     let comparison = question.comparison()?;
     let results = simulate(&comparison.runs()?);

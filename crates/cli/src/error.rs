@@ -53,6 +53,8 @@ impl From<StudyError> for CliError {
 fn option(input: Input) -> &'static str {
     match input {
         Input::Link => "--link",
+        Input::Paths => "--paths",
+        Input::Schedulers => "--scheduler",
         Input::Buffer => "--buffer",
         Input::Schemes => "--cc",
         Input::Queues => "--queue",

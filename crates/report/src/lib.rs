@@ -20,6 +20,7 @@ mod results_table;
 #[cfg(test)]
 mod samples;
 mod sentence;
+mod streams;
 mod summary;
 mod sweep;
 mod table;
@@ -39,6 +40,7 @@ pub use crate::page::{
 };
 pub use crate::parquet::write_parquet;
 pub use crate::sentence::sentence;
+pub use crate::streams::StreamTotals;
 pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Table, TableColumn, Values};
 pub use crate::tables::Tables;

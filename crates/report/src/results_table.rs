@@ -22,13 +22,15 @@ pub(crate) struct ResultColumn {
     pub(crate) essential: bool,
 }
 
-/// The two questions that the columns answer; a narrow terminal gets a table for each.
+/// The questions that the columns answer; a narrow terminal gets a table for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     /// How much was moved, and how long packets waited.
     Latency,
     /// What it cost: losses, retransmissions, fairness.
     Cost,
+    /// How a stream over several flows fared, where there is one.
+    Streams,
 }
 
 /// A row: a run, or the flows of one algorithm in it.
@@ -67,6 +69,14 @@ impl ResultTable {
         let fastest = summaries.iter().map(|s| s.total.goodput.as_bps_f64()).fold(0.0, f64::max);
         // One unit for the whole column, so that rows compare at a glance.
         let (unit, factor) = rate_unit(fastest);
+        let streams = summaries.iter().any(|summary| !summary.run.aggregates.is_empty());
+        let cells = |run, flows: &FlowTotals| {
+            let mut cells = cells(run, flows, factor);
+            if streams {
+                cells.extend(stream_cells(flows));
+            }
+            cells
+        };
         let mut rows = Vec::new();
         for (run, summary) in summaries.iter().enumerate() {
             rows.push(ResultRow {
@@ -75,7 +85,7 @@ impl ResultTable {
                 run,
                 part: false,
                 grade: summary.grade,
-                cells: cells(Some(summary), &summary.total, factor),
+                cells: cells(Some(summary), &summary.total),
             });
             rows.extend(summary.parts.iter().map(|part| ResultRow {
                 name: part.name.clone(),
@@ -83,11 +93,55 @@ impl ResultTable {
                 run,
                 part: true,
                 grade: None,
-                cells: cells(None, part, factor),
+                cells: cells(None, part),
             }));
         }
-        Self { columns: columns(unit), rows }
+        let mut columns = columns(unit);
+        if streams {
+            columns.extend(stream_columns());
+        }
+        Self { columns, rows }
     }
+}
+
+fn stream_columns() -> [ResultColumn; 8] {
+    let column = |title, detail, unit, essential| ResultColumn {
+        title,
+        detail,
+        unit,
+        section: Section::Streams,
+        essential,
+    };
+    [
+        column("Of paths'", "sum", "%", true),
+        column("Of best", "path", "%", true),
+        column("Carried", "", "%", false),
+        column("Reorder", "mean", "kB", true),
+        column("Reorder", "max", "kB", false),
+        column("Copies", "", "kB", false),
+        column("Longest", "stall", "ms", false),
+        column("Recon-", "nections", "", false),
+    ]
+}
+
+/// In the order of [`stream_columns`]; empty for what is no stream.
+fn stream_cells(flows: &FlowTotals) -> [String; 8] {
+    let percent = |share: Option<f64>| share.map_or_else(String::new, |share| significant(share * 100.0));
+    let Some(stream) = &flows.stream else {
+        let mut cells: [String; 8] = Default::default();
+        cells[2] = percent(flows.carried_share);
+        return cells;
+    };
+    [
+        percent(stream.share_of_paths),
+        percent(stream.share_of_best),
+        String::new(),
+        significant(stream.reorder_mean_bytes / 1e3),
+        significant(stream.reorder_max.as_f64() / 1e3),
+        significant(stream.duplicates.as_f64() / 1e3),
+        significant(stream.longest_stall.as_millis_f64()),
+        stream.reconnections.to_string(),
+    ]
 }
 
 fn columns(rate_unit: &'static str) -> Vec<ResultColumn> {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use suimon_results::{FlowResult, QueueResult, RunResult, jain_index};
+use suimon_results::{AggregateResult, FlowResult, QueueResult, RunResult, jain_index};
 use suimon_units::{Bytes, Duration, Rate};
 
 use crate::grade::Grade;
+use crate::streams::{Alone, StreamTotals};
 
 /// The totals of one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,17 +60,22 @@ pub struct FlowTotals {
     pub window_cuts: u64,
     /// Jain's index over the goodputs of flows with congestion control, where there are at least two.
     pub jain_index: Option<f64>,
+    /// Of a stream over several flows, and of a run with one such stream.
+    pub stream: Option<StreamTotals>,
+    /// Of a flow that carries a part of a stream: which part of all that its flows carried.
+    pub carried_share: Option<f64>,
 }
 
 /// Summarises `runs` in order.
 #[must_use]
 pub fn summarise(runs: &[RunResult]) -> Vec<RunSummary<'_>> {
     let names = names(runs);
-    runs.iter().zip(names).map(|(run, name)| RunSummary::new(run, name)).collect()
+    let alone = Alone::of(runs);
+    runs.iter().zip(names).map(|(run, name)| RunSummary::new(run, name, &alone)).collect()
 }
 
 impl<'a> RunSummary<'a> {
-    fn new(run: &'a RunResult, name: String) -> Self {
+    fn new(run: &'a RunResult, name: String, alone: &Alone<'a>) -> Self {
         let all: Vec<&FlowResult> = run.flows.iter().collect();
         let mut algorithms: Vec<&str> = Vec::new();
         for flow in &run.flows {
@@ -78,7 +84,7 @@ impl<'a> RunSummary<'a> {
             }
         }
         let parts = if !run.aggregates.is_empty() {
-            aggregates_and_paths(run)
+            aggregates_and_paths(run, alone)
         } else if algorithms.len() < 2 {
             Vec::new()
         } else {
@@ -94,6 +100,9 @@ impl<'a> RunSummary<'a> {
             // Flows of one stream do not compete, and what they carry may come twice.
             total.goodput = goodput_in_order(run);
             total.jain_index = None;
+            if let [only] = run.aggregates.as_slice() {
+                total.stream = Some(alone.totals(run, only));
+            }
         }
         let (algorithm, colour) = main_algorithm(run);
         let slowest = slowest_queue(run);
@@ -143,6 +152,8 @@ impl FlowTotals {
             spurious: sum(|flow| flow.spurious),
             window_cuts: sum(|flow| flow.window_cuts),
             jain_index: (controlled.len() > 1).then(|| jain_index(&controlled)),
+            stream: None,
+            carried_share: None,
         }
     }
 }
@@ -177,7 +188,7 @@ fn base(algorithm: &str) -> &str {
 /// Algorithm and colour of what the run is about: what a label names, be it a queue discipline, else a stream's
 /// scheduler, else the first flow's algorithm.
 fn main_algorithm(run: &RunResult) -> (String, String) {
-    let schedulers = run.aggregates.iter().map(|aggregate| (&aggregate.scheduler, &aggregate.colour));
+    let schedulers = over_several(run).map(|aggregate| (&aggregate.scheduler, &aggregate.colour));
     let flows = run.flows.iter().map(|flow| (&flow.algorithm, &flow.colour));
     let queues = run.queues.iter().map(|queue| (&queue.discipline, &queue.colour));
     let all: Vec<_> = schedulers.chain(flows).chain(queues).collect();
@@ -197,8 +208,13 @@ fn goodput_in_order(run: &RunResult) -> Rate {
     streams.chain(alone.map(|flow| flow.goodput)).sum()
 }
 
-/// Each stream, and each flow with the rest.
-fn aggregates_and_paths(run: &RunResult) -> Vec<FlowTotals> {
+/// Streams that leave their scheduler a choice.
+fn over_several(run: &RunResult) -> impl Iterator<Item = &AggregateResult> {
+    run.aggregates.iter().filter(|aggregate| aggregate.flows.len() > 1)
+}
+
+/// Each stream, unless the run is nothing else, and each flow with the rest.
+fn aggregates_and_paths<'a>(run: &'a RunResult, alone: &Alone<'a>) -> Vec<FlowTotals> {
     let streams = run.aggregates.iter().map(|aggregate| {
         let flows: Vec<_> = run.flows.iter().filter(|flow| aggregate.flows.contains(&flow.name)).collect();
         FlowTotals {
@@ -206,16 +222,33 @@ fn aggregates_and_paths(run: &RunResult) -> Vec<FlowTotals> {
             colour: aggregate.colour.clone(),
             goodput: aggregate.goodput,
             jain_index: None,
+            stream: Some(alone.totals(run, aggregate)),
             ..FlowTotals::of(&flows, run.measured)
         }
     });
-    streams.chain(run.flows.iter().map(|flow| FlowTotals::of(&[flow], run.measured))).collect()
+    let flow = |flow: &FlowResult| FlowTotals {
+        carried_share: carried_share(run, flow),
+        ..FlowTotals::of(&[flow], run.measured)
+    };
+    let only = run.aggregates.len() == 1 && run.aggregates[0].flows.len() == run.flows.len();
+    if only && run.flows.len() == 1 {
+        return Vec::new();
+    }
+    streams.skip(usize::from(only)).chain(run.flows.iter().map(flow)).collect()
+}
+
+/// Which part of what the flows of a stream carried `flow` did.
+fn carried_share(run: &RunResult, flow: &FlowResult) -> Option<f64> {
+    let stream = run.aggregates.iter().find(|stream| stream.flows.contains(&flow.name))?;
+    let carriers = run.flows.iter().filter(|flow| stream.flows.contains(&flow.name));
+    let all: Bytes = carriers.map(|flow| flow.delivered).sum();
+    (all > Bytes::ZERO).then(|| flow.delivered.as_f64() / all.as_f64())
 }
 
 /// All algorithms of a run, each once: `cubic + udp`.
 fn algorithms(run: &RunResult) -> String {
     let mut names: Vec<&str> = Vec::new();
-    let streams = run.aggregates.iter().map(|aggregate| &aggregate.scheduler);
+    let streams = over_several(run).map(|aggregate| &aggregate.scheduler);
     for algorithm in streams.chain(run.flows.iter().map(|flow| &flow.algorithm)) {
         if !names.contains(&algorithm.as_str()) {
             names.push(algorithm);
@@ -253,7 +286,6 @@ fn names(runs: &[RunResult]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::samples::{flow, queue, run};
-    use suimon_results::AggregateResult;
 
     #[test]
     fn a_stream_over_several_flows_counts_once_and_its_flows_stand_below_it() {
@@ -279,6 +311,8 @@ mod tests {
         assert_eq!((summary.algorithm.as_str(), summary.colour.as_str()), ("ecf", "#f28e2b"));
         assert_eq!(summary.total.goodput, Rate::from_bps(9_200_000), "in order, and what stands alone");
         assert_eq!(summary.total.jain_index, None);
+        let shares: Vec<_> = summary.parts.iter().map(|part| part.carried_share).collect();
+        assert_eq!(shares, [None, Some(1.0 / 9.0), Some(8.0 / 9.0), None]);
         let parts: Vec<_> = summary.parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(parts, ["bulk (ecf)", "wlan (reno)", "wired (reno)", "other (cubic)"]);
     }

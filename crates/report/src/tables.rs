@@ -7,6 +7,7 @@ use suimon_results::{
 };
 use suimon_units::{Duration, Instant, Rate};
 
+use crate::streams::Alone;
 use crate::summary::{RunSummary, summarise};
 use crate::table::{Table, TableBuilder};
 
@@ -37,7 +38,7 @@ impl Tables {
     /// The tables of `runs`.
     #[must_use]
     pub fn new(runs: &[RunResult]) -> Self {
-        Self::build(runs, &summarise(runs), 0)
+        Self::build(runs, &summarise(runs), 0, true)
     }
 
     /// The tables of `runs` as a part of the tables of many: run numbers count on from `before`, the runs
@@ -45,15 +46,17 @@ impl Tables {
     #[must_use]
     pub fn part(runs: &[RunResult], before: u64) -> Self {
         let summaries: Vec<_> = runs.iter().flat_map(|run| summarise(std::slice::from_ref(run))).collect();
-        Self::build(runs, &summaries, before)
+        Self::build(runs, &summaries, before, false)
     }
 
-    fn build(runs: &[RunResult], summaries: &[RunSummary<'_>], before: u64) -> Self {
+    fn build(runs: &[RunResult], summaries: &[RunSummary<'_>], before: u64, whole: bool) -> Self {
         let keys = Keys::new(runs, before);
+        // A part of many says nothing of the other parts.
+        let alone = if whole { Alone::of(runs) } else { Alone::default() };
         Self {
             runs: keys.runs(summaries),
             flows: keys.flows(runs),
-            aggregates: keys.aggregates(runs),
+            aggregates: keys.aggregates(runs, &alone),
             queues: keys.queues(runs),
             windows: keys.windows(runs),
             events: keys.events(runs),
@@ -140,7 +143,7 @@ impl Keys {
         let tables = [
             none.runs(&[]),
             none.flows(&[]),
-            none.aggregates(&[]),
+            none.aggregates(&[], &Alone::default()),
             none.queues(&[]),
             none.windows(&[]),
             none.events(&[]),
@@ -217,7 +220,7 @@ impl Keys {
         t.build()
     }
 
-    fn aggregates(&self, runs: &[RunResult]) -> Table {
+    fn aggregates<'a>(&self, runs: &'a [RunResult], alone: &Alone<'a>) -> Table {
         let rows: Vec<Row<&AggregateResult>> = rows_of(runs, |run| &run.aggregates);
         let mut t = self.builder("aggregates", &rows);
         t.text("aggregate", |(_, a)| text(&a.name));
@@ -231,6 +234,8 @@ impl Keys {
         t.count("reorder_max_bytes", |(_, a)| Some(a.reorder_max.get()));
         t.number("longest_stall_ms", |(_, a)| Some(a.longest_stall.as_millis_f64()));
         t.count("reconnections", |(_, a)| Some(a.reconnections));
+        t.number("share_of_paths", |(nth, a)| alone.totals(&runs[*nth], a).share_of_paths);
+        t.number("share_of_best", |(nth, a)| alone.totals(&runs[*nth], a).share_of_best);
         t.build()
     }
 

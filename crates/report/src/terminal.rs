@@ -41,6 +41,7 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
     let essential = |column: &ResultColumn| column.essential;
     let latency = |column: &ResultColumn| column.section == Section::Latency;
     let cost = |column: &ResultColumn| column.section == Section::Cost;
+    let streams = |column: &ResultColumn| column.section == Section::Streams;
     let mut blocks = Vec::new();
     if !header.title.is_empty() {
         blocks.push(header.title.clone());
@@ -49,6 +50,9 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
         blocks.push(draw(&results, &essential, true, options));
     } else {
         blocks.push(draw(&results, &latency, true, options));
+        if results.columns.iter().any(streams) {
+            blocks.push(draw(&results, &streams, false, options));
+        }
         blocks.push(draw(&results, &cost, false, options));
     }
     blocks.extend(windows(&summaries, options));

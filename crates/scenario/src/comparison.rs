@@ -312,7 +312,7 @@ impl LinkSpec {
     }
 }
 
-fn drop_tail() -> AlgorithmSpec {
+pub(crate) fn drop_tail() -> AlgorithmSpec {
     algorithm(Role::Queue, "droptail").expect("drop tail is registered, as the scenario tests show")
 }
 

@@ -10,6 +10,7 @@ mod check;
 mod comparison;
 mod error;
 mod model;
+mod path_comparison;
 mod profile;
 mod reader;
 mod run;
@@ -25,6 +26,7 @@ pub use model::{
     Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Loss, Medium, OnOff, Outage, Record, Reordering,
     Scenario, Start, TcpFlow, Traffic, UdpFlow, Window,
 };
+pub use path_comparison::PathComparison;
 pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use reader::{Document, Plan, print_defaults};
 pub use run::Run;

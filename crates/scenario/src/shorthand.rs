@@ -1,6 +1,7 @@
 //! A link in one line, for the command line.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
@@ -11,9 +12,9 @@ use crate::error::{Problem, ScenarioError};
 use crate::model::{Buffer, Capacity, Loss, Outage, Reordering};
 use crate::reader::{medium_of_words, terminal_of_words};
 use crate::text;
-use crate::trace::{CellularModel, Opportunities, RateSchedule};
+use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
 
-const CAPACITY: &str = "a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
+const CAPACITY: &str = "a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
      3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving";
 /// After this time a synthetic cell starts again.
 const SYNTHETIC: Duration = Duration::from_secs(120);
@@ -41,6 +42,9 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
+    /// The round-trip time over a recorded link that is named alone.
+    const RECORDED_RTT: Duration = Duration::from_millis(40);
+
     /// A link with a buffer of 1000 packets, as a Linux interface has, and no loss.
     #[must_use]
     pub fn new(capacity: Capacity, rtt: Duration) -> Self {
@@ -60,7 +64,9 @@ impl LinkSpec {
     /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, and
     /// a name such as `lte-driving` generates two minutes of [`CellularModel`] with seed 1, and
     /// `hsdpa PA3 10dB` and `wifi 802.11b 2Mbit` are radios, with `KEY=VALUE` for any key that a scenario's
-    /// `hsdpa` or `[[medium]]` has. After `wifi` the round-trip time may be left out.
+    /// `hsdpa` or `[[medium]]` has. After `wifi` the round-trip time may be left out. The name of a file that
+    /// is there is a trace or a schedule, whichever it holds; after it the round-trip time may be left out
+    /// too, and is 40 ms then.
     ///
     /// # Errors
     /// When a word is not understood, which the message names, or a file does not read.
@@ -78,7 +84,10 @@ impl LinkSpec {
 
     fn read(text: &str, otherwise: Option<Duration>) -> Result<Self, ScenarioError> {
         let mut words = words(text);
-        let capacity = capacity(&mut words)?;
+        let (capacity, otherwise) = match recorded(&mut words)? {
+            Some(capacity) => (capacity, otherwise.or(Some(Self::RECORDED_RTT))),
+            None => (capacity(&mut words)?, otherwise),
+        };
         check_capacity(&capacity).map_err(|(key, problem)| {
             // A key after a slash is that of a radio.
             ScenarioError::new("link", problem).at_key(key.trim_start_matches('/'))
@@ -89,6 +98,7 @@ impl LinkSpec {
             (word, _) if matches!(capacity, Capacity::Wifi(_)) && word.is_none_or(|word| !is_time(word)) => {
                 Duration::ZERO
             }
+            (Some(word), Some(rtt)) if !is_time(word) => rtt,
             (Some(word), _) => {
                 let rtt = word.parse().map_err(|error| refuse(word, &error, RTT))?;
                 words.next();
@@ -158,6 +168,18 @@ impl LinkSpec {
             _ => return Err(refuse(word, &"not understood", OPTIONS)),
         }
         Ok(())
+    }
+}
+
+/// Takes the file of a recorded link off the beginning of `words`, where there is one of that name.
+fn recorded(words: &mut Vec<String>) -> Result<Option<Capacity>, ScenarioError> {
+    match words.first().map(Path::new).filter(|path| path.is_file()) {
+        Some(path) => {
+            let capacity = read_capacity(path)?;
+            words.remove(0);
+            Ok(Some(capacity))
+        }
+        None => Ok(None),
     }
 }
 
@@ -274,6 +296,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_there_is_a_recorded_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cell.down");
+        std::fs::write(&path, "10\n20\n30\n").unwrap();
+        let path = path.display();
+        let link = LinkSpec::parse(&format!("{path}")).unwrap();
+        assert!(matches!(link.capacity, Capacity::Opportunities { .. }));
+        assert_eq!(link.rtt, Duration::from_millis(40));
+        let link = LinkSpec::parse(&format!("{path} 50packets loss=1%")).unwrap();
+        assert_eq!((link.rtt, link.buffer), (Duration::from_millis(40), Buffer::Packets(50)));
+        let link = LinkSpec::parse(&format!("{path} 90ms 50packets")).unwrap();
+        assert_eq!((link.rtt, link.buffer), (Duration::from_millis(90), Buffer::Packets(50)));
+    }
+
+    #[test]
     fn a_synthetic_cell_goes_by_its_name() {
         let link = LinkSpec::parse("lte-driving 50ms 100 packets").unwrap();
         let Capacity::Opportunities { times, period } = &link.capacity else { panic!("a trace") };
@@ -300,7 +337,7 @@ mod tests {
         let message = |text| LinkSpec::parse(text).unwrap_err().to_string();
         assert_eq!(
             message("2MB 180ms"),
-            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
+            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
              3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving"
         );
         assert!(message("").contains("accepted: a rate"), "{}", message(""));

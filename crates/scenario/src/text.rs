@@ -18,6 +18,12 @@ pub(crate) const DEFAULT_BUFFER: &str = "1000 packets";
 /// The receive buffer where none is given: what Linux grows one to (`tcp_rmem`).
 pub(crate) const DEFAULT_WINDOW: &str = "6MiB";
 
+/// What the flows of a stream may hold each, and what may wait at its receiver, where nothing is given.
+pub(crate) const DEFAULT_STREAM_BUFFER: &str = "4MiB";
+
+/// How long a flow of a stream may be silent before it is connected anew.
+pub(crate) const DEFAULT_PATIENCE: &str = "3s";
+
 /// Longest text that stands for a value; more is not worth repeating in a message.
 pub(crate) const LONGEST: usize = 200;
 

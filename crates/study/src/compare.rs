@@ -94,11 +94,7 @@ impl Question {
     /// # Errors
     /// What is not known, with what is.
     pub fn comparison(&self) -> Result<Comparison, StudyError> {
-        let scheme = |name: &String| {
-            Scheme::parse(name)
-                .map_err(|error| StudyError::input(Input::Schemes, error.problem().to_string()))
-        };
-        let schemes = self.scheme_names().iter().map(scheme).collect::<Result<_, _>>()?;
+        let schemes = schemes(&self.scheme_names())?;
         let queue = |name: &String| {
             AlgorithmSpec::parse(Role::Queue, name)
                 .map_err(|error| StudyError::input(Input::Queues, error.to_string()))
@@ -106,15 +102,10 @@ impl Question {
         let queues = self.queues.iter().map(queue).collect::<Result<_, _>>()?;
         let flows = FlowCounts::parse(&self.flows)
             .map_err(|error| StudyError::input(Input::Flows, error.problem().to_string()))?;
-        let profile = StackProfile::named(&self.profile).ok_or_else(|| {
-            let accepted = StackProfile::NAMES.join(", ");
-            let problem = format!("unknown profile \"{}\"; accepted: {accepted}", self.profile);
-            StudyError::input(Input::Profile, problem)
-        })?;
         let default = Comparison::new(self.link.clone(), schemes);
         Ok(Comparison {
             queues,
-            profile,
+            profile: profile(&self.profile)?,
             duration: self.duration.or(flows.duration()).unwrap_or(default.duration),
             flows,
             mixed: self.mixed,
@@ -147,4 +138,20 @@ impl Question {
         };
         ReportHeader { title, command, version: VERSION.to_owned(), ..ReportHeader::default() }
     }
+}
+
+/// The algorithms of the ends with these `names`.
+pub(crate) fn schemes(names: &[String]) -> Result<Vec<Scheme>, StudyError> {
+    let scheme = |name: &String| {
+        Scheme::parse(name).map_err(|error| StudyError::input(Input::Schemes, error.problem().to_string()))
+    };
+    names.iter().map(scheme).collect()
+}
+
+/// The profile with this `name`.
+pub(crate) fn profile(name: &str) -> Result<StackProfile, StudyError> {
+    StackProfile::named(name).ok_or_else(|| {
+        let accepted = StackProfile::NAMES.join(", ");
+        StudyError::input(Input::Profile, format!("unknown profile \"{name}\"; accepted: {accepted}"))
+    })
 }

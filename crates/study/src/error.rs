@@ -45,6 +45,10 @@ pub enum StudyError {
 pub enum Input {
     /// The link in a line.
     Link,
+    /// The links of several paths.
+    Paths,
+    /// The path schedulers.
+    Schedulers,
     /// The buffer of a link that is a trace.
     Buffer,
     /// The algorithms at the ends.
@@ -69,6 +73,11 @@ impl StudyError {
     /// A refusal of a link in a line; what a file is at fault for goes by its own name.
     #[must_use]
     pub fn of_link(error: ScenarioError) -> Self {
+        Self::of_line(Input::Link, error)
+    }
+
+    /// The same of a line that is `input`.
+    pub(crate) fn of_line(input: Input, error: ScenarioError) -> Self {
         if error.source_name() != "link" {
             return error.into();
         }
@@ -76,6 +85,6 @@ impl StudyError {
             Some(key) => format!("{key}: {}", error.problem()),
             None => error.problem().to_string(),
         };
-        Self::input(Input::Link, problem)
+        Self::input(input, problem)
     }
 }

@@ -1,12 +1,13 @@
 //! From a question to findings: what the command and the Python package have in common.
 //!
-//! [`Question`] compares algorithms over a link, [`paper`] re-runs a published evaluation and judges it, and
+//! [`Question`] compares algorithms over a link, [`PathQuestion`] path schedulers over several, [`paper`] re-runs a published evaluation and judges it, and
 //! [`sweep`] makes more runs than fit a screen. All simulate by [`simulate`], and [`Findings`] are what they
 //! yield. Nothing here prints, asks for the time, or ends the process.
 
 #![forbid(unsafe_code)]
 
 mod compare;
+mod compare_paths;
 mod error;
 mod findings;
 pub mod paper;
@@ -14,6 +15,7 @@ mod simulate;
 pub mod sweep;
 
 pub use compare::Question;
+pub use compare_paths::PathQuestion;
 pub use error::{Input, StudyError};
 pub use findings::{Findings, quoted, write_tables};
 pub use simulate::{Observer, Unobserved, simulate, total_duration};

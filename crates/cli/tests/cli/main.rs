@@ -3,6 +3,7 @@
 mod estimate;
 mod link;
 mod papers;
+mod paths;
 mod refusals;
 mod results;
 mod sweep;

@@ -106,6 +106,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
                 section: match column.section {
                     Section::Latency => "latency",
                     Section::Cost => "cost",
+                    Section::Streams => "streams",
                 },
             })
             .collect(),

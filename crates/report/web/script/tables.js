@@ -36,6 +36,7 @@ function results() {
   section("Results",
     resultTable("latency", true),
     element("p", { class: "soft", id: "grading" }, unbroken(data.grading)),
+    data.columns.some((column) => column.section === "streams") ? resultTable("streams", false) : "",
     resultTable("cost", false));
 }
 

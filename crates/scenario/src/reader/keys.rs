@@ -625,13 +625,13 @@ pub(crate) const AGGREGATE: Section = Section {
         Key::new(
             "send_buffer",
             Kind::Bytes,
-            Preset::Text("4MiB"),
+            Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
             "What each flow may hold, unsent or unacknowledged.",
         ),
         Key::new(
             "reorder_buffer",
             Kind::Bytes,
-            Preset::Text("4MiB"),
+            Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
             "What may wait at the receiver for data of other flows.",
         ),
         Key::new(
@@ -643,7 +643,7 @@ pub(crate) const AGGREGATE: Section = Section {
         Key::new(
             "reconnect",
             Kind::TimeOrOff,
-            Preset::Text("3s"),
+            Preset::Text(crate::text::DEFAULT_PATIENCE),
             "Give a flow up and connect it anew when it is silent for so long and for two retransmission timeouts, or does not connect within it.",
         ),
     ],
