@@ -3,6 +3,7 @@
 use std::io;
 
 use suimon_capture::CaptureError;
+use suimon_linux::LinuxError;
 use suimon_report::ReportError;
 use suimon_scenario::ScenarioError;
 use suimon_study::{Input, StudyError};
@@ -33,6 +34,9 @@ pub(crate) enum CliError {
     /// A report file could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The kernel refused a device, a namespace or a program.
+    #[error(transparent)]
+    Linux(#[from] LinuxError),
     /// Standard output or another file could not be written.
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
@@ -80,6 +84,7 @@ impl CliError {
             Self::ClaimsBroken(..) => 1,
             Self::Scenario(_) | Self::Capture(_) | Self::Option { .. } | Self::Study(_) => 2,
             Self::Report(_) | Self::Output(_) => 3,
+            Self::Linux(_) => 4,
         }
     }
 }

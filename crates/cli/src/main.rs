@@ -11,6 +11,7 @@ mod output;
 mod paper;
 mod progress;
 mod run;
+mod shell;
 mod sweep;
 mod trace;
 
@@ -21,7 +22,8 @@ use clap::{Parser, Subcommand};
 use crate::error::CliError;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 a claim that once held no longer does; 2 the input is wrong; 3 a file could not be written.";
+Exit codes: 0 done; 1 a claim that once held no longer does; 2 the input is wrong; 3 a file could not be written; \
+4 the kernel does not allow it. suimon shell ends as its program does.";
 
 /// Keeps queues short and links full: simulate a link, compare senders, see the result.
 #[derive(Debug, Parser)]
@@ -40,12 +42,14 @@ enum Command {
     Paper(paper::Arguments),
     List(list::Arguments),
     Link(link::Arguments),
+    Shell(shell::Arguments),
     Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.command {
+        Command::Shell(arguments) => return shell::execute(arguments).unwrap_or_else(|error| fail(&error)),
         Command::Run(arguments) => run::execute(arguments),
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Estimate(arguments) => estimate::execute(arguments),
@@ -59,9 +63,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough, as `head` does.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("suimon: {error}");
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &CliError) -> ExitCode {
+    eprintln!("suimon: {error}");
+    ExitCode::from(error.exit_code())
 }

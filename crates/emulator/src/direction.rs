@@ -116,6 +116,10 @@ impl Direction {
         self.tell_rate(now);
     }
 
+    pub(crate) fn delay(&self) -> Duration {
+        self.delay
+    }
+
     pub(crate) fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
     }

@@ -220,6 +220,7 @@ impl Forwarder {
         LinkStatistics {
             name: self.name.clone(),
             at: now,
+            rtt: self.directions.iter().fold(Duration::ZERO, |sum, direction| sum + direction.delay()),
             directions: [of(&self.directions[0], there), of(&self.directions[1], back)],
             lateness: Lateness::of(&self.lateness),
             scheduling: self.scheduling,

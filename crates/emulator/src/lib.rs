@@ -17,6 +17,7 @@ mod radios;
 mod segment;
 mod statistics;
 mod topology;
+mod verdict;
 
 pub use direction::{MOST_MEMORY, Refused};
 pub use emulation::{Emulation, End, LinkSetup, Setup, Way};
@@ -26,3 +27,4 @@ pub use packet::{FlowKey, Malformed, WirePacket};
 pub use segment::split;
 pub use statistics::{DirectionStatistics, Lateness, LinkReport, LinkStatistics};
 pub use topology::{Path, TwoHosts};
+pub use verdict::Verdict;

@@ -15,6 +15,8 @@ pub struct LinkStatistics {
     pub name: String,
     /// When this was true, by the emulation's clock.
     pub at: Instant,
+    /// Its round-trip time without queueing.
+    pub rtt: Duration,
     /// What each direction does; the first leads from the first end to the second.
     pub directions: [DirectionStatistics; 2],
     /// How late the emulator gave packets to the far host.

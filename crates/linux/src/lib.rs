@@ -5,11 +5,13 @@
 //! routes are made over rtnetlink, and whatever is made here ends with the process that holds it.
 
 pub mod clock;
+pub mod confined;
 mod device;
 mod error;
 pub mod namespace;
 mod netlink;
 pub mod schedule;
+pub mod terminal;
 pub mod tun;
 pub mod wake;
 

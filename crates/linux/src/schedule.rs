@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use nix::poll::{PollFd, PollFlags};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use suimon_units::Duration;
 
@@ -61,5 +63,38 @@ pub fn wait_readable<const N: usize>(
         Ok(_) => Ok(polled.map(|source| source.any().unwrap_or(false))),
         Err(nix::errno::Errno::EINTR) => Ok([false; N]),
         Err(error) => Err(error).doing("waiting for packets"),
+    }
+}
+
+/// Signals to this process, asked for rather than acted upon: those that ask it to end, and those from the
+/// terminal, which the program that runs in front gets too.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    /// From now on, in this thread and those that it starts.
+    ///
+    /// # Errors
+    /// Where the process has no descriptors left.
+    pub fn block() -> Result<Self, LinuxError> {
+        let signals = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
+        let set: SigSet = signals.into_iter().collect();
+        set.thread_block().doing("blocking signals")?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        SignalFd::with_flags(&set, flags).doing("waiting for signals").map(Self)
+    }
+
+    /// One that came and is to be passed on; those from the terminal are not.
+    ///
+    /// # Errors
+    /// None that the kernel is known to give.
+    pub fn take(&mut self) -> Result<Option<i32>, LinuxError> {
+        while let Some(signal) = self.0.read_signal().doing("reading signals")? {
+            let number = signal.ssi_signo.cast_signed();
+            if number == libc::SIGTERM || number == libc::SIGHUP {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
     }
 }

@@ -61,7 +61,7 @@ impl LinkSpec {
     }
 
     /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME] [outages=FROM..TO,..]`, as in `2Mbit 180ms 96kB`. In
-    /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, and
+    /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, `FILE` either, and
     /// a name such as `lte-driving` generates two minutes of [`CellularModel`] with seed 1, and
     /// `hsdpa PA3 10dB` and `wifi 802.11b 2Mbit` are radios, with `KEY=VALUE` for any key that a scenario's
     /// `hsdpa` or `[[medium]]` has. After `wifi` the round-trip time may be left out. The name of a file that
@@ -72,6 +72,14 @@ impl LinkSpec {
     /// When a word is not understood, which the message names, or a file does not read.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         Self::read(text, None)
+    }
+
+    /// As [`LinkSpec::parse`], where a round-trip time that is left out is this one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse_with_rtt(text: &str, otherwise: Duration) -> Result<Self, ScenarioError> {
+        Self::read(text, Some(otherwise))
     }
 
     /// As [`LinkSpec::parse`], where the round-trip time does not matter and may be left out.
@@ -203,7 +211,11 @@ fn capacity(words: &mut Vec<String>) -> Result<Capacity, ScenarioError> {
     match word.split_once('=') {
         Some(("trace", file)) => Opportunities::read(file).map(Into::into),
         Some(("schedule", file)) => RateSchedule::read(file).map(Into::into),
-        _ => text::link_rate(word).map(Capacity::Rate).map_err(|error| refuse(word, &error, CAPACITY)),
+        _ => match text::link_rate(word) {
+            Ok(rate) => Ok(Capacity::Rate(rate)),
+            Err(_) if Path::new(word).is_file() => read_capacity(word),
+            Err(error) => Err(refuse(word, &error, CAPACITY)),
+        },
     }
 }
 

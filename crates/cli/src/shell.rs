@@ -1,0 +1,276 @@
+//! `suimon shell`: a program behind an emulated link.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Args;
+use suimon_algorithms::Value;
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_emulator::{LinkReport, Setup, TwoHosts, Verdict};
+use suimon_linux::confined::{self, Confined, Program};
+use suimon_linux::{Namespace, schedule, terminal};
+use suimon_scenario::{Capacity, Link, LinkSpec};
+use suimon_units::Duration;
+
+use crate::error::CliError;
+
+const EXAMPLE: &str = "\
+Examples:
+  suimon shell --link \"3.6Mbit 90ms 96kB\" --queue rtt-aqm -- ping -c 3 far
+  suimon shell --down \"hsdpa PA3 10dB 90ms\" --up \"384kbit 90ms\"
+  suimon shell --paths \"lte.down; 10Mbit 5ms\" -- bash
+
+A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
+trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.
+The program sees a network of its own. The link leads from there to the host that suimon runs on, whose address
+on it is in the variable SUIMON_FAR. The exit code is the program's.";
+
+/// Run a program, or a shell, behind a link of your choice
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    /// The link, both ways alike [default round-trip time: 40ms]
+    #[arg(long, value_name = "LINK", required_unless_present_any = ["down", "up", "paths"])]
+    link: Option<String>,
+    /// The way to the program; half of the round-trip time
+    #[arg(long, value_name = "LINK", conflicts_with = "paths")]
+    down: Option<String>,
+    /// The way from the program; half of the round-trip time
+    #[arg(long, value_name = "LINK", conflicts_with = "paths")]
+    up: Option<String>,
+    /// Several links, apart by semicolons: the program has a device for each
+    #[arg(long, value_name = "LINKS", conflicts_with = "link")]
+    paths: Option<String>,
+    /// Queue discipline in front of each link, each way; programs use ECN where it marks
+    #[arg(long, value_name = "NAME", default_value = "droptail")]
+    queue: String,
+    /// Queue discipline for the way from the program, where it differs
+    #[arg(long, value_name = "NAME")]
+    up_queue: Option<String>,
+    /// Congestion control of what the program sends, as the kernel calls it
+    #[arg(long, value_name = "NAME")]
+    cc: Option<String>,
+    /// A program to start at the far end before, as a shell reads it, as in "iperf3 -s"; killed at the end. The far
+    /// end then is a network of its own
+    #[arg(long, value_name = "COMMAND")]
+    server: Option<String>,
+    /// Seed of all randomness
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Hand over wire packets only, rather than split what the kernel hands over
+    #[arg(long)]
+    no_segmentation: bool,
+    /// Say nothing of the link at the end
+    #[arg(long, short)]
+    quiet: bool,
+    /// The program and its arguments [default: a shell]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Where no round-trip time is given.
+const RTT: Duration = Duration::from_millis(40);
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
+    let paths = arguments.paths()?;
+    let as_user = !confined::may_administer_network();
+    if as_user {
+        confined::enter_user_namespace()?;
+    }
+    // Without rights over the network that this runs in, the link cannot end there.
+    let far_is_own = as_user || arguments.server.is_some();
+    let far = if far_is_own { Namespace::new()? } else { Namespace::current()? };
+    let near = Namespace::new()?;
+    arguments.set_stack(&near)?;
+    if far_is_own {
+        arguments.set_stack(&far)?;
+    }
+    let setup = Setup { seed: arguments.seed, segmentation: !arguments.no_segmentation, ..Setup::default() };
+    let mut signals = schedule::Signals::block()?;
+    let hosts = TwoHosts::between(&setup, near, far, &paths)?;
+    let server = arguments.server.as_ref().map(|command| {
+        let words = ["/bin/sh", "-c", command].map(OsString::from).into();
+        Confined::start(&Program {
+            words,
+            environment: Vec::new(),
+            namespace: hosts.far.clone(),
+            resolver: None,
+            keeps_rights: as_user,
+        })
+    });
+    let server = server.transpose()?;
+    let mut program = Confined::start(&Program {
+        words: arguments.words(),
+        environment: environment(&hosts),
+        namespace: hosts.near.clone(),
+        resolver: None,
+        keeps_rights: as_user,
+    })?;
+    let outcome = loop {
+        if let Some(outcome) = program.wait(Some(Duration::from_millis(100)))? {
+            break outcome;
+        }
+        while let Some(signal) = signals.take()? {
+            program.signal(signal);
+        }
+    };
+    terminal::take_back();
+    drop(server);
+    let reports = hosts.emulation.finish()?;
+    if !arguments.quiet {
+        for report in &reports {
+            eprint!("{}", summary(report));
+        }
+    }
+    Ok(ExitCode::from(outcome.code()))
+}
+
+impl Arguments {
+    /// The directions of each path: from the program, and to it.
+    fn paths(&self) -> Result<Vec<[Link; 2]>, CliError> {
+        let queue = |option, name: &str| {
+            AlgorithmSpec::parse(Role::Queue, name)
+                .map_err(|error| CliError::Option { option, problem: error.to_string() })
+        };
+        let queues = [
+            queue("--up-queue", self.up_queue.as_ref().unwrap_or(&self.queue))?,
+            queue("--queue", &self.queue)?,
+        ];
+        let read = |option, text: &str| {
+            LinkSpec::parse_with_rtt(text, RTT).map_err(|error| CliError::of_link(option, error))
+        };
+        if let Some(paths) = &self.paths {
+            let texts: Vec<_> = paths.split(';').map(str::trim).filter(|text| !text.is_empty()).collect();
+            let path = |(index, text): (usize, &&str)| {
+                let names = ["up", "down"].map(|way| format!("path{index} {way}"));
+                Ok(both(&read("--paths", text)?, &queues, names))
+            };
+            if texts.is_empty() {
+                let problem = "no link is given; accepted: links apart by semicolons".to_owned();
+                return Err(CliError::Option { option: "--paths", problem });
+            }
+            return texts.iter().enumerate().map(path).collect();
+        }
+        let names = || ["up", "down"].map(str::to_owned);
+        let link = self.link.as_ref().map(|text| read("--link", text)).transpose()?;
+        let of = |option, text: &Option<String>| {
+            let link = text.as_ref().map(|text| read(option, text)).transpose()?.or_else(|| link.clone());
+            Ok::<_, CliError>(link.map(|link| both(&link, &queues, names())))
+        };
+        let (up, down) = (of("--up", &self.up)?, of("--down", &self.down)?);
+        // A way that nothing is said of only takes its time.
+        let [up_way, down_way] = match (up, down) {
+            (Some([up, _]), Some([_, down])) => [up, down],
+            (Some([up, _]), None) => [up.clone(), alone(&up, "down", &queues[1])],
+            (None, Some([_, down])) => [alone(&down, "up", &queues[0]), down],
+            (None, None) => unreachable!("the command line asks for one of them"),
+        };
+        Ok(vec![[up_way, down_way]])
+    }
+
+    /// What runs.
+    fn words(&self) -> Vec<OsString> {
+        if self.command.is_empty() {
+            vec![std::env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/sh"))]
+        } else {
+            self.command.clone()
+        }
+    }
+
+    fn set_stack(&self, namespace: &Namespace) -> Result<(), CliError> {
+        let marks = [Some(&self.queue), self.up_queue.as_ref()].into_iter().flatten().any(|name| {
+            let marks = |spec: AlgorithmSpec| {
+                spec.arguments().any(|(name, value)| name == "ecn" && value == Value::Flag(true))
+            };
+            AlgorithmSpec::parse(Role::Queue, name).is_ok_and(marks)
+        });
+        if marks {
+            namespace.set_sysctl("ipv4/tcp_ecn", "1")?;
+        }
+        // What one connection learnt of the link would shape the next.
+        namespace.set_sysctl("ipv4/tcp_no_metrics_save", "1")?;
+        // Whoever runs the program may ping.
+        let _ = namespace.set_sysctl("ipv4/ping_group_range", "0 2147483647");
+        if let Some(cc) = &self.cc {
+            namespace.set_sysctl("ipv4/tcp_congestion_control", cc).map_err(|_| {
+                let known = namespace.sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
+                let known = known.split_whitespace().collect::<Vec<_>>().join(", ");
+                CliError::Option {
+                    option: "--cc",
+                    problem: format!("\"{cc}\" is none that the kernel has; accepted: {known}"),
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Both ways over a link: from the program, and to it. A cell serves the way to the program, and answers go as on a
+/// wire; all else is the same both ways.
+fn both(spec: &LinkSpec, queues: &[AlgorithmSpec; 2], names: [String; 2]) -> [Link; 2] {
+    let [mut down, back] = spec.links(&queues[1]);
+    let mut up = match spec.capacity {
+        Capacity::Hsdpa(_) => back.clone(),
+        _ => down.clone(),
+    };
+    up.queue = queues[0].clone();
+    (up.delay, up.reported) = (back.delay, true);
+    [up.name, down.name] = names;
+    (up.from, up.to) = ("near".to_owned(), "far".to_owned());
+    (down.from, down.to) = ("far".to_owned(), "near".to_owned());
+    [up, down]
+}
+
+/// The other way of `link`, on which nothing waits.
+fn alone(link: &Link, name: &str, queue: &AlgorithmSpec) -> Link {
+    let free = LinkSpec::new(Capacity::Rate(suimon_units::Rate::MAX), link.delay * 2);
+    let [free, _] = free.links(queue);
+    Link { name: name.to_owned(), from: link.to.clone(), to: link.from.clone(), ..free }
+}
+
+/// What the program is told.
+fn environment(hosts: &TwoHosts) -> Vec<(OsString, OsString)> {
+    let first = &hosts.paths[0];
+    let devices: Vec<_> = hosts.paths.iter().map(|path| format!("{}={}", path.device, path.near)).collect();
+    let mut variables = vec![
+        ("SUIMON_FAR", first.far.to_string()),
+        ("SUIMON_FAR_V6", first.far_v6.to_string()),
+        ("SUIMON_NEAR", first.near.to_string()),
+        ("SUIMON_PATHS", devices.join(" ")),
+    ];
+    if std::io::stdin().is_terminal() {
+        // bash shows it once, before its first prompt.
+        variables.push(("PROMPT_COMMAND", "PS1=\"[link] $PS1\"; unset PROMPT_COMMAND".to_owned()));
+    }
+    variables.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+}
+
+/// What a link did, in a few lines.
+fn summary(report: &LinkReport) -> String {
+    let statistics = &report.statistics;
+    let mut text = String::new();
+    for direction in &statistics.directions {
+        let totals = &direction.totals;
+        let used =
+            totals.utilisation.map_or(String::new(), |share| format!(", {:.1} % of the link", 100.0 * share));
+        let lost = totals.dropped_overflow + totals.dropped_early + totals.lost_on_link;
+        text += &format!(
+            "suimon: {}: {} packets, {}{used}; waited {:.2} on the mean, {:.2} at most; {lost} lost, {} marked\n",
+            totals.name, totals.packets, totals.bytes, totals.delay_mean, totals.delay_max, totals.marked,
+        );
+    }
+    let lateness = &statistics.lateness;
+    text += &format!(
+        "suimon: the emulator was {:.1} late on the median, {:.1} for 1 % of packets, {:.1} at most ({}): {}\n",
+        lateness.p50,
+        lateness.p99,
+        lateness.max,
+        statistics.scheduling,
+        statistics.verdict(),
+    );
+    if let Verdict::DoesNotCount(_) = statistics.verdict() {
+        text += "suimon: try a slower link, or a machine with less to do\n";
+    }
+    text
+}

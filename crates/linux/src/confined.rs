@@ -1,0 +1,365 @@
+//! A program that ends with the process that started it, and all that it starts too, however that process ends.
+//!
+//! The program runs below an init of its own, in a process namespace of its own: the kernel kills all of it when
+//! the init ends, and ends the init when the thread that started it does. Nothing has a name, so nothing is left
+//! behind that would have to be removed.
+
+use std::ffi::{CString, OsStr, OsString, c_char, c_int};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::error::{Doing, LinuxError};
+use crate::namespace::Namespace;
+use crate::schedule::wait_readable;
+
+/// What to run, and where.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its name, looked up in `PATH`, and its arguments; not empty.
+    pub words: Vec<OsString>,
+    /// Variables beside those of this process.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The network that it sees.
+    pub namespace: Namespace,
+    /// A file that it sees in place of `/etc/resolv.conf`.
+    pub resolver: Option<PathBuf>,
+    /// It keeps the rights of this process, though it is not root's: those over the user namespace that it is in.
+    pub keeps_rights: bool,
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Confined {
+    pid: libc::pid_t,
+    /// Readable once the init has ended.
+    descriptor: OwnedFd,
+    outcome: Option<Outcome>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// By itself, with this exit code.
+    Exited(u8),
+    /// By this signal.
+    Killed(u8),
+}
+
+impl Outcome {
+    /// What a shell gives for it: the exit code, or 128 and the signal.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Killed(signal) => 128_u8.saturating_add(signal),
+        }
+    }
+}
+
+impl Confined {
+    /// Starts `program`. It is killed when the thread that calls this ends.
+    ///
+    /// # Errors
+    /// Where it is not found, or without the right to make namespaces.
+    pub fn start(program: &Program) -> Result<Self, LinuxError> {
+        let name = program.words.first().map_or(OsStr::new(""), OsString::as_os_str).to_owned();
+        let doing = || format!("starting {}", name.to_string_lossy());
+        let prepared = Prepared::of(program).doing(doing())?;
+        let (mut ours, theirs) = UnixStream::pair().doing("making a pair of sockets")?;
+        let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::SIGCHLD;
+        // SAFETY: without CLONE_VM and a stack this is fork: the child has a copy of all memory and goes on here
+        // alone. Until exec it makes system calls only, with nothing allocated or locked.
+        let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } as libc::pid_t;
+        if pid < 0 {
+            return Err(io::Error::last_os_error()).doing("making a process namespace");
+        }
+        if pid == 0 {
+            prepared.be_init(ours.as_raw_fd(), theirs.as_raw_fd());
+        }
+        drop(theirs);
+        // SAFETY: the child was not waited for, so the number is its own.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
+        let descriptor = if descriptor < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            // SAFETY: it was just opened, and nobody else has it.
+            Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+        };
+        let mut started = Self { pid, descriptor: descriptor.doing("watching a process")?, outcome: None };
+        let mut said = [0; 8];
+        match ours.read_exact(&mut said) {
+            // Closed without a word by exec.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(started),
+            Err(error) => Err(error).doing(doing()),
+            Ok(()) => {
+                started.wait(None)?;
+                let [stage, code] =
+                    [0, 4].map(|at| i32::from_ne_bytes([said[at], said[at + 1], said[at + 2], said[at + 3]]));
+                let error = io::Error::from_raw_os_error(code);
+                Err(error).doing(STAGES.get(stage as usize).map_or_else(doing, |what| (*what).to_owned()))
+            }
+        }
+    }
+
+    /// Waits until it has ended, at most for `timeout`; `None` where it goes on.
+    ///
+    /// # Errors
+    /// None that the kernel is known to give.
+    pub fn wait(&mut self, timeout: Option<suimon_units::Duration>) -> Result<Option<Outcome>, LinuxError> {
+        if self.outcome.is_none() {
+            let [ended] = wait_readable([self.descriptor.as_fd()], timeout)?;
+            if ended {
+                self.outcome = Some(self.reap()?);
+            }
+        }
+        Ok(self.outcome)
+    }
+
+    /// Sends it a signal, such as 15; its init passes that on. Nothing where it has ended.
+    pub fn signal(&self, number: i32) {
+        if self.outcome.is_none() {
+            // SAFETY: it was not waited for, so the number is its own; the call touches no memory.
+            unsafe { libc::kill(self.pid, number) };
+        }
+    }
+
+    fn reap(&self) -> Result<Outcome, LinuxError> {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call, which writes one number there.
+        let waited = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
+        if waited < 0 {
+            return Err(io::Error::last_os_error()).doing("waiting for a process");
+        }
+        Ok(outcome_of(status))
+    }
+}
+
+impl AsFd for Confined {
+    /// Readable once it has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Confined {
+    fn drop(&mut self) {
+        if self.outcome.is_none() {
+            self.signal(libc::SIGKILL);
+            let _ = self.reap();
+        }
+    }
+}
+
+fn outcome_of(status: c_int) -> Outcome {
+    if libc::WIFSIGNALED(status) {
+        Outcome::Killed(libc::WTERMSIG(status) as u8)
+    } else {
+        Outcome::Exited(libc::WEXITSTATUS(status) as u8)
+    }
+}
+
+/// What the init was doing when it failed; beyond these, starting the program.
+const STAGES: [&str; 2] = ["entering a network namespace", "putting a file over /etc/resolv.conf"];
+const STARTING: i32 = STAGES.len() as i32;
+
+/// The program that the init started, for its handler of signals.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+
+/// All that the child needs, made before there is one: after a fork of a process with threads nothing may be
+/// allocated.
+struct Prepared {
+    words: Vec<CString>,
+    variables: Vec<CString>,
+    namespace: RawFd,
+    resolver: Option<CString>,
+    keeps_rights: bool,
+}
+
+impl Prepared {
+    fn of(program: &Program) -> io::Result<Self> {
+        let text = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::from);
+        let words = program.words.iter().map(|word| text(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        if words.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program was named"));
+        }
+        let added = |name: &OsStr| program.environment.iter().any(|(other, _)| other == name);
+        let inherited = std::env::vars_os().filter(|(name, _)| !added(name));
+        let variables = inherited
+            .chain(program.environment.iter().cloned())
+            .map(|(name, value)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
+        let variables = variables.collect::<Result<Vec<_>, _>>()?;
+        if words.len().max(variables.len()) >= MOST_WORDS {
+            return Err(io::Error::from_raw_os_error(libc::E2BIG));
+        }
+        let resolver = program.resolver.as_ref().map(|path| text(path.as_os_str().as_bytes())).transpose()?;
+        Ok(Self {
+            words,
+            variables,
+            namespace: program.namespace.descriptor().as_raw_fd(),
+            resolver,
+            keeps_rights: program.keeps_rights,
+        })
+    }
+
+    /// Goes on as the init: starts the program, waits for it and for whatever is left to it, and ends as it did.
+    fn be_init(&self, parents: RawFd, own: RawFd) -> ! {
+        let pointers = |texts: &[CString], into: &mut [*const c_char]| {
+            for (text, place) in texts.iter().zip(into) {
+                *place = text.as_ptr();
+            }
+        };
+        // SAFETY: each is a system call, with live pointers to texts that end in zero, or with none.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::close(parents);
+            // Where the parent died before it was watched, its end is closed.
+            let mut polled = libc::pollfd { fd: own, events: 0, revents: 0 };
+            if libc::poll(&raw mut polled, 1, 0) != 0 {
+                libc::_exit(1);
+            }
+            if libc::setns(self.namespace, libc::CLONE_NEWNET) != 0 {
+                say(own, 0);
+            }
+            // What is mounted from here on is seen here alone. Where the kernel refuses a view of the processes in
+            // here, that of those outside has to do.
+            let nothing = std::ptr::null();
+            libc::mount(nothing, c"/".as_ptr(), nothing, libc::MS_REC | libc::MS_SLAVE, nothing.cast());
+            libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), 0, nothing.cast());
+            if let Some(file) = &self.resolver {
+                let over = c"/etc/resolv.conf".as_ptr();
+                if libc::mount(file.as_ptr(), over, nothing, libc::MS_BIND, nothing.cast()) != 0 {
+                    say(own, 1);
+                }
+            }
+            // Signals that this process waits for itself come to the program as to any.
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            let program = libc::fork();
+            if program < 0 {
+                say(own, STARTING);
+            }
+            if program == 0 {
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+                libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+                if self.keeps_rights {
+                    keep_rights();
+                }
+                let mut words = [nothing; MOST_WORDS];
+                let mut variables = [nothing; MOST_WORDS];
+                pointers(&self.words, &mut words[..MOST_WORDS - 1]);
+                pointers(&self.variables, &mut variables[..MOST_WORDS - 1]);
+                libc::execvpe(words[0], words.as_ptr(), variables.as_ptr());
+                say(own, STARTING);
+            }
+            PROGRAM.store(program, Ordering::Relaxed);
+            for number in PASSED_ON {
+                libc::signal(number, pass_on as *const () as libc::sighandler_t);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            // Whatever this process had open is not to stay open for the init's sake.
+            libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+            loop {
+                let mut status = 0;
+                let ended = libc::waitpid(-1, &raw mut status, 0);
+                if ended == program {
+                    libc::_exit(i32::from(outcome_of(status).code()));
+                }
+            }
+        }
+    }
+}
+
+/// Most words or variables of a program.
+const MOST_WORDS: usize = 16_384;
+
+/// Signals that the init passes on to its program.
+const PASSED_ON: [c_int; 5] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
+
+extern "C" fn pass_on(number: c_int) {
+    // SAFETY: may be called in a handler of signals, and touches no memory.
+    unsafe { libc::kill(PROGRAM.load(Ordering::Relaxed), number) };
+}
+
+/// Tells the parent what failed, and why, and ends.
+///
+/// # Safety
+/// In a forked child only, as it ends the process.
+unsafe fn say(to: RawFd, stage: i32) -> ! {
+    let code = io::Error::last_os_error().raw_os_error().unwrap_or_default();
+    let (stage, code) = (stage.to_ne_bytes(), code.to_ne_bytes());
+    let words = [stage[0], stage[1], stage[2], stage[3], code[0], code[1], code[2], code[3]];
+    // SAFETY: the pointer is to eight live bytes; `_exit` takes a number.
+    unsafe {
+        libc::write(to, words.as_ptr().cast(), words.len());
+        libc::_exit(127)
+    }
+}
+
+/// Lets exec keep all rights that the calling process has.
+fn keep_rights() {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    /// `_LINUX_CAPABILITY_VERSION_3`.
+    const VERSION: u32 = 0x2008_0522;
+    let header = Header { version: VERSION, pid: 0 };
+    let mut data = [Data { effective: 0, permitted: 0, inheritable: 0 }; 2];
+    // SAFETY: header and data are laid out as the kernel has them for this version: two records of three words; both
+    // outlive the calls.
+    unsafe {
+        libc::syscall(libc::SYS_capget, &raw const header, data.as_mut_ptr());
+        for record in &mut data {
+            record.inheritable = record.permitted;
+        }
+        libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr());
+        for right in 0..64 {
+            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, right, 0, 0);
+        }
+    }
+}
+
+/// True where the calling process may make namespaces and devices where it is.
+#[must_use]
+pub fn may_administer_network() -> bool {
+    /// `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`.
+    const NEEDED: u64 = 1 << 12 | 1 << 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    effective.is_some_and(|bits| bits & NEEDED == NEEDED)
+}
+
+/// Moves this process into a user namespace of its own, where it has all rights over the namespaces that it makes
+/// from then on, and is called what it was called before.
+///
+/// # Errors
+/// Where the kernel does not allow it, or this process has threads already.
+pub fn enter_user_namespace() -> Result<(), LinuxError> {
+    let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER).doing("making a user namespace")?;
+    // Rights over groups are given up first, or the kernel takes no map of them (user_namespaces(7)).
+    let maps = [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{user} {user} 1")),
+        ("gid_map", format!("{group} {group} 1")),
+    ];
+    for (file, text) in maps {
+        std::fs::write(format!("/proc/self/{file}"), text).doing(format_args!("writing {file}"))?;
+    }
+    Ok(())
+}
