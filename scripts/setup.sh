@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks; quick and silent where nothing is missing.
-#   scripts/setup.sh build    what `make demo` needs: a C linker, Rust, Node.js, the charting library
+#   scripts/setup.sh build    what `make demo` needs: a C linker, clang, libelf, zlib, Rust, Node.js, the charting library
 #   scripts/setup.sh checks   what `make test` and `make lint` need beside it: Chromium, Python tools, valgrind
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,6 +21,13 @@ have cc || packages+=(build-essential)
 have cargo || have curl || packages+=(curl ca-certificates)
 have node || packages+=(nodejs)
 have npm || packages+=(npm)
+# `suimon cc`: programs for the kernel, and libbpf, which loads them.
+if [ "$(uname -s)" = Linux ]; then
+    have clang || packages+=(clang)
+    have pkg-config || packages+=(pkg-config)
+    [ -e /usr/include/libelf.h ] || packages+=(libelf-dev)
+    [ -e /usr/include/zlib.h ] || packages+=(zlib1g-dev)
+fi
 if [ "$wanted" = checks ]; then
     have chromium || have chromium-browser || have google-chrome || [ -n "${CHROMIUM:-}" ] || packages+=(chromium)
     have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)

@@ -31,6 +31,10 @@ pub(crate) enum CliError {
     /// Claims that once held do not hold any more.
     #[error("{0} that once held no longer {1}")]
     ClaimsBroken(String, &'static str),
+    /// A congestion control was not loaded, found or unloaded.
+    #[cfg(feature = "bpf")]
+    #[error(transparent)]
+    Congestion(#[from] suimon_linux::congestion::CongestionError),
     /// A report file could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -83,6 +87,8 @@ impl CliError {
         match self {
             Self::ClaimsBroken(..) => 1,
             Self::Scenario(_) | Self::Capture(_) | Self::Option { .. } | Self::Study(_) => 2,
+            #[cfg(feature = "bpf")]
+            Self::Congestion(_) => 2,
             Self::Report(_) | Self::Output(_) => 3,
             Self::Linux(_) => 4,
         }

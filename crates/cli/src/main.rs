@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "bpf")]
+mod cc;
 mod compare;
 mod error;
 mod estimate;
@@ -44,6 +46,8 @@ enum Command {
     Link(link::Arguments),
     Shell(shell::Arguments),
     Trace(trace::Arguments),
+    #[cfg(feature = "bpf")]
+    Cc(cc::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +62,8 @@ fn main() -> ExitCode {
         Command::Link(arguments) => link::execute(arguments),
         Command::List(arguments) => list::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
+        #[cfg(feature = "bpf")]
+        Command::Cc(arguments) => cc::execute(arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

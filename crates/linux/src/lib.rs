@@ -6,6 +6,8 @@
 
 pub mod clock;
 pub mod confined;
+#[cfg(feature = "bpf")]
+pub mod congestion;
 mod device;
 mod error;
 pub mod namespace;

@@ -56,6 +56,10 @@ pub enum Mode {
     Fit,
 }
 
+/// Binary digits of `s_rcv_bytes` and `dev_rcv_bytes` below the byte, and what keeps their sums within 64.
+const FRACTION: u32 = 16;
+const MOST: u64 = 1 << 40;
+
 /// FS-AT over another congestion control.
 #[derive(Debug)]
 pub struct FsAt<C> {
@@ -65,8 +69,8 @@ pub struct FsAt<C> {
     min_target: Bytes,
     rtt_min: Option<Duration>,
     interval: Option<Interval>,
-    /// `s_rcv_bytes` and `dev_rcv_bytes`.
-    average: Option<(f64, f64)>,
+    /// `s_rcv_bytes` and `dev_rcv_bytes`, in fractions of a byte.
+    average: Option<(u64, u64)>,
     /// `flight_size_n` and `rcv_bytes_n-(m)` of the last complete interval.
     complete: Option<(Bytes, Bytes)>,
     /// `None` while control is off, which the paper writes as `snd_cwnd_max`.
@@ -104,6 +108,13 @@ impl<C: CongestionControl> FsAt<C> {
             space: Bytes::ZERO,
             inner_knows: false,
         }
+    }
+
+    /// The last congestion event was taken for congestion and told to the algorithm below; false where it was judged to
+    /// be the radio's.
+    #[must_use]
+    pub const fn passed_on(&self) -> bool {
+        self.inner_knows
     }
 
     /// Judge 1 and 2 of the paper's Fig 3: where `target` goes with this ACK.
@@ -198,19 +209,28 @@ impl<C: CongestionControl> FsAt<C> {
         };
     }
 
-    /// (9): `twrcv_bytes` from the running mean and deviation, the deviation first.
+    /// (9): `twrcv_bytes` from the running mean and deviation, the deviation first. In integers, so that the kernel's
+    /// twin of this (`bpf/fs_at.h`) gives the same to the byte.
     fn smooth(&mut self, rcv_bytes: Bytes) -> Bytes {
-        let rcv = rcv_bytes.as_f64();
+        let rcv = rcv_bytes.get().min(MOST) << FRACTION;
         let (s, dev) = match self.average {
             // The paper gives no start; RFC 6298 §2.2 starts its deviation at half the first sample.
-            None => (rcv, rcv / 2.0),
-            Some((s, dev)) => {
-                let dev = 0.75 * dev + 0.25 * (s - rcv).abs();
-                (0.875 * s + 0.125 * rcv, dev)
-            }
+            None => (rcv, rcv / 2),
+            Some((s, dev)) => ((7 * s + rcv) / 8, (3 * dev + s.abs_diff(rcv)) / 4),
         };
         self.average = Some((s, dev));
-        Bytes::from_f64((s + 4.0 * dev).min(2.0 * rcv))
+        let twrcv_bytes = (s + 4 * dev).min(2 * rcv);
+        Bytes::new((twrcv_bytes + (1 << (FRACTION - 1))) >> FRACTION)
+    }
+
+    /// The path may be another: what was measured on the old one is void, `space` stays. The kernel says so where
+    /// a route leaves by another device, or after long silence; nothing in the simulator does.
+    pub fn forget_path(&mut self) {
+        self.rtt_min = None;
+        self.interval = None;
+        self.average = None;
+        self.complete = None;
+        self.target = None;
     }
 
     /// `space` approaches `target` step by step: never a burst, never a silence.
@@ -348,9 +368,9 @@ mod tests {
     fn mean_and_deviation_follow_equation_9() {
         let mut fs_at = fs_at(Mode::Printed, false);
         fs_at.smooth(Bytes::new(10_000));
-        assert_eq!(fs_at.average, Some((10_000.0, 5_000.0)));
+        assert_eq!(fs_at.average, Some((10_000 << FRACTION, 5_000 << FRACTION)));
         let twrcv = fs_at.smooth(Bytes::new(12_000));
-        assert_eq!(fs_at.average, Some((10_250.0, 4_250.0)));
+        assert_eq!(fs_at.average, Some((10_250 << FRACTION, 4_250 << FRACTION)));
         assert_eq!(
             twrcv,
             Bytes::new(24_000),
@@ -366,7 +386,7 @@ mod tests {
     fn a_shrinking_target_comes_down_by_halves_as_each_mode_reads_equation_7() {
         let halved = |mode| {
             let mut fs_at = fs_at(mode, false);
-            fs_at.average = Some((10_000.0, 0.0));
+            fs_at.average = Some((10_000 << FRACTION, 0));
             fs_at.target = Some(Bytes::new(40_000));
             fs_at.update_target(Bytes::new(30_000), Bytes::new(10_000));
             fs_at.target

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+#ifndef SUIMON_ARITHMETIC_H
+#define SUIMON_ARITHMETIC_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int s32;
+
+#define __always_inline inline __attribute__((always_inline))
+
+static __always_inline u64 min(u64 a, u64 b)
+{
+	asm volatile("" : "+r"(a), "+r"(b));
+	return a < b ? a : b;
+}
+
+static __always_inline u64 max(u64 a, u64 b)
+{
+	asm volatile("" : "+r"(a), "+r"(b));
+	return a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+/* FS-AT over the kernel's own CUBIC, which keeps its state where it always does (icsk_ca_priv). */
+#include "kernel.h"
+
+#define ALGORITHM "fs_at_cubic"
+
+extern void cubictcp_init(struct sock *sk) __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
+extern void cubictcp_state(struct sock *sk, u8 state) __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+
+static __always_inline void inner_init(struct sock *sk)
+{
+	cubictcp_init(sk);
+}
+
+static __always_inline u32 inner_ssthresh(struct sock *sk)
+{
+	return cubictcp_recalc_ssthresh(sk);
+}
+
+static __always_inline void inner_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	cubictcp_cong_avoid(sk, ack, acked);
+}
+
+static __always_inline void inner_set_state(struct sock *sk, u8 state)
+{
+	cubictcp_state(sk, state);
+}
+
+static __always_inline void inner_cwnd_event(struct sock *sk, u32 event)
+{
+	cubictcp_cwnd_event(sk, event);
+}
+
+SEC("struct_ops/pkts_acked")
+int cubic_on_pkts_acked(u64 *ctx)
+{
+	cubictcp_acked((struct sock *)ctx[0], (const struct ack_sample *)ctx[1]);
+	return 0;
+}
+
+#define INNER_PKTS_ACKED cubic_on_pkts_acked
+
+#include "fs_at_control.h"

@@ -1,0 +1,313 @@
+//! `suimon cc`: congestion control in the kernel.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use comfy_table::{ContentArrangement, Table, TableStyle};
+use serde::Serialize;
+use suimon_linux::congestion::{
+    self, ALGORITHMS, Algorithm, CongestionError, Event, Record, Status, Trace, find_loaded, loaded, on_host,
+};
+
+use crate::error::CliError;
+
+const EXAMPLE: &str = "\
+Examples:
+  suimon cc check
+  sudo suimon cc load fs-at
+  iperf3 -C fs_at -c server
+  sudo suimon cc stat fs-at
+  sudo suimon cc unload fs-at
+
+A program asks for it by setsockopt(TCP_CONGESTION), a route by `ip route ... congctl fs_at`, a machine or a
+network namespace by `sysctl -w net.ipv4.tcp_congestion_control=fs_at`.";
+
+/// Load congestion control into the kernel, and watch it there
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Load one, so that connections can choose it; it stays until it is unloaded or the machine restarts
+    Load {
+        /// Which: as `suimon cc list` shows them
+        name: String,
+        /// The kernel's name for it, where another one than its own is wanted
+        #[arg(long = "as", value_name = "NAME")]
+        kernel_name: Option<String>,
+    },
+    /// What can be loaded, and what is
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take one away; connections that use it keep it until they end
+    Unload {
+        /// Which
+        name: String,
+        /// Also where it is the default for new connections, which then keep it
+        #[arg(long)]
+        force: bool,
+    },
+    /// Its connections: shortest round trip, measured bandwidth-delay product, window, losses and their judgement
+    Stat {
+        /// Which; all that are loaded where none is named
+        name: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Every acknowledgement, loss and mark as it comes, until interrupted
+    Trace {
+        /// Which
+        name: String,
+        /// Print JSON, an object a line
+        #[arg(long)]
+        json: bool,
+        /// Only connections to or from this port
+        #[arg(long)]
+        port: Option<u16>,
+        /// Stop after so many seconds
+        #[arg(long, value_name = "SECONDS")]
+        seconds: Option<u64>,
+    },
+    /// Does this machine support it, and if not what is missing
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    on_host(|| match &arguments.action {
+        Action::Load { name, kernel_name } => load(name, kernel_name.as_deref()),
+        Action::List { json } => list(*json),
+        Action::Unload { name, force } => unload(name, *force),
+        Action::Stat { name, json } => stat(name.as_deref(), *json),
+        Action::Trace { name, json, port, seconds } => trace(name, *json, *port, *seconds),
+        Action::Check { json } => check(*json),
+    })
+}
+
+fn load(name: &str, kernel_name: Option<&str>) -> Result<(), CliError> {
+    let algorithm = Algorithm::named(name)?;
+    let done = congestion::load(algorithm, kernel_name.unwrap_or(algorithm.kernel_name))?;
+    writeln!(io::stdout(), "{} is loaded; the kernel calls it {}.", algorithm.name, done.kernel_name)?;
+    Ok(())
+}
+
+fn unload(name: &str, force: bool) -> Result<(), CliError> {
+    let one = find_loaded(name)?;
+    let users = congestion::unload(&one, force)?;
+    let kept = match users {
+        0 => String::new(),
+        1 => " One connection keeps it until it ends.".to_owned(),
+        users => format!(" {users} connections keep it until they end."),
+    };
+    writeln!(io::stdout(), "{} is unloaded: no new connection can choose it.{kept}", one.kernel_name)?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    kernel_names: Vec<String>,
+    summary: &'static str,
+}
+
+fn list(json: bool) -> Result<(), CliError> {
+    let all = loaded()?;
+    let entries = ALGORITHMS.iter().map(|algorithm| {
+        let of_it = all.iter().filter(|one| one.algorithm.name == algorithm.name);
+        Entry {
+            name: algorithm.name,
+            kernel_names: of_it.map(|one| one.kernel_name.clone()).collect(),
+            summary: algorithm.summary,
+        }
+    });
+    let entries: Vec<_> = entries.collect();
+    if json {
+        return print_json(&entries);
+    }
+    let mut table = table(&["name", "loaded as", ""]);
+    for entry in &entries {
+        let names =
+            if entry.kernel_names.is_empty() { "-".to_owned() } else { entry.kernel_names.join(", ") };
+        table.add_row([entry.name, &names, entry.summary]);
+    }
+    writeln!(io::stdout(), "{}", table.trim_fmt())?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    algorithm: &'a str,
+    #[serde(flatten)]
+    status: Status,
+}
+
+fn stat(name: Option<&str>, json: bool) -> Result<(), CliError> {
+    let ones = match name {
+        Some(name) => vec![find_loaded(name)?],
+        None => loaded()?,
+    };
+    let mut lines = Vec::new();
+    for one in &ones {
+        let of_one = one.connections()?;
+        lines.extend(of_one.into_iter().map(|status| Line { algorithm: &one.kernel_name, status }));
+    }
+    if json {
+        return print_json(&lines);
+    }
+    let mut table = table(&[
+        "algorithm",
+        "connection",
+        "rtt_min",
+        "srtt",
+        "rcv_bytes",
+        "target",
+        "space",
+        "cwnd",
+        "in flight",
+        "radio",
+        "congestion",
+        "marks",
+        "timeouts",
+    ]);
+    for line in &lines {
+        let Status { values, counts, .. } = &line.status;
+        table.add_row([
+            line.algorithm.to_owned(),
+            format!("{} > {}", line.status.local, line.status.remote),
+            milliseconds(values.rtt_min_us),
+            milliseconds(line.status.srtt_us),
+            kilobytes(values.rcv_bytes),
+            if values.target_bytes == 0 { "off".to_owned() } else { kilobytes(values.target_bytes) },
+            kilobytes(values.space_bytes),
+            format!("{} packets", values.cwnd_segments),
+            kilobytes(line.status.flight_size.into()),
+            counts.radio.to_string(),
+            counts.congestion.to_string(),
+            counts.marks.to_string(),
+            counts.timeouts.to_string(),
+        ]);
+    }
+    let mut out = io::stdout().lock();
+    if lines.is_empty() {
+        writeln!(out, "No connections.")?;
+    } else {
+        writeln!(out, "{}", table.trim_fmt())?;
+    }
+    Ok(())
+}
+
+/// How often the clock and an interruption are looked at.
+const WAIT: Duration = Duration::from_millis(200);
+
+#[derive(Serialize)]
+struct Traced<'a> {
+    event: Event,
+    #[serde(flatten)]
+    record: &'a Record,
+}
+
+fn trace(name: &str, json: bool, port: Option<u16>, seconds: Option<u64>) -> Result<(), CliError> {
+    let one = find_loaded(name)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let trace = Trace::begin(&one)?;
+    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
+        for record in trace.wait(WAIT) {
+            if port.is_some_and(|port| ![record.local_port, record.remote_port].contains(&port)) {
+                continue;
+            }
+            if json {
+                serde_json::to_writer(&mut out, &Traced { event: record.event(), record: &record })
+                    .map_err(io::Error::from)?;
+                writeln!(out)?;
+            } else {
+                writeln!(out, "{}", line(&record))?;
+            }
+        }
+        out.flush()?;
+    }
+    match trace.lost() {
+        0 => Ok(()),
+        lost => {
+            writeln!(io::stderr(), "suimon: {lost} events found no room and are missing")?;
+            Ok(())
+        }
+    }
+}
+
+fn line(record: &Record) -> String {
+    let seconds = record.now_us as f64 / 1e6;
+    let event = format!("{:?}", record.event()).to_lowercase();
+    let target = match record.values.target_bytes {
+        0 => "off".to_owned(),
+        bytes => bytes.to_string(),
+    };
+    format!(
+        "{seconds:.6} s  connection {}  {event:<7}  confirmed {} B  rtt {}  in flight {} B  target {target} B  space {} B  cwnd {}{}",
+        record.connection,
+        record.delivered,
+        milliseconds(record.rtt_us),
+        record.flight_size,
+        record.values.space_bytes,
+        record.values.cwnd_segments,
+        if record.event() == Event::Loss && record.radio == 1 { "  (the radio's)" } else { "" },
+    )
+}
+
+fn check(json: bool) -> Result<(), CliError> {
+    let checks = congestion::checks();
+    if json {
+        print_json(&checks)?;
+    } else {
+        let mut table = table(&["", "", ""]);
+        for check in &checks {
+            table.add_row([if check.is_fine { "ok" } else { "missing" }, check.what, &check.finding]);
+        }
+        writeln!(io::stdout(), "{}", table.trim_fmt())?;
+    }
+    match checks.into_iter().find(|check| !check.is_fine) {
+        Some(check) => Err(CongestionError::Unsupported(check.finding).into()),
+        None => Ok(()),
+    }
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new());
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    if header.iter().any(|name| !name.is_empty()) {
+        table.set_header(header.to_vec());
+    }
+    table
+}
+
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+fn milliseconds(micros: u32) -> String {
+    if micros == 0 { "-".to_owned() } else { format!("{:.1} ms", f64::from(micros) / 1e3) }
+}
+
+fn kilobytes(bytes: u64) -> String {
+    format!("{:.1} kB", bytes as f64 / 1e3)
+}

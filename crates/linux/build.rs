@@ -1,0 +1,52 @@
+//! Compiles the programs in `bpf/` for the kernel, so that the command carries them. Where that cannot be, the
+//! crate is built all the same, and says why when it is asked to load one.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// Files of `bpf/`, without their `.bpf.c`.
+const PROGRAMS: [&str; 2] = ["fs_at", "fs_at_cubic"];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=CLANG");
+    if env::var_os("CARGO_FEATURE_BPF").is_none() {
+        return;
+    }
+    let variable = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
+    let source = variable("CARGO_MANIFEST_DIR").join("../../bpf");
+    let out = variable("OUT_DIR");
+    println!("cargo:rerun-if-changed={}", source.display());
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let why_not = why_not(&clang);
+    if let Some(reason) = &why_not {
+        println!("cargo:warning={reason}: `suimon cc load` will not work");
+    }
+    println!("cargo:rustc-env=SUIMON_WITHOUT_BPF={}", why_not.as_deref().unwrap_or_default());
+    for program in PROGRAMS {
+        let object = out.join(program).with_extension("bpf.o");
+        if why_not.is_none() {
+            compile(&clang, &source.join(program).with_extension("bpf.c"), &object);
+        } else {
+            fs::write(&object, []).expect("cargo's own folder takes files");
+        }
+    }
+}
+
+/// Why `clang` cannot compile for the kernel.
+fn why_not(clang: &str) -> Option<String> {
+    match Command::new(clang).arg("--print-targets").output() {
+        Err(error) => Some(format!("{clang} was not there when suimon was built ({error})")),
+        Ok(output) if !String::from_utf8_lossy(&output.stdout).contains("bpf") => {
+            Some(format!("{clang}, with which suimon was built, does not compile for BPF"))
+        }
+        Ok(_) => None,
+    }
+}
+
+fn compile(clang: &str, source: &Path, object: &Path) {
+    let flags = ["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"];
+    let status = Command::new(clang).args(flags).arg(source).arg("-o").arg(object).status();
+    assert!(status.is_ok_and(|status| status.success()), "{clang} refused {}", source.display());
+}

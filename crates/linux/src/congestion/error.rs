@@ -1,0 +1,80 @@
+//! Why a congestion control was not loaded, found or unloaded.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What went wrong, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum CongestionError {
+    /// There is no such algorithm.
+    #[error("unknown algorithm \"{name}\"; accepted: {accepted}")]
+    UnknownAlgorithm {
+        /// As given.
+        name: String,
+        /// All that are known.
+        accepted: String,
+    },
+    /// A name that the kernel would refuse.
+    #[error("\"{0}\" is no name for the kernel; accepted: up to 15 letters, digits and underscores")]
+    BadName(String),
+    /// The machine or the build lacks something.
+    #[error("{0}")]
+    Unsupported(String),
+    /// It is there already.
+    #[error("{0} is already loaded; `suimon cc unload {0}` removes it")]
+    AlreadyLoaded(String),
+    /// Another program, or the kernel itself, has an algorithm of that name.
+    #[error(
+        "the kernel already has a congestion control called {0}, not loaded by suimon; choose another name by --as"
+    )]
+    NameTaken(String),
+    /// Nothing of that name is loaded.
+    #[error("{name} is not loaded; loaded: {}", if loaded.is_empty() { "nothing" } else { loaded })]
+    NotLoaded {
+        /// As given.
+        name: String,
+        /// What is.
+        loaded: String,
+    },
+    /// It is a default for new connections.
+    #[error(
+        "{name} is the default congestion control of {place}, and would stay in use there; set another one first, \
+         as in: sysctl -w net.ipv4.tcp_congestion_control=cubic"
+    )]
+    IsDefault {
+        /// The kernel's name of it.
+        name: String,
+        /// Which network namespace.
+        place: String,
+    },
+    /// Another process reads the events.
+    #[error("process {0} traces this one already, and events go to one reader only")]
+    AlreadyTraced(u32),
+    /// The kernel refused the program.
+    #[error("the kernel refused {name}: {problem}{}", if log.is_empty() { String::new() } else { format!("\n{log}") })]
+    Refused {
+        /// The algorithm.
+        name: String,
+        /// What it said.
+        problem: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// A pin, a mount or a setting.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The namespace of mounts could not be entered.
+    #[error("cannot enter the machine's own mounts: {0}; run this outside `ip netns exec` and containers")]
+    Mounts(io::Error),
+}
+
+impl CongestionError {
+    pub(super) fn file(path: &Path, source: impl Into<io::Error>) -> Self {
+        Self::File { path: path.to_owned(), source: source.into() }
+    }
+}

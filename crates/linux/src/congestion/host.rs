@@ -1,0 +1,91 @@
+//! Where pins live: a BPF file system of our own, in the mounts that the whole machine sees.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
+use std::thread;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::statfs::{FsType, statfs};
+
+use super::error::CongestionError;
+
+/// Not below /sys, which `ip netns exec` mounts anew, so that what is pinned there seems gone inside.
+pub(super) const ROOT: &str = "/run/suimon/bpf";
+const BPF_FS_MAGIC: FsType = FsType(0xcafe_4a11_u32 as _);
+
+/// Runs `work` on a thread that sees the machine's own mounts, also from within `ip netns exec`, whose
+/// mounts end with it. The calling thread's network namespace stays.
+///
+/// # Errors
+/// Without the right to enter them, where they differ.
+///
+/// # Panics
+/// Where `work` does.
+pub fn on_host<T: Send, E: From<CongestionError> + Send>(
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> Result<T, E> {
+    let inside = || {
+        enter_host_mounts().map_err(CongestionError::Mounts)?;
+        work()
+    };
+    thread::scope(|scope| scope.spawn(inside).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+fn enter_host_mounts() -> io::Result<()> {
+    let (own, first) = ("/proc/thread-self/ns/mnt", "/proc/1/ns/mnt");
+    let Ok(first_identity) = fs::metadata(first) else {
+        // Without root, or without another process's namespaces in sight: stay here.
+        return Ok(());
+    };
+    if fs::metadata(own)?.ino() == first_identity.ino() {
+        return Ok(());
+    }
+    // A thread may change its mounts once it shares its directory with no other.
+    unshare(CloneFlags::CLONE_FS)?;
+    Ok(setns(File::open(first)?, CloneFlags::CLONE_NEWNS)?)
+}
+
+/// Held while pins are made or removed, so that two commands do not meet half-way.
+pub(super) fn lock() -> Result<File, CongestionError> {
+    let path = Path::new("/run");
+    let file = File::open(path).map_err(|error| CongestionError::file(path, error))?;
+    file.lock().map_err(|error| CongestionError::file(path, error))?;
+    Ok(file)
+}
+
+fn is_mounted() -> bool {
+    statfs(ROOT).is_ok_and(|status| status.filesystem_type() == BPF_FS_MAGIC)
+}
+
+/// Mounts the file system where it is not.
+pub(super) fn prepare() -> Result<(), CongestionError> {
+    if is_mounted() {
+        return Ok(());
+    }
+    let root = Path::new(ROOT);
+    let wrong = |error: io::Error| CongestionError::file(root, error);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(wrong)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("bpf"), root, Some("bpf"), flags, Some("mode=0700")).map_err(|error| wrong(error.into()))
+}
+
+/// Unmounts it where nothing is pinned any more, and removes what `prepare` made.
+pub(super) fn tidy() {
+    let root = Path::new(ROOT);
+    if let Ok(entries) = fs::read_dir(root) {
+        for entry in entries.flatten() {
+            // Only empty folders go.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    // Some kernels put files of their own there, whose names have a dot.
+    let is_ours = |entry: fs::DirEntry| !entry.file_name().to_string_lossy().contains('.');
+    let is_empty = fs::read_dir(root).is_ok_and(|mut entries| !entries.any(|entry| entry.is_ok_and(is_ours)));
+    if is_empty && is_mounted() && umount2(root, MntFlags::empty()).is_ok() {
+        let _ = fs::remove_dir(root);
+        let _ = root.parent().map(fs::remove_dir);
+    }
+}

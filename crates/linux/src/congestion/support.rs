@@ -1,0 +1,109 @@
+//! Does this machine support it, and if not what is missing.
+
+use std::fs;
+use std::path::Path;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::ReferencesType;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+
+use super::error::CongestionError;
+
+/// One thing that is needed.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Check {
+    /// What.
+    pub what: &'static str,
+    /// How it is here, or what is missing and what to do.
+    pub finding: String,
+    /// It is as needed.
+    pub is_fine: bool,
+}
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Everything that loading needs, each looked at.
+#[must_use]
+pub fn checks() -> Vec<Check> {
+    let check = |what, result: Result<String, String>| {
+        let is_fine = result.is_ok();
+        Check { what, finding: result.unwrap_or_else(|problem| problem), is_fine }
+    };
+    vec![
+        check("programs in this command", built()),
+        check("root", root()),
+        check("types of the kernel (BTF)", btf()),
+        check("struct_ops for TCP", struct_ops()),
+        check("interpreter or compiler for BPF", jit()),
+    ]
+}
+
+/// The first thing that is missing, as an error.
+pub(super) fn require() -> Result<(), CongestionError> {
+    match checks().into_iter().find(|check| !check.is_fine) {
+        Some(check) => Err(CongestionError::Unsupported(check.finding)),
+        None => Ok(()),
+    }
+}
+
+fn built() -> Result<String, String> {
+    match env!("SUIMON_WITHOUT_BPF") {
+        "" => Ok("there".to_owned()),
+        reason => Err(format!("{reason}; install clang and build again")),
+    }
+}
+
+fn root() -> Result<String, String> {
+    if nix::unistd::geteuid().is_root() {
+        Ok("yes".to_owned())
+    } else {
+        Err("only root may load programs into the kernel; run this by sudo".to_owned())
+    }
+}
+
+fn btf() -> Result<String, String> {
+    match fs::metadata(BTF) {
+        Ok(_) => Ok(BTF.to_owned()),
+        Err(_) => Err(format!(
+            "{BTF} is not there: this needs a kernel built with CONFIG_DEBUG_INFO_BTF, as those of most distributions are"
+        )),
+    }
+}
+
+fn struct_ops() -> Result<String, String> {
+    if !Path::new(BTF).exists() {
+        return Err("not known without the kernel's types".to_owned());
+    }
+    let btf = Btf::from_vmlinux().map_err(|error| format!("the kernel's types cannot be read: {error}"))?;
+    if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
+        return Err("this kernel lets no BPF program be a congestion control: it needs 6.4 or newer, with CONFIG_BPF_JIT".to_owned());
+    }
+    if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_none() {
+        return Err("this kernel has no links for struct_ops: it needs 6.4 or newer".to_owned());
+    }
+    Ok(format!("there; cong_control takes {} arguments", cong_control_arguments()))
+}
+
+fn jit() -> Result<String, String> {
+    match fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").as_deref().map(str::trim) {
+        Ok("0") => {
+            Err("net.core.bpf_jit_enable is 0, and struct_ops needs compiled programs: set it to 1"
+                .to_owned())
+        }
+        _ => Ok("compiled".to_owned()),
+    }
+}
+
+/// How many arguments this kernel gives `cong_control`: four since 6.10, two before.
+pub(super) fn cong_control_arguments() -> u32 {
+    count_arguments().unwrap_or(4)
+}
+
+fn count_arguments() -> Option<u32> {
+    let btf = Btf::from_vmlinux().ok()?;
+    let operations = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
+    let member = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
+    let pointer = btf.type_by_id::<Ptr<'_>>(member.ty)?;
+    let prototype = FuncProto::try_from(pointer.referenced_type()).ok()?;
+    Some(prototype.iter().count() as u32)
+}
