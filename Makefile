@@ -32,9 +32,15 @@ build: setup-build ## Build the suimon command
 demo: build ## FS-AT, Reno, CUBIC, Vegas and DRS over a wired and a cellular link
 	$(SUIMON) run $(DEMO) --out suimon-out/demo
 
+.PHONY: python
+python: setup ## Build the Python package into .venv
+	@# What an environment of pip says of another one would win over ours.
+	env -u CONDA_PREFIX VIRTUAL_ENV="$$PWD/.venv" .venv/bin/maturin develop --profile python --locked --quiet
+
 .PHONY: test
-test: setup ## All tests: crates, command, page
+test: setup python ## All tests: crates, command, page, Python
 	cargo test --workspace --locked
+	.venv/bin/pytest --quiet
 	@# A browser of another name than the test expects; without any it would skip, which is no pass.
 	browser="$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}"; \
 	    CHROMIUM="$$browser" npm test --prefix crates/report/web
@@ -48,7 +54,9 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 	python3 scripts/check_text.py
 	bash -n scripts/*.sh .ci/run
 	.venv/bin/ruff check
-	.venv/bin/mypy --strict $$(git ls-files '*.py')
+	.venv/bin/ruff format --check python
+	.venv/bin/mypy --strict $$(git ls-files '*.py' ':!python')
+	.venv/bin/mypy --strict --explicit-package-bases python
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@echo "make lint: passed"

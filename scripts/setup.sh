@@ -67,6 +67,7 @@ if ! [ "$web/node_modules/.package-lock.json" -nt "$web/package-lock.json" ]; th
 fi
 
 if [ "$wanted" = checks ] && ! [ .venv/installed -nt requirements-dev.txt ]; then
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install 3.11 or newer"
     python3 -m venv --clear .venv
     .venv/bin/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
     touch .venv/installed

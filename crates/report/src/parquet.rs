@@ -2,10 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -14,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::error::{ReportError, create_folder};
 use crate::header::ReportHeader;
-use crate::table::{Table, Values};
+use crate::table::Table;
 
 /// Writes every table that has rows as `<name>.parquet` into `directory`, which is made if missing.
 ///
@@ -37,7 +34,7 @@ pub fn write_parquet<'a>(
 }
 
 fn write_table(table: &Table, header: &ReportHeader, file: File) -> Result<(), ParquetError> {
-    let batch = batch(table)?;
+    let batch = table.record_batch();
     let metadata = [
         ("suimon.title", &header.title),
         ("suimon.command", &header.command),
@@ -55,24 +52,9 @@ fn write_table(table: &Table, header: &ReportHeader, file: File) -> Result<(), P
     Ok(())
 }
 
-fn batch(table: &Table) -> Result<RecordBatch, ParquetError> {
-    let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());
-    for column in table.columns() {
-        let (kind, array): (DataType, ArrayRef) = match &column.values {
-            Values::Text(values) => {
-                (DataType::Utf8, Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()))
-            }
-            Values::Count(values) => (DataType::UInt64, Arc::new(UInt64Array::from(values.clone()))),
-            Values::Number(values) => (DataType::Float64, Arc::new(Float64Array::from(values.clone()))),
-        };
-        fields.push(Field::new(&column.name, kind, true));
-        arrays.push(array);
-    }
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
-}
-
 #[cfg(test)]
 mod tests {
+    use arrow_array::RecordBatch;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::*;
@@ -95,7 +77,7 @@ mod tests {
                 ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
             let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
             assert_eq!(batches.len(), 1);
-            let expected = batch(table).unwrap();
+            let expected = table.record_batch();
             assert_eq!(batches[0].columns(), expected.columns(), "{}", table.name());
             assert_eq!(batches[0].schema().fields(), expected.schema().fields(), "{}", table.name());
         }

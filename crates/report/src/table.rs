@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -82,6 +84,24 @@ impl Table {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// The table in Arrow's form.
+    #[must_use]
+    pub fn record_batch(&self) -> RecordBatch {
+        let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());
+        for column in &self.columns {
+            let (kind, array): (DataType, ArrayRef) = match &column.values {
+                Values::Text(values) => {
+                    (DataType::Utf8, Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()))
+                }
+                Values::Count(values) => (DataType::UInt64, Arc::new(UInt64Array::from(values.clone()))),
+                Values::Number(values) => (DataType::Float64, Arc::new(Float64Array::from(values.clone()))),
+            };
+            fields.push(Field::new(&column.name, kind, true));
+            arrays.push(array);
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns are equally long")
     }
 
     /// Adds a column.

@@ -41,6 +41,40 @@ impl Tables {
         Self::build(runs, &summarise(runs), 0, true)
     }
 
+    /// The names of the tables, in the order in which they are written.
+    pub const NAMES: [&'static str; 9] = [
+        "runs",
+        "flows",
+        "aggregates",
+        "queues",
+        "windows",
+        "events",
+        "flow_series",
+        "aggregate_series",
+        "queue_series",
+    ];
+
+    /// The table of `runs` called `name`, without the others.
+    ///
+    /// # Panics
+    /// When `name` is none of [`Tables::NAMES`].
+    #[must_use]
+    pub fn only(runs: &[RunResult], name: &str) -> Table {
+        let keys = Keys::new(runs, 0);
+        match name {
+            "runs" => keys.runs(&summarise(runs)),
+            "flows" => keys.flows(runs),
+            "aggregates" => keys.aggregates(runs),
+            "queues" => keys.queues(runs),
+            "windows" => keys.windows(runs),
+            "events" => keys.events(runs),
+            "flow_series" => keys.flow_series(runs),
+            "aggregate_series" => keys.aggregate_series(runs),
+            "queue_series" => keys.queue_series(runs),
+            _ => panic!("no table is called {name}"),
+        }
+    }
+
     /// The tables of `runs` as a part of the tables of many: run numbers count on from `before`, the runs
     /// in the parts before, and nothing else depends on what the other parts hold.
     #[must_use]
@@ -60,9 +94,9 @@ impl Tables {
             queues: keys.queues(runs),
             windows: keys.windows(runs),
             events: keys.events(runs),
-            flow_series: keys.series("flow_series", "flow", runs, |run| &run.flow_series),
-            aggregate_series: keys.series("aggregate_series", "aggregate", runs, |run| &run.aggregate_series),
-            queue_series: keys.series("queue_series", "link", runs, |run| &run.queue_series),
+            flow_series: keys.flow_series(runs),
+            aggregate_series: keys.aggregate_series(runs),
+            queue_series: keys.queue_series(runs),
         }
     }
 
@@ -147,7 +181,7 @@ impl Keys {
             none.queues(&[]),
             none.windows(&[]),
             none.events(&[]),
-            none.series("flow_series", "flow", &[], |run| &run.flow_series),
+            none.flow_series(&[]),
         ];
         tables.iter().flat_map(Table::columns).map(|column| column.name.clone()).collect()
     }
@@ -285,6 +319,18 @@ impl Keys {
         t.text("flow", |(_, e)| text(&e.flow));
         t.text("event", |(_, e)| text(e.kind.as_str()));
         t.build()
+    }
+
+    fn flow_series(&self, runs: &[RunResult]) -> Table {
+        self.series("flow_series", "flow", runs, |run| &run.flow_series)
+    }
+
+    fn aggregate_series(&self, runs: &[RunResult]) -> Table {
+        self.series("aggregate_series", "aggregate", runs, |run| &run.aggregate_series)
+    }
+
+    fn queue_series(&self, runs: &[RunResult]) -> Table {
+        self.series("queue_series", "link", runs, |run| &run.queue_series)
     }
 
     fn series(

@@ -88,6 +88,12 @@ impl Document {
         })
     }
 
+    /// The same, where traces that it names are relative to `directory`.
+    #[must_use]
+    pub fn in_directory(self, directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), ..self }
+    }
+
     /// The text as read, without what [`Document::set`] changed.
     #[must_use]
     pub fn text(&self) -> &str {

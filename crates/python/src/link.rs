@@ -1,0 +1,117 @@
+//! A link between two hosts, from arguments.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use suimon_scenario::trace::read_capacity;
+use suimon_scenario::{Capacity, Loss, Reordering};
+use suimon_study::StudyError;
+use suimon_units::Duration;
+
+use crate::arguments::quantity;
+use crate::errors::{Failure, of_argument};
+
+/// A link, checked.
+#[pyclass(frozen, module = "suimon._suimon")]
+pub(crate) struct LinkSpec {
+    pub(crate) spec: suimon_scenario::LinkSpec,
+    /// As `suimon compare --link` takes it, or as the title shows it.
+    #[pyo3(get)]
+    pub(crate) line: String,
+    /// Round-trip time without queueing.
+    #[pyo3(get)]
+    rtt_s: f64,
+}
+
+#[pymethods]
+impl LinkSpec {
+    /// The link that a line such as `2Mbit 180ms 96kB` describes.
+    #[staticmethod]
+    fn of_line(line: &str) -> PyResult<Self> {
+        let spec =
+            suimon_scenario::LinkSpec::parse(line).map_err(|e| Failure::from(StudyError::of_link(e)))?;
+        Ok(Self::new(spec, line.to_owned()))
+    }
+
+    /// The link of `capacity`, words that a line may begin with, or of a recorded `trace`.
+    #[staticmethod]
+    #[pyo3(signature = (*, argument, capacity=None, trace=None, delay=None, rtt=None, buffer=None, loss=None, jitter=None, reorder=None))]
+    #[allow(clippy::too_many_arguments, reason = "one for each keyword of the constructor")]
+    fn of_parts(
+        argument: &str,
+        capacity: Option<&str>,
+        trace: Option<PathBuf>,
+        delay: Option<&str>,
+        rtt: Option<&str>,
+        buffer: Option<&str>,
+        loss: Option<&str>,
+        jitter: Option<&str>,
+        reorder: Option<&str>,
+    ) -> PyResult<Self> {
+        let capacity_words = match (&trace, capacity) {
+            (Some(path), _) => format!("trace={}", path.display()),
+            (None, words) => words.unwrap_or_default().to_owned(),
+        };
+        let capacity = match &trace {
+            Some(path) => read_capacity(path).map_err(Failure::from)?,
+            None => capacity_of(argument, &capacity_words)?,
+        };
+        let near = matches!(capacity, Capacity::Wifi(_));
+        let rtt: Duration = match (delay, rtt) {
+            (Some(_), Some(_)) => return Err(of_argument("rtt", "goes without delay, which is half of it")),
+            (Some(delay), None) => quantity::<Duration>("delay", delay)? * 2,
+            (None, Some(rtt)) => quantity("rtt", rtt)?,
+            (None, None) if near => Duration::ZERO,
+            (None, None) => {
+                let accepted = "one way, such as delay=\"90ms\"; or both, such as rtt=\"180ms\"";
+                return Err(of_argument("delay", &format!("missing; accepted: {accepted}")));
+            }
+        };
+        let mut words = vec![capacity_words];
+        if !near || rtt > Duration::ZERO {
+            words.push(joined(&rtt.to_string()));
+        }
+        let mut spec = suimon_scenario::LinkSpec::new(capacity, rtt);
+        if let Some(buffer) = buffer {
+            spec.set_buffer(buffer).map_err(|error| of_argument("buffer", &error.problem().to_string()))?;
+            words.push(joined(buffer));
+        }
+        if let Some(loss) = loss {
+            spec.loss = Loss::Random(quantity("loss", loss)?);
+            words.push(format!("loss={}", joined(loss)));
+        }
+        if let Some(jitter) = jitter {
+            spec.jitter = quantity("jitter", jitter)?;
+            words.push(format!("jitter={}", joined(jitter)));
+        }
+        if let Some(text) = reorder {
+            let Some((share, delay)) = text.split_once('/') else {
+                let problem = format!("\"{text}\" has no \"/\"; accepted: SHARE/DELAY, such as 1%/10ms");
+                return Err(of_argument("reorder", &problem));
+            };
+            let (probability, delay) = (quantity("reorder", share)?, quantity("reorder", delay)?);
+            spec.reordering = Some(Reordering { probability, delay });
+            words.push(format!("reorder={}", joined(text)));
+        }
+        Ok(Self::new(spec, words.join(" ")))
+    }
+}
+
+impl LinkSpec {
+    fn new(spec: suimon_scenario::LinkSpec, line: String) -> Self {
+        Self { rtt_s: spec.rtt.as_secs_f64(), spec, line }
+    }
+}
+
+/// What the words of the argument called `name` say.
+fn capacity_of(name: &str, words: &str) -> PyResult<Capacity> {
+    suimon_scenario::LinkSpec::parse_capacity(words).map_err(|error| match StudyError::of_link(error) {
+        StudyError::Input { problem, .. } => of_argument(name, &problem),
+        other => Failure::from(other).into(),
+    })
+}
+
+/// A quantity as one word.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect()
+}

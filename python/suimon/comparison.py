@@ -1,0 +1,100 @@
+"""Algorithms side by side over a link."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from suimon import _check, _suimon
+from suimon._check import count, items, optional_text, text
+from suimon.links import Link
+from suimon.result import Result
+
+_SENDERS = 'names such as "cubic" or "fs-at+cubic:mode=fit"; suimon.algorithms() lists them'
+_QUEUES = 'names such as "codel" or "red:max_p=0.02"; suimon.algorithms() lists them'
+_BYTES = 'bytes with a unit, such as "10MB"'
+
+
+def compare(
+    link: Link | str,
+    senders: str | Iterable[str] = (),
+    *,
+    queues: str | Iterable[str] = "droptail",
+    flows: int | str = 1,
+    mixed: bool = False,
+    seconds: float | str | None = None,
+    warmup: float | str = 0.0,
+    size: str | None = None,
+    window: str | None = None,
+    profile: str = "linux-6",
+    seed: int = 1,
+    seeds: int = 1,
+    progress: bool = True,
+) -> Result:
+    """Compares senders, or queues, over a link, as ``suimon compare`` does; uses all cores.
+
+    Args:
+        link: The link; a text is one in a line, ``"2Mbit 180ms 96kB"``.
+        senders: Congestion controls with settings, ``"fs-at+cubic:mode=fit"``; a receive window such as ``"drs"`` means
+            Reno under it. Default: those worth comparing.
+        queues: Queue disciplines in front of the link, each in runs of its own.
+        flows: Flows of each sender; ``"30,50,30@100s"`` changes their number every 100 s.
+        mixed: All senders share the link, instead of having it one after the other.
+        seconds: When a run ends at the latest. Default: 60 s, or as long as ``flows`` says.
+        warmup: Seconds left out of totals and percentiles.
+        size: How much each flow sends, such as ``"10MB"``. Default: as much as it can.
+        window: Receive buffer. Default: ``"6MiB"``.
+        profile: Habits of the TCP stacks; `profiles` lists them.
+        seed: The first seed of all randomness.
+        seeds: How many seeds, a run each.
+        progress: Show a bar on standard error after two seconds, where that is a terminal.
+
+    Raises:
+        InputError: An argument is not accepted; the message names it.
+    """
+    if not isinstance(link, Link):
+        link = Link(text("link", link, 'a Link, or a line such as "2Mbit 180ms 96kB"'))
+    names = [] if senders == () else [text("senders", each, _SENDERS) for each in items("senders", senders, _SENDERS)]
+    disciplines = [text("queues", each, _QUEUES) for each in items("queues", queues, _QUEUES)]
+    counts = flows if isinstance(flows, str) else str(count("flows", flows))
+    duration = None if seconds is None else _check.seconds("seconds", seconds)
+    start = _check.seconds("warmup", warmup)
+    options: list[tuple[str, str | bool]] = [
+        ("cc", ",".join(names)),
+        ("queue", ",".join(disciplines) if disciplines != ["droptail"] else ""),
+        ("flows", counts if counts != "1" else ""),
+        ("mixed", mixed),
+        ("duration", duration or ""),
+        ("warmup", start if start != "0s" else ""),
+        ("size", optional_text("size", size, _BYTES) or ""),
+        ("window", optional_text("window", window, _BYTES) or ""),
+        ("profile", text("profile", profile, ", ".join(_suimon.profiles()))),
+        ("seed", str(count("seed", seed, 0)) if seed != 1 else ""),
+        ("seeds", str(count("seeds", seeds)) if seeds != 1 else ""),
+    ]
+    findings = _suimon.compare(
+        link._spec,
+        senders=names,
+        queues=disciplines,
+        flows=counts,
+        mixed=bool(mixed),
+        duration=duration,
+        warmup=start,
+        size=size,
+        window=window,
+        profile=profile,
+        seed=seed,
+        seeds=seeds,
+        command=f"suimon compare {link._option()}{_words(options)}",
+        progress=progress,
+    )
+    return Result(findings)
+
+
+def _words(options: list[tuple[str, str | bool]]) -> str:
+    """The options that say something, as a shell takes them."""
+    words = ""
+    for name, value in options:
+        if value and (name, value) != ("profile", "linux-6"):
+            words += f" --{name}" if value is True else f" --{name} {shlex.quote(str(value))}"
+    return words

@@ -1,0 +1,139 @@
+"""Comparisons, links and scenarios give what the command gives."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import suimon as sm
+
+SENDERS = ["reno", "fs-at+cubic:mode=fit"]
+
+
+def numbers(result: sm.Result, *columns: str) -> list[list[object]]:
+    """Columns that a run's labels do not change."""
+    return [result.flows[column].to_list() for column in columns]
+
+
+def test_a_link_of_keywords_is_the_link_of_the_line() -> None:
+    link = sm.Link("2 Mbit", delay="90ms", buffer="96 kB", loss="0.1%", jitter="1ms", reorder="1%/10ms")
+    assert link.line == "2 Mbit 180ms 96kB loss=0.1% jitter=1ms reorder=1%/10ms"
+    assert link.rtt_s == pytest.approx(0.18)
+    one = sm.compare(link, SENDERS, seconds=2)
+    other = sm.compare(link.line, SENDERS, seconds=2)
+    assert one.to_json(series=True).replace(one.command, "") == other.to_json(series=True).replace(other.command, "")
+
+
+def test_what_is_left_out_is_what_the_command_takes() -> None:
+    assert sm.compare("2Mbit 40ms", seconds=1).flows["algorithm"].to_list() == [
+        "reno",
+        "cubic",
+        "vegas",
+        "drs",
+        "fs-at",
+    ]
+    queues = sm.compare("2Mbit 40ms", queues=["droptail", "red"], seconds=1)
+    assert queues.queues["discipline"].to_list() == ["droptail", "red"]
+    assert queues.command == "suimon compare --link '2Mbit 40ms' --queue droptail,red --duration 1s"
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        sm.Link("2Mbit", delay="20ms", buffer="30 packets", loss="0.5%"),
+        sm.Link("2 Mbit 40ms 45 kB jitter=1ms reorder=1%/10ms"),
+        sm.Hsdpa("PA3", "10dB", delay="40ms", cqi_delay="6ms"),
+        sm.Wifi("802.11b", "11Mbit", cw_min=15),
+        sm.Link("hsdpa VA30 0dB harq_transmissions=2 100ms 96kB"),
+    ],
+    ids=str,
+)
+def test_a_scenario_over_a_link_is_the_comparison_over_it(link: sm.Link) -> None:
+    compared = sm.compare(link, "cubic", seconds=3)
+    scenario = sm.Scenario.over(link, "cubic", seconds=3).run()
+    assert compared.flows["packets_sent"][0] > 100
+    columns = ("delivered_bytes", "packets_sent", "packets_lost", "rtt_mean_ms")
+    assert numbers(compared, *columns) == numbers(scenario, *columns)
+
+
+def test_a_synthetic_cell_is_no_link_of_a_scenario() -> None:
+    with pytest.raises(sm.InputError, match="suimon trace generate --like lte-driving"):
+        sm.Scenario.over("lte-driving 50ms", "cubic")
+
+
+def test_a_trace_may_have_any_path(trace: Path) -> None:
+    result = sm.compare(sm.Trace(trace, delay="10ms", buffer="50 packets"), "reno", seconds=5)
+    assert 3.5e6 < result.runs["goodput_bps"][0] < 4e6
+    scenario = sm.Scenario.over(sm.Trace(trace, delay="10ms", buffer="50 packets"), "reno", seconds=5).run()
+    assert scenario.runs["goodput_bps"].to_list() == result.runs["goodput_bps"].to_list()
+
+
+def test_a_scenario_of_objects_is_the_file(tmp_path: Path) -> None:
+    scenario = sm.Scenario(
+        duration="2s",
+        link=[{"name": "l", "between": ["a", "b"], "rate": "1Mbit", "delay": "5ms"}],
+        flow=[{"name": "f", "from": "a", "to": "b", "cc": "reno", "stack": {"delayed_ack": False}}],
+        matrix=[{"set": "flow.f.cc", "values": ["reno", {"name": "vegas", "alpha": 3}]}],
+    )
+    assert scenario.count() == 2
+    path = tmp_path / "scenario.toml"
+    path.write_text(scenario.toml)
+    read = sm.Scenario.read(path)
+    assert read.run().flows.to_dicts() == scenario.run().flows.to_dicts()
+    assert read.run().flows["algorithm"].to_list() == ["reno", "vegas:alpha=3"]
+    changed = read.with_({"duration": "1s", "link.l.rate": "2Mbit"})
+    assert changed.run().runs["duration_s"].to_list() == [1.0, 1.0]
+    assert "--set link.l.rate=2Mbit" in changed.run().command
+    assert sm.Scenario.parse(sm.default_scenario()).count() == 1
+
+
+def test_the_same_call_gives_the_same_bytes(result: sm.Result) -> None:
+    again = sm.compare(
+        sm.Link("2Mbit", delay="20ms", buffer="30 packets"), ["reno", "cubic", "fs-at"], seconds=5, seeds=2
+    )
+    assert again.to_json(series=True) == result.to_json(series=True)
+
+
+def test_a_paper_is_judged() -> None:
+    paper = sm.paper("fs-at", experiment="single-flow")
+    assert paper.verdicts.columns == ["experiment", "claim", "paper", "tolerance", "measured", "verdict"]
+    assert len(paper.verdicts) > 0
+
+
+def test_the_registry_is_there() -> None:
+    by_name = {algorithm.name: algorithm for algorithm in sm.algorithms()}
+    assert by_name["fs-at"].role == "congestion control"
+    assert by_name["fs-at"].colour.startswith("#")
+    assert "mode" in [parameter.name for parameter in by_name["fs-at"].parameters]
+    assert {each.name for each in sm.algorithms("path scheduler")} >= {"lowest-rtt", "ecf"}
+    assert "linux-6" in sm.profiles()
+
+
+def test_ctrl_c_stops_a_run() -> None:
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        sm.compare("10Gbit 1ms", "cubic", seconds=1000, progress=False)
+    assert time.monotonic() - begun < 5
+
+
+def test_other_threads_go_on_while_one_simulates() -> None:
+    seen = 0
+    stop = threading.Event()
+
+    def count() -> None:
+        nonlocal seen
+        while not stop.is_set():
+            seen += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=count)
+    other.start()
+    sm.compare("1Gbit 10ms", "cubic", seconds=10)
+    stop.set()
+    other.join()
+    assert seen > 20
