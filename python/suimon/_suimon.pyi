@@ -58,6 +58,7 @@ class LinkSpec:
         loss: str | None = None,
         jitter: str | None = None,
         reorder: str | None = None,
+        outages: str | None = None,
     ) -> LinkSpec: ...
 
 @final

@@ -30,6 +30,7 @@ class Link:
         loss: Random loss after transmission, such as ``"1%"``.
         jitter: Extra delay, uniform from zero to this; packets keep their order.
         reorder: Packets held back and for how long, such as ``"1%/10ms"``.
+        outages: When nothing gets through, such as ``"10s..15s,40s.."``.
 
     Raises:
         InputError: A quantity is not accepted; the message names the argument.
@@ -45,9 +46,10 @@ class Link:
         loss: str | None = None,
         jitter: str | None = None,
         reorder: str | None = None,
+        outages: str | None = None,
     ) -> None:
         rate = text("rate", rate, 'a rate with a unit, such as "2Mbit", or a link in a line')
-        parts = (delay, rtt, buffer, loss, jitter, reorder)
+        parts = (delay, rtt, buffer, loss, jitter, reorder, outages)
         if len(_words(rate)) > 1 and all(part is None for part in parts):
             self._spec = _suimon.LinkSpec.of_line(rate)
             self._keys = _keys_of_line(rate)
@@ -65,6 +67,7 @@ class Link:
         loss: str | None,
         jitter: str | None,
         reorder: str | None,
+        outages: str | None,
     ) -> None:
         self._spec = _suimon.LinkSpec.of_parts(
             argument=argument,
@@ -76,6 +79,7 @@ class Link:
             loss=optional_text("loss", loss, 'a probability, such as "1%"'),
             jitter=optional_text("jitter", jitter, _TIME),
             reorder=optional_text("reorder", reorder, 'SHARE/DELAY, such as "1%/10ms"'),
+            outages=optional_text("outages", outages, 'periods, such as "10s..15s"'),
         )
         one_way = delay if delay is not None else f"{round(self.rtt_s * 1e9) // 2}ns"
         options = {
@@ -84,6 +88,7 @@ class Link:
             "loss": loss,
             "jitter": jitter,
             "reordering": _reordering(reorder),
+            "outages": None if outages is None else outages.split(","),
         }
         self._keys = {key: value for key, value in options.items() if value is not None}
         self._keys["capacity"] = {"trace": str(Path(trace).absolute())} if trace is not None else capacity
@@ -141,7 +146,7 @@ def _reordering(reorder: str | None) -> dict[str, str] | None:
 def _keys_of_line(line: str) -> dict[str, Any]:
     """The keys of a link that ``line`` describes, which reads as the command's."""
     words = _words(line)
-    options = [word for word in words if word.partition("=")[0] in ("loss", "jitter", "reorder")]
+    options = [word for word in words if word.partition("=")[0] in ("loss", "jitter", "reorder", "outages")]
     words = [word for word in words if word not in options]
     settings = [word for word in words[1:] if "=" in word]
     words = [word for word in words if word not in settings]
@@ -154,7 +159,10 @@ def _keys_of_line(line: str) -> dict[str, Any]:
         keys["buffer"] = rtt_and_buffer[1]
     for word in options:
         name, _, value = word.partition("=")
-        keys["reordering" if name == "reorder" else name] = _reordering(value) if name == "reorder" else value
+        if name == "reorder":
+            keys["reordering"] = _reordering(value)
+        else:
+            keys[name] = value.split(",") if name == "outages" else value
     return keys
 
 
@@ -205,12 +213,13 @@ class Hsdpa(Link):
         loss: str | None = None,
         jitter: str | None = None,
         reorder: str | None = None,
+        outages: str | None = None,
         **settings: object,
     ) -> None:
         profile = text("profile", profile, 'a profile, such as "PA3"')
         geometry = text("geometry", geometry, 'decibels, such as "10dB"')
         words = ["hsdpa", profile, "".join(geometry.split()), *_settings(settings)]
-        self._fill("hsdpa", " ".join(words), None, delay, rtt, buffer, loss, jitter, reorder)
+        self._fill("hsdpa", " ".join(words), None, delay, rtt, buffer, loss, jitter, reorder, outages)
 
 
 class Wifi(Link):
@@ -234,12 +243,13 @@ class Wifi(Link):
         loss: str | None = None,
         jitter: str | None = None,
         reorder: str | None = None,
+        outages: str | None = None,
         **settings: object,
     ) -> None:
         standard = text("standard", standard, 'a standard, such as "802.11b"')
         rate = text("rate", rate, 'a rate of the standard, such as "11Mbit"')
         words = ["wifi", standard, "".join(rate.split()), *_settings(settings)]
-        self._fill("wifi", " ".join(words), None, delay, rtt, buffer, loss, jitter, reorder)
+        self._fill("wifi", " ".join(words), None, delay, rtt, buffer, loss, jitter, reorder, outages)
 
 
 class Trace(Link):
@@ -260,9 +270,10 @@ class Trace(Link):
         loss: str | None = None,
         jitter: str | None = None,
         reorder: str | None = None,
+        outages: str | None = None,
     ) -> None:
         try:
             name = os.fspath(path)
         except TypeError:
             raise InputError(f"path: {path!r} is no path; accepted: the path of a trace") from None
-        self._fill("path", None, name, delay, rtt, buffer, loss, jitter, reorder)
+        self._fill("path", None, name, delay, rtt, buffer, loss, jitter, reorder, outages)

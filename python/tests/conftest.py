@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import suimon as sm
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="session")
 def result() -> sm.Result:

@@ -45,6 +45,7 @@ def test_what_is_left_out_is_what_the_command_takes() -> None:
     [
         sm.Link("2Mbit", delay="20ms", buffer="30 packets", loss="0.5%"),
         sm.Link("2 Mbit 40ms 45 kB jitter=1ms reorder=1%/10ms"),
+        sm.Link("2Mbit", rtt="40ms", outages="1s..1.5s"),
         sm.Hsdpa("PA3", "10dB", delay="40ms", cqi_delay="6ms"),
         sm.Wifi("802.11b", "11Mbit", cw_min=15),
         sm.Link("hsdpa VA30 0dB harq_transmissions=2 100ms 96kB"),

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
+ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/python.md"]
 
 

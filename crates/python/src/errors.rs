@@ -67,6 +67,8 @@ fn of_scenario(error: &ScenarioError) -> PyErr {
 fn argument(input: Input) -> &'static str {
     match input {
         Input::Link => "link",
+        Input::Paths => "paths",
+        Input::Schedulers => "schedulers",
         Input::Buffer => "buffer",
         Input::Schemes => "senders",
         Input::Queues => "queues",

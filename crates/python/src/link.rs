@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use suimon_scenario::Capacity;
 use suimon_scenario::trace::read_capacity;
-use suimon_scenario::{Capacity, Loss, Reordering};
 use suimon_study::StudyError;
 use suimon_units::Duration;
 
@@ -35,7 +35,7 @@ impl LinkSpec {
 
     /// The link of `capacity`, words that a line may begin with, or of a recorded `trace`.
     #[staticmethod]
-    #[pyo3(signature = (*, argument, capacity=None, trace=None, delay=None, rtt=None, buffer=None, loss=None, jitter=None, reorder=None))]
+    #[pyo3(signature = (*, argument, capacity=None, trace=None, delay=None, rtt=None, buffer=None, loss=None, jitter=None, reorder=None, outages=None))]
     #[allow(clippy::too_many_arguments, reason = "one for each keyword of the constructor")]
     fn of_parts(
         argument: &str,
@@ -47,6 +47,7 @@ impl LinkSpec {
         loss: Option<&str>,
         jitter: Option<&str>,
         reorder: Option<&str>,
+        outages: Option<&str>,
     ) -> PyResult<Self> {
         let capacity_words = match (&trace, capacity) {
             (Some(path), _) => format!("trace={}", path.display()),
@@ -76,22 +77,11 @@ impl LinkSpec {
             spec.set_buffer(buffer).map_err(|error| of_argument("buffer", &error.problem().to_string()))?;
             words.push(joined(buffer));
         }
-        if let Some(loss) = loss {
-            spec.loss = Loss::Random(quantity("loss", loss)?);
-            words.push(format!("loss={}", joined(loss)));
-        }
-        if let Some(jitter) = jitter {
-            spec.jitter = quantity("jitter", jitter)?;
-            words.push(format!("jitter={}", joined(jitter)));
-        }
-        if let Some(text) = reorder {
-            let Some((share, delay)) = text.split_once('/') else {
-                let problem = format!("\"{text}\" has no \"/\"; accepted: SHARE/DELAY, such as 1%/10ms");
-                return Err(of_argument("reorder", &problem));
-            };
-            let (probability, delay) = (quantity("reorder", share)?, quantity("reorder", delay)?);
-            spec.reordering = Some(Reordering { probability, delay });
-            words.push(format!("reorder={}", joined(text)));
+        let options = [("loss", loss), ("jitter", jitter), ("reorder", reorder), ("outages", outages)];
+        for (name, value) in options.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            let word = format!("{name}={}", joined(value));
+            spec.set(&word).map_err(|error| of_argument(name, &error.problem().to_string()))?;
+            words.push(word);
         }
         Ok(Self::new(spec, words.join(" ")))
     }

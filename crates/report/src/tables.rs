@@ -64,7 +64,7 @@ impl Tables {
         match name {
             "runs" => keys.runs(&summarise(runs)),
             "flows" => keys.flows(runs),
-            "aggregates" => keys.aggregates(runs),
+            "aggregates" => keys.aggregates(runs, &Alone::of(runs)),
             "queues" => keys.queues(runs),
             "windows" => keys.windows(runs),
             "events" => keys.events(runs),

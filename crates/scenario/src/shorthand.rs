@@ -123,7 +123,7 @@ impl LinkSpec {
                 return Err(refuse(word, &format!("a second {name}"), "one of each"));
             }
             seen.push(name);
-            link.option(word)?;
+            link.set(word)?;
         }
         Ok(link)
     }
@@ -146,7 +146,12 @@ impl LinkSpec {
         }
     }
 
-    fn option(&mut self, word: &str) -> Result<(), ScenarioError> {
+    /// Sets what a word behind the round-trip time says: a buffer, `loss=1%`, `jitter=1ms`, `reorder=1%/10ms`,
+    /// `outages=10s..15s`.
+    ///
+    /// # Errors
+    /// When it is none of those.
+    pub fn set(&mut self, word: &str) -> Result<(), ScenarioError> {
         let Some((name, value)) = word.split_once('=') else {
             self.buffer = text::buffer(word).map_err(|_| refuse(word, &"not understood", OPTIONS))?;
             return Ok(());
