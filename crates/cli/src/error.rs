@@ -2,6 +2,7 @@
 
 use std::io;
 
+use suimon_bond::keys::KeyError;
 use suimon_capture::CaptureError;
 use suimon_linux::LinuxError;
 use suimon_report::ReportError;
@@ -17,6 +18,9 @@ pub(crate) enum CliError {
     /// A packet capture was refused.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// A key cannot be read or made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// Options that do not go together, or a value that an option does not take.
     #[error("{option}: {problem}")]
     Option {
@@ -86,7 +90,7 @@ impl CliError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::ClaimsBroken(..) => 1,
-            Self::Scenario(_) | Self::Capture(_) | Self::Option { .. } | Self::Study(_) => 2,
+            Self::Scenario(_) | Self::Capture(_) | Self::Key(_) | Self::Option { .. } | Self::Study(_) => 2,
             #[cfg(feature = "bpf")]
             Self::Congestion(_) => 2,
             Self::Report(_) | Self::Output(_) => 3,

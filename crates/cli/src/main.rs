@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bond;
 #[cfg(feature = "bpf")]
 mod cc;
 mod compare;
@@ -48,6 +49,7 @@ enum Command {
     Trace(trace::Arguments),
     #[cfg(feature = "bpf")]
     Cc(cc::Arguments),
+    Bond(bond::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Trace(arguments) => trace::execute(arguments),
         #[cfg(feature = "bpf")]
         Command::Cc(arguments) => cc::execute(arguments),
+        Command::Bond(arguments) => bond::execute(arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,6 +13,7 @@ mod error;
 pub mod namespace;
 mod netlink;
 pub mod schedule;
+pub mod socket;
 pub mod terminal;
 pub mod tun;
 pub mod wake;

@@ -1,0 +1,285 @@
+//! The client: keeps a connection over each interface, and opens streams.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use suimon_algorithms::path::PathId;
+use suimon_units::Bytes;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{info, warn};
+
+use crate::bond::{Bond, Incoming, Stream, random};
+use crate::driver::{Command, Joined, Patience, drive};
+use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
+use crate::interfaces::{Via, watch_changes};
+use crate::link::{Link, invalid};
+use crate::mux::ResetReason;
+use crate::session::SessionConfig;
+use crate::status::SessionStatus;
+
+/// What a client is told.
+#[derive(Debug, Clone)]
+pub struct ClientConfigBond {
+    /// The server, as `host:port`.
+    pub server: String,
+    /// Ways to it, one path each.
+    pub via: Vec<Via>,
+    /// TLS, with both keys.
+    pub tls: Arc<ClientConfig>,
+    /// Congestion control of the connections; the system's where none is named.
+    pub cc: Option<String>,
+    /// Bytes that a connection may hold; as many as its kernel lets it where none is said.
+    pub path_buffer: Option<Bytes>,
+    /// The session.
+    pub session: SessionConfig,
+    /// When a path and when a session is given up.
+    pub path_timeout: Duration,
+    /// When a session without any path is given up.
+    pub session_timeout: Duration,
+}
+
+/// A running client.
+#[derive(Debug, Clone)]
+pub struct Client {
+    bond: Bond,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Client {
+    /// Starts to connect; streams may be opened at once and wait until a path is up.
+    ///
+    /// # Errors
+    /// With no way, or more than the protocol has numbers for.
+    pub fn start(config: ClientConfigBond) -> io::Result<(Self, mpsc::UnboundedReceiver<Vec<u8>>)> {
+        if config.via.is_empty() || config.via.len() > MAX_PATHS {
+            return Err(invalid(format!("between one and {MAX_PATHS} interfaces")));
+        }
+        let (bond, mut incoming) = Bond::new(true, config.session.clone(), random());
+        let (commands, received) = mpsc::channel(64);
+        let patience = Patience { path: config.path_timeout, session: config.session_timeout };
+        let config = Arc::new(config);
+        let changes = watch_changes();
+        tokio::spawn(keep_driving(bond.clone(), received, patience));
+        for index in 0..config.via.len() {
+            let keeper = Keeper {
+                config: config.clone(),
+                bond: bond.clone(),
+                commands: commands.clone(),
+                path: PathId(index),
+                attempt: 0,
+            };
+            tokio::spawn(keeper.run(changes.clone()));
+        }
+        let (packets, packets_out) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(incoming) = incoming.recv().await {
+                // Servers open no streams.
+                if let Incoming::Packet(packet) = incoming {
+                    let _ = packets.send(packet);
+                }
+            }
+        });
+        Ok((Self { bond, commands }, packets_out))
+    }
+
+    /// Opens a stream to `target`, as `host:port`, seen from the server.
+    pub(crate) async fn open(&self, target: &str) -> Result<Stream, ResetReason> {
+        match timeout(OPEN_TIMEOUT, self.bond.open(target)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(ResetReason::TimedOut),
+        }
+    }
+
+    /// Sends an IP packet to the server's device, unless too many wait.
+    #[must_use]
+    pub fn send_packet(&self, packet: &[u8]) -> bool {
+        self.bond.send_packet(packet)
+    }
+
+    /// What can be told.
+    #[must_use]
+    pub fn status(&self) -> SessionStatus {
+        self.bond.lock().status.clone()
+    }
+
+    /// Tells the server that the session is over.
+    pub async fn close(&self) {
+        let _ = self.commands.send(Command::Close).await;
+        // So that the connections' last records go out.
+        let waited = async {
+            while !self.bond.lock().closed {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = timeout(Duration::from_secs(1), waited).await;
+    }
+}
+
+async fn keep_driving(bond: Bond, commands: mpsc::Receiver<Command>, patience: Patience) {
+    let ended = drive(bond, commands, patience).await;
+    info!("the session has ended: {ended:?}");
+}
+
+/// Keeps one path up.
+struct Keeper {
+    config: Arc<ClientConfigBond>,
+    bond: Bond,
+    commands: mpsc::Sender<Command>,
+    path: PathId,
+    attempt: u32,
+}
+
+/// A path that is up.
+struct Up {
+    ended: oneshot::Receiver<String>,
+    local: Option<SocketAddr>,
+    peer: SocketAddr,
+}
+
+impl Keeper {
+    fn via(&self) -> &Via {
+        &self.config.via[self.path.0]
+    }
+
+    async fn run(mut self, mut changes: watch::Receiver<u64>) {
+        let via = self.via().clone();
+        let mut wait = FIRST_WAIT;
+        // One complaint for each reason, not one for each try.
+        let mut complained = None;
+        while !self.bond.lock().closed {
+            changes.borrow_and_update();
+            let began = Instant::now();
+            match self.connect().await {
+                Ok(up) => {
+                    info!("{via}: up, {} to {}", text(up.local), up.peer);
+                    (wait, complained) = (FIRST_WAIT, None);
+                    let reason = self.watch(up, &mut changes).await;
+                    if self.bond.lock().closed {
+                        return;
+                    }
+                    warn!("{via}: down: {reason}");
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    if complained.as_ref() != Some(&error) {
+                        warn!("{via}: no connection to {}: {error}; trying on", self.config.server);
+                        complained = Some(error);
+                    }
+                }
+            }
+            // What took long to fail has waited already.
+            let pause = wait.saturating_sub(began.elapsed()).max(FIRST_WAIT);
+            wait = (wait * 2).min(LONGEST_WAIT);
+            tokio::select! {
+                () = sleep(pause) => {}
+                Ok(()) = changes.changed() => wait = FIRST_WAIT,
+            }
+        }
+    }
+
+    /// Until the path is down; says why.
+    async fn watch(&self, mut up: Up, changes: &mut watch::Receiver<u64>) -> String {
+        let footing = self.via().footing(up.local.map(|local| local.ip()));
+        loop {
+            tokio::select! {
+                ended = &mut up.ended => return ended.unwrap_or_else(|_| "the session is over".to_owned()),
+                Ok(()) = changes.changed() => {
+                    if let Some(reason) = self.via().is_gone(&footing) {
+                        let _ = self.commands.send(Command::Drop(self.path, reason)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> io::Result<Up> {
+        let mut last = invalid(format!("{} has no address", self.config.server));
+        let peers: Vec<_> = tokio::net::lookup_host(&self.config.server).await?.collect();
+        for peer in peers {
+            match timeout(CONNECT_TIMEOUT, self.via().connect(peer, self.config.cc.as_deref())).await {
+                Ok(Ok(tcp)) => {
+                    let joined = timeout(HANDSHAKE_TIMEOUT, self.join(tcp, peer)).await;
+                    return joined.unwrap_or_else(|_| {
+                        Err(io::Error::new(io::ErrorKind::TimedOut, "it does not shake hands"))
+                    });
+                }
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no answer"),
+            }
+        }
+        Err(last)
+    }
+
+    async fn join(&mut self, tcp: tokio::net::TcpStream, peer: SocketAddr) -> io::Result<Up> {
+        let name = ServerName::try_from("suimon-bond").expect("a plain name");
+        let tls = ClientConnection::new(self.config.tls.clone(), name).map_err(invalid)?;
+        let mut link = Link::handshake(tcp, tls.into(), self.config.path_buffer).await.map_err(|error| {
+            // What speaks something else, or another key: for people, in a word.
+            io::Error::new(error.kind(), format!("{peer} is not the server: {error}"))
+        })?;
+        self.attempt += 1;
+        let (session, nonce, generation) = {
+            let state = self.bond.lock();
+            (state.id, state.nonce, state.generation)
+        };
+        let join = Join {
+            session,
+            nonce,
+            path: self.path.0 as u8,
+            attempt: self.attempt,
+            reorder_buffer: self.config.session.reorder_buffer.get(),
+            window: self.config.session.mux.window,
+            name: self.via().to_string(),
+        };
+        link.send_all(&Frame::Join(join)).await?;
+        let answer = link
+            .receive(|frame| match frame {
+                Frame::Welcome(welcome) => Some(Ok(welcome)),
+                Frame::Refuse(refusal) => Some(Err(refusal)),
+                _ => None,
+            })
+            .await?;
+        let welcome = match answer {
+            Ok(welcome) => welcome,
+            Err(refusal) => {
+                if refusal == Refusal::UnknownSession {
+                    self.bond.restart(generation);
+                }
+                return Err(invalid(format!("the server refuses: {refusal}")));
+            }
+        };
+        if !self.bond.welcome(generation, &welcome) {
+            return Err(invalid("the server has begun anew"));
+        }
+        let (ended, told) = oneshot::channel();
+        let (local, _) = link.addresses();
+        let joined = Joined {
+            link,
+            path: self.path,
+            attempt: self.attempt,
+            generation,
+            name: self.via().to_string(),
+            ended,
+        };
+        let sent = self.commands.send(Command::Join(Box::new(joined))).await;
+        sent.map_err(|_| invalid("the session is over"))?;
+        Ok(Up { ended: told, local, peer })
+    }
+}
+
+fn text(address: Option<SocketAddr>) -> String {
+    address.map_or_else(|| "?".to_owned(), |address| address.to_string())
+}
+
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The kernel sends a SYN again after 1 and 3 s; a new try is as good.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(2_500);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a program that wants a connection waits while no path is up.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);

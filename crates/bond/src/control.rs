@@ -1,0 +1,207 @@
+//! Answers to those who ask how it goes: a Unix socket for `suimon bond status`, a page for Prometheus.
+
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::timeout;
+
+use crate::client::Client;
+use crate::server::Server;
+use crate::status::{PathStatusView, SessionStatus};
+
+/// How it goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// `client` or `server`.
+    pub role: String,
+    /// Sessions: one for a client.
+    pub sessions: Vec<SessionReport>,
+}
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionReport {
+    /// The client's public key, for a server.
+    pub client: Option<String>,
+    /// The rest.
+    #[serde(flatten)]
+    pub status: SessionStatus,
+}
+
+impl Client {
+    /// How it goes.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let session = SessionReport { client: None, status: self.status() };
+        Report { role: "client".to_owned(), sessions: vec![session] }
+    }
+}
+
+impl Server {
+    /// How it goes.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let mut sessions: Vec<_> = (self.status().into_iter())
+            .map(|(key, status)| SessionReport { client: Some(key.to_string()), status })
+            .collect();
+        sessions.sort_by(|a, b| a.client.cmp(&b.client));
+        Report { role: "server".to_owned(), sessions }
+    }
+}
+
+/// Asks the process behind the socket at `path`.
+///
+/// # Errors
+/// Where nobody answers there, or says something else.
+pub async fn ask(path: &Path) -> io::Result<Report> {
+    let mut socket = UnixStream::connect(path).await?;
+    let mut text = Vec::new();
+    timeout(ANSWER_TIMEOUT, socket.read_to_end(&mut text)).await??;
+    serde_json::from_slice(&text).map_err(io::Error::other)
+}
+
+/// Makes the socket at `path`, for its owner only; one that nobody serves any more is replaced.
+///
+/// # Errors
+/// Where somebody serves it, or the folder cannot be written.
+pub async fn listen(path: &Path) -> io::Result<UnixListener> {
+    if UnixStream::connect(path).await.is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process serves it"));
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Answers [`ask`], for ever.
+pub async fn serve_status(listener: UnixListener, report: Arc<dyn Fn() -> Report + Send + Sync>) {
+    while let Ok((mut socket, _)) = listener.accept().await {
+        let text = serde_json::to_vec(&report()).expect("plain data");
+        tokio::spawn(async move {
+            let _ = timeout(ANSWER_TIMEOUT, socket.write_all(&text)).await;
+        });
+    }
+}
+
+/// Answers Prometheus, for ever.
+pub async fn serve_metrics(listener: TcpListener, report: Arc<dyn Fn() -> Report + Send + Sync>) {
+    while let Ok((socket, _)) = listener.accept().await {
+        let text = metrics(&report());
+        tokio::spawn(async move {
+            let _ = timeout(ANSWER_TIMEOUT, answer(socket, text)).await;
+        });
+    }
+}
+
+async fn answer(mut socket: TcpStream, text: String) -> io::Result<()> {
+    let mut request = vec![0; 4096];
+    let mut read = 0;
+    while !request[..read].windows(4).any(|end| end == b"\r\n\r\n") && read < request.len() {
+        let count = socket.read(&mut request[read..]).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        read += count;
+    }
+    let (status, body) = if request.starts_with(b"GET /metrics ") {
+        ("200 OK", text)
+    } else {
+        ("404 Not Found", "see /metrics\n".to_owned())
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).await?;
+    socket.write_all(body.as_bytes()).await?;
+    socket.shutdown().await
+}
+
+type OfSession = fn(&SessionStatus) -> f64;
+type OfPath = fn(&PathStatusView) -> Option<f64>;
+
+/// Name, kind, meaning, value.
+const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
+    ("streams", "gauge", "Open streams.", |s| s.streams as f64),
+    ("sent_bytes_total", "counter", "Bytes of the aggregate sent.", |s| s.session.sent_bytes as f64),
+    ("received_bytes_total", "counter", "Bytes received in order.", |s| s.session.received_bytes as f64),
+    ("reorder_bytes", "gauge", "Bytes that wait for others, sent earlier.", |s| {
+        s.session.reorder_bytes as f64
+    }),
+    ("duplicate_bytes_total", "counter", "Bytes that came twice.", |s| s.session.duplicate_bytes as f64),
+    ("given_again_bytes_total", "counter", "Bytes given to a second path.", |s| {
+        s.session.given_again_bytes as f64
+    }),
+    ("streams_bytes", "gauge", "Bytes that streams hold.", |s| s.session.streams_bytes as f64),
+    ("unacknowledged_bytes", "gauge", "Bytes kept until the other end has them.", |s| {
+        s.session.unacknowledged_bytes as f64
+    }),
+];
+
+const PATH_METRICS: [(&str, &str, &str, OfPath); 9] = [
+    ("path_sent_bits_per_second", "gauge", "Goodput out over the last half second.", |p| {
+        Some(p.sent_bps as f64)
+    }),
+    ("path_received_bits_per_second", "gauge", "Goodput in over the last half second.", |p| {
+        Some(p.received_bps as f64)
+    }),
+    ("path_send_buffer_bytes", "gauge", "Bytes in the kernel's send buffer.", |p| {
+        Some(p.buffered_bytes as f64)
+    }),
+    ("path_unsent_bytes", "gauge", "Of these, bytes never sent.", |p| Some(p.unsent_bytes as f64)),
+    ("path_congestion_window_bytes", "gauge", "Congestion window.", |p| Some(p.cwnd_bytes as f64)),
+    ("path_rtt_seconds", "gauge", "Smoothed round-trip time.", |p| p.rtt_ms.map(|ms| ms / 1e3)),
+    ("path_retransmitted_segments_total", "counter", "Segments sent again over this connection.", |p| {
+        Some(p.retransmitted_segments as f64)
+    }),
+    ("path_connections_total", "counter", "Connections made over this path.", |p| Some(p.connections as f64)),
+    ("path_stalled", "gauge", "1 where data is under way and none of it arrives.", |p| {
+        Some(f64::from(u8::from(p.stalled)))
+    }),
+];
+
+fn metrics(report: &Report) -> String {
+    let mut out = String::new();
+    let head = |out: &mut String, name: &str, kind: &str, help: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "# HELP suimon_bond_{name} {help}\n# TYPE suimon_bond_{name} {kind}");
+    };
+    let client = |session: &SessionReport| session.client.clone().unwrap_or_default();
+    for (name, kind, help, value) in SESSION_METRICS {
+        head(&mut out, name, kind, help);
+        for session in &report.sessions {
+            let _ = writeln!(
+                out,
+                "suimon_bond_{name}{{client=\"{}\"}} {}",
+                client(session),
+                value(&session.status)
+            );
+        }
+    }
+    for (name, kind, help, value) in PATH_METRICS {
+        head(&mut out, name, kind, help);
+        for session in &report.sessions {
+            for path in &session.status.paths {
+                if let Some(value) = value(path) {
+                    let labels = format!("client=\"{}\",path=\"{}\"", client(session), path.name);
+                    let _ = writeln!(out, "suimon_bond_{name}{{{labels}}} {value}");
+                }
+            }
+        }
+    }
+    out
+}
+
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,0 +1,402 @@
+//! Moves a session: reads its connections, asks the scheduler, writes.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use suimon_algorithms::path::PathId;
+use suimon_units::{self as units, Instant};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Sleep;
+
+use crate::bond::{Bond, State};
+use crate::frame::{Frame, MAX_PATHS};
+use crate::link::Link;
+use crate::status::{PathStatusView, SessionStatus};
+
+/// What a driver is told.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// A connection has joined.
+    Join(Box<Joined>),
+    /// A path's interface is gone.
+    Drop(PathId, &'static str),
+    /// The session shall end.
+    Close,
+}
+
+/// A connection that the other end has taken in.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) link: Link,
+    pub(crate) path: PathId,
+    pub(crate) attempt: u32,
+    /// The session that it joined.
+    pub(crate) generation: u64,
+    /// The interface's name.
+    pub(crate) name: String,
+    /// Told why the connection ended.
+    pub(crate) ended: oneshot::Sender<String>,
+}
+
+/// How patient a driver is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// A path over which nothing comes for so long is given up.
+    pub(crate) path: Duration,
+    /// A session without any path for so long is.
+    pub(crate) session: Duration,
+}
+
+/// Why a driver has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// As it was told to, here.
+    Closed,
+    /// As it was told to by the other end.
+    ClosedByPeer,
+    /// No path for too long.
+    Forgotten,
+    /// The other end did what it may not.
+    Violated(String),
+}
+
+struct Driver {
+    bond: Bond,
+    commands: mpsc::Receiver<Command>,
+    paths: [Option<Path>; MAX_PATHS],
+    patience: Patience,
+    timer: Pin<Box<Sleep>>,
+    epoch: tokio::time::Instant,
+    scratch: Vec<u8>,
+    frame: Vec<u8>,
+    generation: u64,
+    heartbeat_at: Instant,
+    /// When the last path went, if none is left.
+    alone_since: Option<Instant>,
+}
+
+struct Path {
+    link: Link,
+    ended: Option<oneshot::Sender<String>>,
+    joined_at: Instant,
+    heard_at: Instant,
+    /// What has been read is older than what was written.
+    stale: bool,
+    view: PathStatusView,
+    /// Bytes carried (in, out) at the heartbeat before.
+    carried: (u64, u64),
+    carried_at: Instant,
+}
+
+/// Moves the session behind `bond` until it ends.
+pub(crate) async fn drive(bond: Bond, commands: mpsc::Receiver<Command>, patience: Patience) -> Ended {
+    let now = bond.now();
+    let generation = bond.lock().generation;
+    let mut driver = Driver {
+        commands,
+        paths: Default::default(),
+        patience,
+        timer: Box::pin(tokio::time::sleep(HEARTBEAT)),
+        epoch: tokio::time::Instant::now() - Duration::from_nanos(now.as_nanos()),
+        scratch: vec![0; READ_SIZE],
+        frame: Vec::new(),
+        generation,
+        heartbeat_at: now,
+        alone_since: Some(now),
+        bond,
+    };
+    let ended = poll_fn(|cx| driver.poll(cx)).await;
+    driver.end(&ended);
+    ended
+}
+
+impl Driver {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        let bond = self.bond.clone();
+        bond.drive(cx.waker().clone(), |state| self.step(cx, state))
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>, state: &mut State) -> Poll<Ended> {
+        let now = self.bond.now();
+        while let Poll::Ready(command) = self.commands.poll_recv(cx) {
+            match command {
+                Some(Command::Join(joined)) => self.join(now, state, *joined),
+                Some(Command::Drop(path, reason)) => self.lose(now, state, path, reason),
+                Some(Command::Close) | None => return Poll::Ready(Ended::Closed),
+            }
+        }
+        if state.generation != self.generation {
+            self.generation = state.generation;
+            for index in 0..MAX_PATHS {
+                self.lose(now, state, PathId(index), "the session began anew");
+            }
+        }
+        let mut again = false;
+        for index in 0..MAX_PATHS {
+            match self.read(cx, now, state, PathId(index)) {
+                Ok(more) => again |= more,
+                Err(ended) => return Poll::Ready(ended),
+            }
+        }
+        again |= self.write(now, state);
+        if now >= self.heartbeat_at {
+            self.heartbeat(now, state);
+        }
+        if self.alone_since.is_some_and(|since| since + long(self.patience.session) <= now) {
+            return Poll::Ready(Ended::Forgotten);
+        }
+        again |= self.arm(cx, now, state);
+        if again {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let looks = state.session.has_data() && self.paths.iter().any(Option::is_some);
+        let look = looks.then_some(now + LOOK);
+        let at = [look, state.session.next_wakeup(), Some(self.heartbeat_at)].into_iter().flatten().min();
+        let at = at.expect("a heartbeat is due").max(now + SHORTEST_SLEEP);
+        self.timer.as_mut().reset(self.epoch + Duration::from_nanos(at.as_nanos()));
+        if self.timer.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    fn join(&mut self, now: Instant, state: &mut State, joined: Joined) {
+        let Joined { link, path, attempt, generation, name, ended } = joined;
+        if generation != state.generation {
+            let _ = ended.send("the session began anew".to_owned());
+            return;
+        }
+        self.lose(now, state, path, "a new connection replaces it");
+        let (local, peer) = link.addresses();
+        let address = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
+        let view = PathStatusView {
+            name,
+            local: address(local),
+            peer: address(peer),
+            connections: u64::from(attempt),
+            ..PathStatusView::default()
+        };
+        state.session.path_up(now, path, attempt);
+        self.paths[path.0] = Some(Path {
+            link,
+            ended: Some(ended),
+            joined_at: now,
+            heard_at: now,
+            stale: true,
+            view,
+            carried: (0, 0),
+            carried_at: now,
+        });
+        self.alone_since = None;
+        // The view shows it at once.
+        self.heartbeat_at = now;
+    }
+
+    fn lose(&mut self, now: Instant, state: &mut State, path: PathId, reason: &str) {
+        let Some(mut lost) = self.paths[path.0].take() else { return };
+        state.session.path_down(now, path);
+        if let Some(ended) = lost.ended.take() {
+            let _ = ended.send(reason.to_owned());
+        }
+        if self.paths.iter().all(Option::is_none) {
+            self.alone_since = Some(now);
+        }
+        self.heartbeat_at = now;
+    }
+
+    /// Takes in what came over `path`. True where there may be more.
+    fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+        state: &mut State,
+        path: PathId,
+    ) -> Result<bool, Ended> {
+        for _ in 0..READS {
+            let Some(slot) = &mut self.paths[path.0] else { return Ok(false) };
+            // What came with the answer to a join lies here already.
+            if let Err(problem) = take_frames(now, state, path, &mut slot.link) {
+                return match problem {
+                    Problem::Malformed(error) => {
+                        self.lose(now, state, path, &format!("the other end sent {error}"));
+                        Ok(false)
+                    }
+                    Problem::Ended(ended) => Err(ended),
+                };
+            }
+            match slot.link.poll_read_ready(cx) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(_) => match slot.link.read(&mut self.scratch) {
+                    Ok(()) => {
+                        slot.heard_at = now;
+                        slot.stale = true;
+                        state.session.on_heard(now, path);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => {
+                        self.lose(now, state, path, &reason(&error));
+                        return Ok(false);
+                    }
+                },
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes what the scheduler places. True where there may be more.
+    fn write(&mut self, now: Instant, state: &mut State) -> bool {
+        for index in 0..MAX_PATHS {
+            if self.paths[index].is_some() {
+                self.refresh(now, state, PathId(index));
+            }
+        }
+        for _ in 0..WRITES {
+            self.frame.clear();
+            let path = match state.session.feedback(now) {
+                Some((path, frame)) => {
+                    frame.encode(&mut self.frame);
+                    path
+                }
+                None => match state.session.transmit(now, &mut self.frame) {
+                    Some(path) => path,
+                    None => return false,
+                },
+            };
+            let Some(slot) = &mut self.paths[path.0] else { continue };
+            match slot.link.send(&self.frame) {
+                Ok(()) => self.refresh(now, state, path),
+                Err(error) => self.lose(now, state, path, &reason(&error)),
+            }
+        }
+        true
+    }
+
+    fn refresh(&mut self, now: Instant, state: &mut State, path: PathId) {
+        let Some(slot) = &mut self.paths[path.0] else { return };
+        match slot.link.reading(now) {
+            Ok(reading) => {
+                slot.view.update(&reading);
+                state.session.on_occupancy(path, reading.status);
+            }
+            Err(error) => self.lose(now, state, path, &reason(&error)),
+        }
+    }
+
+    /// Says over each path that it lives, gives up those that do not, and tells what there is to tell.
+    fn heartbeat(&mut self, now: Instant, state: &mut State) {
+        self.heartbeat_at = now + long(HEARTBEAT);
+        let mut frame = Vec::new();
+        state.session.report().encode(&mut frame);
+        for index in 0..MAX_PATHS {
+            let path = PathId(index);
+            let Some(slot) = &mut self.paths[index] else { continue };
+            let acknowledged = units::Duration::from_millis(u64::from(slot.view.last_ack_ms));
+            let silent = now.saturating_since(slot.heard_at);
+            if silent > long(self.patience.path) && acknowledged > long(self.patience.path) {
+                self.lose(now, state, path, &format!("nothing came for {:.1} s", silent.as_secs_f64()));
+                continue;
+            }
+            let sent = if slot.link.is_clogged() { slot.link.flush() } else { slot.link.send(&frame) };
+            if let Err(error) = sent {
+                self.lose(now, state, path, &reason(&error));
+                continue;
+            }
+            let carried = state.session.carried(path);
+            slot.view.on_carried(slot.carried, carried, now.saturating_since(slot.carried_at));
+            slot.view.stalled = state.session.is_stalled(path);
+            slot.view.up_s = now.saturating_since(slot.joined_at).as_secs_f64();
+            (slot.carried, slot.carried_at) = (carried, now);
+        }
+        state.status = SessionStatus {
+            paths: self.paths.iter().flatten().map(|path| path.view.clone()).collect(),
+            session: state.session.view().into(),
+            streams: state.session.mux.open_streams() as u64,
+        };
+    }
+
+    /// Has the task woken when a connection wants more. True where one does now.
+    fn arm(&mut self, cx: &mut Context<'_>, now: Instant, state: &mut State) -> bool {
+        let mut hungry = false;
+        for index in 0..MAX_PATHS {
+            let Some(slot) = &mut self.paths[index] else { continue };
+            let clogged = slot.link.is_clogged();
+            let waits = state.session.has_data() && slot.view.unsent_bytes > 0;
+            if !(clogged || waits) {
+                continue;
+            }
+            match slot.link.poll_hungry(cx) {
+                Ok(true) if clogged => match slot.link.flush() {
+                    Ok(()) => hungry = true,
+                    Err(error) => self.lose(now, state, PathId(index), &reason(&error)),
+                },
+                Ok(more) => hungry |= more,
+                Err(error) => self.lose(now, state, PathId(index), &reason(&error)),
+            }
+        }
+        hungry
+    }
+
+    fn end(&mut self, ended: &Ended) {
+        let mut frame = Vec::new();
+        Frame::Close.encode(&mut frame);
+        for slot in self.paths.iter_mut().flatten() {
+            // The session is over for this end, whether the other hears it or not.
+            let _ = slot.link.send(&frame);
+            if let Some(told) = slot.ended.take() {
+                let _ = told.send(format!("the session is over: {ended:?}"));
+            }
+        }
+        self.paths = Default::default();
+        self.bond.close();
+    }
+}
+
+enum Problem {
+    Malformed(String),
+    Ended(Ended),
+}
+
+fn take_frames(now: Instant, state: &mut State, path: PathId, link: &mut Link) -> Result<(), Problem> {
+    let violated = |violation: crate::mux::Violation| Problem::Ended(Ended::Violated(violation.to_string()));
+    loop {
+        match link.next_frame() {
+            Ok(None) => return Ok(()),
+            Ok(Some(Frame::Data { start, bytes })) => {
+                state.session.on_data(now, path, start, bytes).map_err(violated)?;
+            }
+            Ok(Some(Frame::Feedback(feedback, received))) => {
+                state.session.on_feedback(now, feedback, &received).map_err(violated)?;
+            }
+            Ok(Some(Frame::Close)) => return Err(Problem::Ended(Ended::ClosedByPeer)),
+            Ok(Some(Frame::Join(_) | Frame::Welcome(_) | Frame::Refuse(_))) => {
+                return Err(Problem::Malformed("a frame out of place".to_owned()));
+            }
+            Err(error) => return Err(Problem::Malformed(error.to_string())),
+        }
+    }
+}
+
+/// As people say it.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the other end closed it".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn long(duration: Duration) -> units::Duration {
+    units::Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+const READ_SIZE: usize = 64 * 1024;
+/// Reads of one path and writes of all before others get their turn.
+const READS: usize = 8;
+const WRITES: usize = 64;
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// How often to look at connections that say nothing while data waits for one of them.
+const LOOK: units::Duration = units::Duration::from_millis(5);
+const SHORTEST_SLEEP: units::Duration = units::Duration::from_millis(1);

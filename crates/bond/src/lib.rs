@@ -1,0 +1,28 @@
+//! Real interfaces as one pipe: streams over several TLS connections, one for each interface.
+//!
+//! The protocol is a pure core without I/O: [`frame`] is what goes over one connection, [`mux`] the streams
+//! within the aggregate, [`session`] both of them over the aggregation that the simulator uses too. Around it
+//! is a shell on tokio: [`Client`] keeps a connection over each interface, [`Server`] takes them in.
+
+#![forbid(unsafe_code)]
+
+mod bond;
+mod client;
+pub mod control;
+mod driver;
+pub mod frame;
+mod interfaces;
+pub mod keys;
+mod link;
+mod local;
+pub mod mux;
+mod relay;
+pub mod ring;
+mod server;
+pub mod session;
+pub mod status;
+
+pub use client::{Client, ClientConfigBond};
+pub use interfaces::Via;
+pub use local::{serve_forward, serve_socks};
+pub use server::{Server, ServerConfigBond};

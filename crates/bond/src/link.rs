@@ -1,0 +1,291 @@
+//! One connection: frames over TLS over TCP.
+
+use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::Connection;
+use socket2::SockRef;
+use suimon_algorithms::path::{PathStatus, Rtt};
+use suimon_linux::socket::{TcpInfo, set_rto_max_ms, tcp_info, unacknowledged};
+use suimon_units::{self as units, Bytes, Instant};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use crate::frame::{Frame, Malformed, decode};
+use suimon_aggregation::RateMeter;
+
+/// A connection whose other end has proved who it is.
+#[derive(Debug)]
+pub(crate) struct Link {
+    tcp: TcpStream,
+    tls: Connection,
+    /// What came and was not decoded yet.
+    inbox: Vec<u8>,
+    decoded: usize,
+    rate: RateMeter,
+    /// Bytes unsent up to which the kernel counts as hungry.
+    lowat: u32,
+    /// Bytes that it may hold, where that is limited below what its kernel says.
+    send_buffer: Option<Bytes>,
+}
+
+/// What a reading of a connection says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) status: PathStatus,
+    pub(crate) info: TcpInfo,
+}
+
+impl Link {
+    /// Shakes hands.
+    pub(crate) async fn handshake(
+        tcp: TcpStream,
+        tls: Connection,
+        send_buffer: Option<Bytes>,
+    ) -> io::Result<Self> {
+        let mut link = Self {
+            tcp,
+            tls,
+            inbox: Vec::new(),
+            decoded: 0,
+            rate: RateMeter::default(),
+            lowat: LEAST_LOWAT,
+            send_buffer,
+        };
+        prepare(&link.tcp)?;
+        let mut scratch = vec![0; 4096];
+        loop {
+            while link.tls.wants_write() {
+                link.tcp.writable().await?;
+                link.flush()?;
+            }
+            if !link.tls.is_handshaking() {
+                return Ok(link);
+            }
+            link.tcp.readable().await?;
+            match link.read(&mut scratch) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => {
+                    // An alert says why.
+                    let _ = link.flush();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The next frame, once it came.
+    pub(crate) async fn receive<T>(&mut self, wanted: impl Fn(Frame<'_>) -> Option<T>) -> io::Result<T> {
+        let mut scratch = vec![0; 4096];
+        loop {
+            if let Some(frame) = self.next_frame().map_err(invalid)? {
+                return wanted(frame).ok_or_else(|| invalid("a frame out of place"));
+            }
+            self.tcp.readable().await?;
+            match self.read(&mut scratch) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends `frame` and waits until the kernel has it.
+    pub(crate) async fn send_all(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        self.send(&bytes)?;
+        while self.tls.wants_write() {
+            self.tcp.writable().await?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn peer_key(&self) -> Option<crate::keys::PublicKey> {
+        crate::keys::peer_key(self.tls.peer_certificates())
+    }
+
+    pub(crate) fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        (self.tcp.local_addr().ok(), self.tcp.peer_addr().ok())
+    }
+
+    /// Reads once, up to the length of `scratch`; `WouldBlock` where there is nothing, `UnexpectedEof` at the end.
+    pub(crate) fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
+        let count = self.tcp.try_read(scratch)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.inbox.drain(..std::mem::take(&mut self.decoded));
+        let mut bytes = &scratch[..count];
+        while !bytes.is_empty() {
+            self.tls.read_tls(&mut bytes)?;
+            self.tls.process_new_packets().map_err(invalid)?;
+            let mut reader = self.tls.reader();
+            loop {
+                match reader.fill_buf() {
+                    Ok([]) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(plain) => {
+                        self.inbox.extend_from_slice(plain);
+                        let count = plain.len();
+                        reader.consume(count);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next of the frames that were read.
+    pub(crate) fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
+        let Some((frame, len)) = decode(&self.inbox[self.decoded..])? else { return Ok(None) };
+        self.decoded += len;
+        Ok(Some(frame))
+    }
+
+    /// Whether reading would give something; the task is woken when it would.
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tcp.poll_read_ready(cx)
+    }
+
+    /// Encrypts `bytes`, at most a record, and gives the kernel what it takes.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.tls.writer().write_all(bytes)?;
+        self.flush()
+    }
+
+    /// Gives the kernel what it takes of what is encrypted.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut TryWrite(&self.tcp)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something encrypted is left that the kernel did not take.
+    pub(crate) fn is_clogged(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    /// Whether the kernel has sent what it has; if not, the task is woken when it has.
+    pub(crate) fn poll_hungry(&self, cx: &mut Context<'_>) -> io::Result<bool> {
+        loop {
+            match self.tcp.poll_write_ready(cx) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(ready) => ready?,
+            }
+            // Asking the kernel also makes it tell: without a write that fails, only this sets SOCK_NOSPACE.
+            let asked = self.tcp.try_io(Interest::WRITABLE, || {
+                let mut fd = [PollFd::new(&self.tcp, PollFlags::OUT)];
+                poll(&mut fd, Some(&Timespec::default()))?;
+                let hungry = fd[0].revents().contains(PollFlags::OUT);
+                if hungry { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+            });
+            match asked {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What the connection says of itself.
+    pub(crate) fn reading(&mut self, now: Instant) -> io::Result<Reading> {
+        let info = tcp_info(&self.tcp)?;
+        let held = u64::from(unacknowledged(&self.tcp)?);
+        let micros = |micros: u32| units::Duration::from_micros(u64::from(micros));
+        let rtt =
+            (info.rtt_us > 0).then(|| Rtt { srtt: micros(info.rtt_us), rttvar: micros(info.rtt_var_us) });
+        let rtt_min = (info.min_rtt_us < u32::MAX).then(|| micros(info.min_rtt_us));
+        if let Some(rtt) = rtt {
+            self.rate.on_acknowledged(now, info.bytes_acked, held, rtt.srtt, rtt_min);
+        }
+        self.set_lowat()?;
+        let unsent = if self.is_clogged() {
+            u64::from(info.notsent_bytes).max(1)
+        } else if info.notsent_bytes < self.lowat {
+            0
+        } else {
+            u64::from(info.notsent_bytes)
+        };
+        let send_buffer = match self.send_buffer {
+            Some(bytes) => bytes,
+            None => Bytes::new(SockRef::from(&self.tcp).send_buffer_size()? as u64),
+        };
+        let mss = Bytes::new(u64::from(info.snd_mss));
+        let status = PathStatus {
+            buffered: Bytes::new(held),
+            unsent: Bytes::new(unsent),
+            send_buffer,
+            cwnd: mss * u64::from(info.cwnd_segments),
+            mss,
+            rtt,
+            rtt_min,
+            delivery_rate: self.rate.get(),
+        };
+        Ok(Reading { status, info })
+    }
+
+    /// On a fast path a millisecond's worth may wait in the kernel, so that it does not run dry while this
+    /// program is asked; on others nothing, so that the scheduler decides as late as can be.
+    fn set_lowat(&mut self) -> io::Result<()> {
+        let worth = self.rate.get().map_or(0, |rate| rate.amount_in(LOWAT_TIME).get());
+        let wanted = if worth < FAST { LEAST_LOWAT } else { worth.min(MOST_LOWAT) as u32 };
+        if wanted > self.lowat * 2 || wanted < self.lowat / 2 {
+            self.lowat = wanted;
+            SockRef::from(&self.tcp).set_tcp_notsent_lowat(wanted)?;
+        }
+        Ok(())
+    }
+}
+
+/// Options of a connection of either end.
+fn prepare(tcp: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(tcp);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(LEAST_LOWAT)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+    // Older kernels do not know it; a path is then back a little later after an outage.
+    let _ = set_rto_max_ms(tcp, RTO_MAX_MS);
+    Ok(())
+}
+
+pub(crate) fn invalid(problem: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+struct TryWrite<'a>(&'a TcpStream);
+
+impl Write for TryWrite<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(pieces)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The kernel calls a connection writable when twice its unsent bytes are below this.
+const LEAST_LOWAT: u32 = 1;
+const MOST_LOWAT: u64 = 1 << 20;
+const LOWAT_TIME: units::Duration = units::Duration::from_millis(2);
+/// Less than a record, and records go one by one.
+const FAST: u64 = 32 * 1024;
+/// A connection without any acknowledgement for so long is given up by the kernel.
+const USER_TIMEOUT: Duration = Duration::from_secs(20);
+/// The least that the kernel accepts.
+const RTO_MAX_MS: u32 = 1_000;

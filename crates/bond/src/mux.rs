@@ -1,0 +1,849 @@
+//! Streams within the aggregate: many flows of bytes in one, each with credit of its own.
+//!
+//! An end sends no more of a stream than the other end has granted, and grants no more than it is ready to
+//! keep. So whatever arrives is taken from the aggregate at once, and a stream that nobody reads holds up no
+//! other.
+//!
+//! | Frame | Type | Fields |
+//! | --- | --- | --- |
+//! | Open | 1 | stream 4, target 1 + n |
+//! | Opened | 2 | stream 4 |
+//! | Data | 3 | stream 4, length 2, bytes |
+//! | Credit | 4 | stream 4, limit 8 |
+//! | End | 5 | stream 4 |
+//! | Reset | 6 | stream 4, reason 1 |
+//! | Packet | 7 | length 2, an IP packet |
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+
+use crate::ring::Ring;
+
+/// A stream's number. Clients open streams and count them up.
+pub type StreamId = u32;
+
+/// How much memory streams may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MuxLimits {
+    /// Streams that may be open at once.
+    pub streams: u32,
+    /// Bytes of each stream that are taken unasked.
+    pub window: u32,
+    /// Bytes of one stream that are taken at most, if its reader keeps up.
+    pub window_most: u64,
+    /// Bytes that all streams together may be granted beyond `window` each.
+    pub pool: u64,
+    /// Bytes that wait to be sent, over all streams.
+    pub queue: u64,
+    /// IP packets that wait to be sent, in bytes.
+    pub packets: u64,
+}
+
+/// What the streams' users should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The other end opens a stream to `target`.
+    Open {
+        /// The stream.
+        stream: StreamId,
+        /// Where it shall lead.
+        target: String,
+    },
+    /// The other end has taken the stream up.
+    Opened(StreamId),
+    /// There is something to read, or the end.
+    Readable(StreamId),
+    /// There is room to write.
+    Writable(StreamId),
+    /// The stream ended early.
+    Reset(StreamId),
+    /// An IP packet came.
+    Packet(Vec<u8>),
+    /// Streams may be opened again.
+    Room,
+}
+
+/// Why a stream ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetReason {
+    /// Either end gave up.
+    Aborted,
+    /// The target refused.
+    Refused,
+    /// The target cannot be reached.
+    Unreachable,
+    /// The target's name does not resolve.
+    UnknownName,
+    /// The server does not lead there.
+    Forbidden,
+    /// The target did not answer.
+    TimedOut,
+    /// Too many streams.
+    Busy,
+    /// The session is over.
+    SessionLost,
+}
+
+const REASONS: [ResetReason; 8] = [
+    ResetReason::Aborted,
+    ResetReason::Refused,
+    ResetReason::Unreachable,
+    ResetReason::UnknownName,
+    ResetReason::Forbidden,
+    ResetReason::TimedOut,
+    ResetReason::Busy,
+    ResetReason::SessionLost,
+];
+
+impl fmt::Display for ResetReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aborted => "aborted",
+            Self::Refused => "the target refused",
+            Self::Unreachable => "the target cannot be reached",
+            Self::UnknownName => "the target's name is unknown",
+            Self::Forbidden => "the server does not lead there",
+            Self::TimedOut => "the target did not answer",
+            Self::Busy => "too many streams",
+            Self::SessionLost => "the session is over",
+        })
+    }
+}
+
+impl std::error::Error for ResetReason {}
+
+/// What the other end may not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Violation(pub(crate) &'static str);
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// The streams of a session.
+#[derive(Debug)]
+pub struct Mux {
+    opens: bool,
+    limits: MuxLimits,
+    /// What the other end takes of a new stream unasked, and how many streams.
+    peer_window: u64,
+    peer_streams: u32,
+    streams: HashMap<StreamId, Stream>,
+    /// The next number of our own, or one more than the last that the other end used.
+    next: StreamId,
+    /// Streams with data or an end to send and credit for it, in turn.
+    ready: VecDeque<StreamId>,
+    /// Frames that go before data: at most one of each kind a stream.
+    control: BTreeMap<(StreamId, Control), Vec<u8>>,
+    packets: VecDeque<Vec<u8>>,
+    packet_bytes: u64,
+    queued: u64,
+    /// Granted beyond the first window.
+    pool_used: u64,
+    decoder: Decoder,
+    events: VecDeque<Event>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Control {
+    Open,
+    Opened,
+    Credit,
+    Reset,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// Waits to be sent.
+    queue: VecDeque<u8>,
+    sent: u64,
+    /// How much the other end has granted.
+    limit: u64,
+    ending: bool,
+    end_sent: bool,
+    in_turn: bool,
+    /// The writer was told that there is no room.
+    writer_waits: bool,
+    /// Received, and not taken.
+    buffer: Vec<u8>,
+    received: u64,
+    /// Taken and passed on.
+    consumed: u64,
+    granted: u64,
+    window: u64,
+    ended: bool,
+    opened: bool,
+    reset: Option<ResetReason>,
+    /// Nobody holds it any more.
+    released: bool,
+}
+
+impl Stream {
+    fn is_done(&self) -> bool {
+        self.reset.is_some() || (self.end_sent && self.ended)
+    }
+
+    fn can_send(&self) -> bool {
+        let data = !self.queue.is_empty() && self.sent < self.limit;
+        let end = self.queue.is_empty() && self.ending && !self.end_sent;
+        self.reset.is_none() && (data || end)
+    }
+}
+
+/// Where in a frame the aggregate was cut.
+#[derive(Debug, Default)]
+struct Decoder {
+    /// The head of a frame, or a packet, as far as it came.
+    head: Vec<u8>,
+    /// Data of a stream that is still to come.
+    data: Option<(StreamId, usize)>,
+}
+
+impl Mux {
+    /// No streams. A client `opens` them.
+    #[must_use]
+    pub fn new(opens: bool, limits: MuxLimits) -> Self {
+        Self {
+            opens,
+            limits,
+            peer_window: 0,
+            peer_streams: 0,
+            streams: HashMap::new(),
+            next: 0,
+            ready: VecDeque::new(),
+            control: BTreeMap::new(),
+            packets: VecDeque::new(),
+            packet_bytes: 0,
+            queued: 0,
+            pool_used: 0,
+            decoder: Decoder::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The other end takes `window` bytes of each new stream, and `streams` streams.
+    pub fn on_peer_limits(&mut self, window: u32, streams: u32) {
+        self.peer_window = u64::from(window);
+        self.peer_streams = streams;
+        self.events.push_back(Event::Room);
+    }
+
+    /// Streams that are open.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Bytes that streams hold: received and not read, or not sent yet.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        let unread: u64 = self.streams.values().map(|stream| stream.received - stream.consumed).sum();
+        unread + self.queued + self.packet_bytes
+    }
+
+    /// Opens a stream to `target`, of at most 255 bytes; `None` where there are as many as may be.
+    pub fn open(&mut self, target: &str) -> Option<StreamId> {
+        let open = self.streams.values().filter(|stream| !stream.is_done()).count();
+        if open >= self.peer_streams as usize || target.len() > MAX_TARGET || self.next == StreamId::MAX {
+            return None;
+        }
+        let id = self.next;
+        self.next += 1;
+        let mut frame = head(1, id);
+        frame.push(target.len() as u8);
+        frame.extend_from_slice(target.as_bytes());
+        self.control.insert((id, Control::Open), frame);
+        self.streams.insert(id, self.new_stream());
+        Some(id)
+    }
+
+    /// Takes up a stream that the other end opened.
+    pub fn accept(&mut self, id: StreamId) {
+        if self.streams.get(&id).is_some_and(|stream| stream.reset.is_none()) {
+            self.control.insert((id, Control::Opened), head(2, id));
+        }
+    }
+
+    /// Whether the other end has taken the stream up.
+    ///
+    /// # Errors
+    /// Where the stream has ended early.
+    pub fn is_opened(&self, id: StreamId) -> Result<bool, ResetReason> {
+        let stream = self.live(id)?;
+        Ok(stream.opened)
+    }
+
+    /// How many bytes [`write`](Self::write) would take; where none, [`Event::Writable`] says when to ask again.
+    ///
+    /// # Errors
+    /// Where the stream has ended early.
+    pub fn room(&mut self, id: StreamId) -> Result<usize, ResetReason> {
+        let share = self.share();
+        let stream = self.streams.get_mut(&id).ok_or(ResetReason::SessionLost)?;
+        if let Some(reason) = stream.reset {
+            return Err(reason);
+        }
+        // Little by little would be many small frames.
+        let room = share - stream.queue.len().min(share);
+        let room = if room * 2 < share { 0 } else { room };
+        stream.writer_waits = room == 0;
+        Ok(room)
+    }
+
+    /// Queues `bytes`, no more than [`room`](Self::room) said.
+    ///
+    /// # Errors
+    /// Where the stream has ended early.
+    pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), ResetReason> {
+        let stream = self.streams.get_mut(&id).ok_or(ResetReason::SessionLost)?;
+        if let Some(reason) = stream.reset.or(stream.ending.then_some(ResetReason::Aborted)) {
+            return Err(reason);
+        }
+        stream.queue.extend(bytes);
+        self.queued += bytes.len() as u64;
+        self.take_turn(id);
+        Ok(())
+    }
+
+    /// Nothing more will be written.
+    pub fn end(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.ending = true;
+            self.take_turn(id);
+        }
+    }
+
+    /// Takes what has arrived, if anything; `None` at the end.
+    ///
+    /// # Errors
+    /// Where the stream has ended early.
+    pub fn take(&mut self, id: StreamId) -> Result<Option<Vec<u8>>, ResetReason> {
+        let stream = self.streams.get_mut(&id).ok_or(ResetReason::SessionLost)?;
+        if !stream.buffer.is_empty() {
+            return Ok(Some(std::mem::take(&mut stream.buffer)));
+        }
+        if stream.ended {
+            return Ok(None);
+        }
+        stream.reset.map_or(Ok(Some(Vec::new())), Err)
+    }
+
+    /// `count` of the bytes taken have been passed on, so as many more may come.
+    pub fn consumed(&mut self, id: StreamId, count: usize) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.consumed += count as u64;
+        if stream.ended || stream.reset.is_some() || stream.granted - stream.consumed > stream.window / 2 {
+            return;
+        }
+        // A reader that keeps up and a sender that has used most of what it was granted: more would be used.
+        let used = stream.received + stream.window / 4 >= stream.granted;
+        let more = stream.window.min(self.limits.window_most.saturating_sub(stream.window));
+        if used && more > 0 && self.pool_used + more <= self.limits.pool {
+            self.pool_used += more;
+            stream.window += more;
+        }
+        stream.granted = stream.consumed + stream.window;
+        let mut frame = head(4, id);
+        frame.extend_from_slice(&stream.granted.to_be_bytes());
+        self.control.insert((id, Control::Credit), frame);
+    }
+
+    /// Ends a stream early.
+    pub fn reset(&mut self, id: StreamId, reason: ResetReason) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.is_done() {
+            return;
+        }
+        self.abandon(id, reason);
+        self.events.push_back(Event::Reset(id));
+        // Where the other end has not heard of it, it need not.
+        if self.control.remove(&(id, Control::Open)).is_none() {
+            self.control.remove(&(id, Control::Opened));
+            self.control.remove(&(id, Control::Credit));
+            let mut frame = head(6, id);
+            frame.push(REASONS.iter().position(|known| *known == reason).expect("all are listed") as u8);
+            self.control.insert((id, Control::Reset), frame);
+        }
+    }
+
+    /// Nobody will ask for the stream any more; one that has not ended is reset.
+    pub fn release(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.released = true;
+        // What was written is still sent, if the other end has finished or will be told the end.
+        let ends_well = stream.is_done() || (stream.ending && stream.ended);
+        if !ends_well {
+            self.reset(id, ResetReason::Aborted);
+        }
+        self.forget_if_done(id);
+    }
+
+    /// Queues an IP packet, if there is room for it.
+    pub fn send_packet(&mut self, packet: &[u8]) -> bool {
+        let fits =
+            packet.len() <= MAX_PACKET && self.packet_bytes + packet.len() as u64 <= self.limits.packets;
+        if fits {
+            self.packet_bytes += packet.len() as u64;
+            self.packets.push_back(packet.to_vec());
+        }
+        fits
+    }
+
+    /// Whether there is something to send.
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        !self.ready.is_empty() || !self.control.is_empty() || !self.packets.is_empty()
+    }
+
+    /// Appends one frame to the aggregate, with up to `most` bytes of data. False where there is none to send.
+    pub fn produce(&mut self, out: &mut Ring, most: usize) -> bool {
+        let share = self.share();
+        if let Some(((id, kind), frame)) = self.control.pop_first() {
+            out.push(&frame);
+            if kind == Control::Reset {
+                self.forget_if_done(id);
+            }
+            return true;
+        }
+        if let Some(packet) = self.packets.pop_front() {
+            self.packet_bytes -= packet.len() as u64;
+            out.push(&[7]);
+            out.push(&(packet.len() as u16).to_be_bytes());
+            out.push(&packet);
+            return true;
+        }
+        while let Some(id) = self.ready.pop_front() {
+            let Some(stream) = self.streams.get_mut(&id) else { continue };
+            stream.in_turn = false;
+            if !stream.can_send() {
+                continue;
+            }
+            let credit = usize::try_from(stream.limit - stream.sent).unwrap_or(usize::MAX);
+            let len = stream.queue.len().min(credit).min(most.clamp(1, MAX_FRAME));
+            if len > 0 {
+                out.push(&head(3, id));
+                out.push(&(len as u16).to_be_bytes());
+                let (first, second) = stream.queue.as_slices();
+                let from_first = len.min(first.len());
+                out.push(&first[..from_first]);
+                out.push(&second[..len - from_first]);
+                stream.queue.drain(..len);
+                stream.sent += len as u64;
+                self.queued -= len as u64;
+                if stream.writer_waits && stream.queue.len() <= share / 2 {
+                    stream.writer_waits = false;
+                    self.events.push_back(Event::Writable(id));
+                }
+            } else {
+                out.push(&head(5, id));
+                stream.end_sent = true;
+            }
+            self.take_turn(id);
+            self.forget_if_done(id);
+            return true;
+        }
+        false
+    }
+
+    /// The next bytes of the aggregate have arrived.
+    ///
+    /// # Errors
+    /// Where the other end does what it may not.
+    pub fn receive(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+        while !bytes.is_empty() {
+            if let Some((id, left)) = self.decoder.data {
+                let part = left.min(bytes.len());
+                self.on_data(id, &bytes[..part])?;
+                bytes = &bytes[part..];
+                self.decoder.data = (left > part).then_some((id, left - part));
+                continue;
+            }
+            let missing = missing(&self.decoder.head)?;
+            let part = missing.min(bytes.len());
+            self.decoder.head.extend_from_slice(&bytes[..part]);
+            bytes = &bytes[part..];
+            if self::missing(&self.decoder.head)? == 0 {
+                let head = std::mem::take(&mut self.decoder.head);
+                self.on_frame(&head)?;
+                self.decoder.head = head;
+                self.decoder.head.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// What has happened since the last call.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// What each stream may have waiting to be sent.
+    fn share(&self) -> usize {
+        (self.limits.queue / self.streams.len().max(1) as u64).clamp(LEAST_QUEUE, MOST_QUEUE) as usize
+    }
+
+    fn new_stream(&self) -> Stream {
+        Stream {
+            queue: VecDeque::new(),
+            sent: 0,
+            limit: self.peer_window,
+            ending: false,
+            end_sent: false,
+            in_turn: false,
+            writer_waits: false,
+            buffer: Vec::new(),
+            received: 0,
+            consumed: 0,
+            granted: u64::from(self.limits.window),
+            window: u64::from(self.limits.window),
+            ended: false,
+            opened: false,
+            reset: None,
+            released: false,
+        }
+    }
+
+    fn live(&self, id: StreamId) -> Result<&Stream, ResetReason> {
+        let stream = self.streams.get(&id).ok_or(ResetReason::SessionLost)?;
+        stream.reset.map_or(Ok(stream), Err)
+    }
+
+    fn take_turn(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && !stream.in_turn
+            && stream.can_send()
+        {
+            stream.in_turn = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Drops what a stream would still have sent.
+    fn abandon(&mut self, id: StreamId, reason: ResetReason) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.reset = Some(reason);
+        self.queued -= stream.queue.len() as u64;
+        stream.queue = VecDeque::new();
+    }
+
+    fn forget_if_done(&mut self, id: StreamId) {
+        let done = self.streams.get(&id).is_some_and(|stream| stream.released && stream.is_done());
+        if done {
+            let stream = self.streams.remove(&id).expect("looked up just now");
+            self.queued -= stream.queue.len() as u64;
+            self.pool_used -= stream.window - u64::from(self.limits.window);
+            self.control.remove(&(id, Control::Credit));
+            self.events.push_back(Event::Room);
+        }
+    }
+
+    fn on_data(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), Violation> {
+        // A stream that was reset here may still get what was under way.
+        let Some(stream) = self.streams.get_mut(&id) else { return self.was_used(id) };
+        if stream.reset.is_some() {
+            return Ok(());
+        }
+        if stream.ended || stream.received + bytes.len() as u64 > stream.granted {
+            return Err(Violation("data beyond a stream's credit or end"));
+        }
+        stream.received += bytes.len() as u64;
+        stream.buffer.extend_from_slice(bytes);
+        self.events.push_back(Event::Readable(id));
+        Ok(())
+    }
+
+    /// Whether `id` is a stream that may have been, or a violation.
+    fn was_used(&self, id: StreamId) -> Result<(), Violation> {
+        if id < self.next { Ok(()) } else { Err(Violation("a stream that was never opened")) }
+    }
+
+    fn on_frame(&mut self, frame: &[u8]) -> Result<(), Violation> {
+        let word = |at: usize| frame[at..at + 4].try_into().map(u32::from_be_bytes).expect("four bytes");
+        if frame[0] == 7 {
+            self.events.push_back(Event::Packet(frame[3..].to_vec()));
+            return Ok(());
+        }
+        let id: StreamId = word(1);
+        if frame[0] == 1 {
+            return self.on_open(id, &frame[6..]);
+        }
+        self.was_used(id)?;
+        if frame[0] == 3 {
+            let len = usize::from(u16::from_be_bytes([frame[5], frame[6]]));
+            self.decoder.data = (len > 0).then_some((id, len));
+            return Ok(());
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        match frame[0] {
+            2 => {
+                stream.opened = true;
+                self.events.push_back(Event::Opened(id));
+            }
+            4 => {
+                let limit = frame[5..13].try_into().map(u64::from_be_bytes).expect("eight bytes");
+                stream.limit = stream.limit.max(limit);
+                self.take_turn(id);
+            }
+            5 => {
+                stream.ended = true;
+                self.events.push_back(Event::Readable(id));
+                self.forget_if_done(id);
+            }
+            _ => {
+                let reason = REASONS.get(usize::from(frame[5]));
+                let reason = *reason.ok_or(Violation("an unknown reason to reset a stream"))?;
+                if !stream.is_done() {
+                    self.abandon(id, reason);
+                    self.control.remove(&(id, Control::Credit));
+                    self.control.remove(&(id, Control::Opened));
+                    self.events.push_back(Event::Reset(id));
+                    self.forget_if_done(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_open(&mut self, id: StreamId, target: &[u8]) -> Result<(), Violation> {
+        if self.opens || id < self.next {
+            return Err(Violation("a stream that it may not open"));
+        }
+        let target =
+            std::str::from_utf8(target).ok().filter(|target| target.chars().all(|c| c.is_ascii_graphic()));
+        let target = target.ok_or(Violation("a target that is no plain text"))?.to_owned();
+        if self.control.len() > MOST_CONTROL.max(4 * self.limits.streams as usize) {
+            return Err(Violation("streams opened faster than answers are read"));
+        }
+        // Numbers grow, but one that was given up before it was sent is left out.
+        self.next = id.saturating_add(1);
+        let open = self.streams.values().filter(|stream| !stream.is_done()).count();
+        let mut stream = self.new_stream();
+        if open >= self.limits.streams as usize {
+            stream.released = true;
+            self.streams.insert(id, stream);
+            self.reset(id, ResetReason::Busy);
+            return Ok(());
+        }
+        self.streams.insert(id, stream);
+        self.events.push_back(Event::Open { stream: id, target });
+        Ok(())
+    }
+}
+
+fn head(kind: u8, id: StreamId) -> Vec<u8> {
+    let mut head = Vec::with_capacity(16);
+    head.push(kind);
+    head.extend_from_slice(&id.to_be_bytes());
+    head
+}
+
+/// How many bytes a frame that begins with `head` lacks, as far as can be told; those of a data frame are not
+/// part of it.
+fn missing(head: &[u8]) -> Result<usize, Violation> {
+    let Some(kind) = head.first() else { return Ok(1) };
+    let whole = match kind {
+        1 => match head.get(5) {
+            Some(len) => 6 + usize::from(*len),
+            None => 6,
+        },
+        2 | 5 => 5,
+        3 => 7,
+        4 => 13,
+        6 => 6,
+        7 => match head.get(1..3) {
+            Some(len) => 3 + usize::from(u16::from_be_bytes([len[0], len[1]])),
+            None => 3,
+        },
+        _ => return Err(Violation("an unknown frame in the aggregate")),
+    };
+    Ok(whole - head.len())
+}
+
+/// A name in the domain name system with a port fits.
+const MAX_TARGET: usize = 255;
+/// Data of one frame at most.
+const MAX_FRAME: usize = u16::MAX as usize;
+const MAX_PACKET: usize = u16::MAX as usize;
+/// What one stream may have waiting to be sent: enough that its writer need not be quick.
+const MOST_QUEUE: u64 = 256 * 1024;
+const LEAST_QUEUE: u64 = 4 * 1024;
+/// Frames that may wait for the other end to read.
+const MOST_CONTROL: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: MuxLimits = MuxLimits {
+        streams: 4,
+        window: 1_000,
+        window_most: 8_000,
+        pool: 10_000,
+        queue: 20_000,
+        packets: 4_000,
+    };
+
+    /// A client's and a server's end that know each other's limits.
+    fn pair() -> (Mux, Mux) {
+        let (mut client, mut server) = (Mux::new(true, LIMITS), Mux::new(false, LIMITS));
+        client.on_peer_limits(LIMITS.window, LIMITS.streams);
+        server.on_peer_limits(LIMITS.window, 0);
+        (client, server)
+    }
+
+    /// Carries all that `from` would send to `to`.
+    fn carry(from: &mut Mux, to: &mut Mux) {
+        let mut ring = Ring::default();
+        while from.produce(&mut ring, 700) {}
+        let mut bytes = Vec::new();
+        ring.copy(0, ring.len(), &mut bytes);
+        to.receive(&bytes).unwrap();
+    }
+
+    fn events(mux: &mut Mux) -> Vec<Event> {
+        std::iter::from_fn(|| mux.poll_event()).collect()
+    }
+
+    fn open(client: &mut Mux, server: &mut Mux) -> StreamId {
+        let id = client.open("example.org:80").unwrap();
+        carry(client, server);
+        let open = Event::Open { stream: id, target: "example.org:80".to_owned() };
+        assert!(events(server).contains(&open));
+        server.accept(id);
+        carry(server, client);
+        assert!(client.is_opened(id).unwrap());
+        id
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_holds_up_no_other() {
+        let (mut client, mut server) = pair();
+        let (stuck, free) = (open(&mut client, &mut server), open(&mut client, &mut server));
+        client.write(stuck, &[1; 3_000]).unwrap();
+        client.write(free, &[2; 3_000]).unwrap();
+        client.end(free);
+        let mut read = 0;
+        for _ in 0..5 {
+            carry(&mut client, &mut server);
+            if let Some(bytes) = server.take(free).unwrap() {
+                assert!(bytes.iter().all(|byte| *byte == 2));
+                server.consumed(free, bytes.len());
+                read += bytes.len();
+            }
+            carry(&mut server, &mut client);
+        }
+        assert_eq!(read, 3_000);
+        assert_eq!(server.take(free), Ok(None));
+        assert_eq!(server.take(stuck).unwrap().unwrap().len(), 1_000, "its first window and no more");
+    }
+
+    #[test]
+    fn a_reader_that_keeps_up_is_granted_more_and_all_of_them_no_more_than_the_pool() {
+        let (mut client, mut server) = pair();
+        let ids: Vec<_> = (0..4).map(|_| open(&mut client, &mut server)).collect();
+        for _ in 0..30 {
+            for id in &ids {
+                let room = client.room(*id).unwrap();
+                client.write(*id, &vec![0; room]).unwrap();
+            }
+            carry(&mut client, &mut server);
+            for id in &ids {
+                let count = server.take(*id).unwrap().unwrap().len();
+                server.consumed(*id, count);
+            }
+            carry(&mut server, &mut client);
+        }
+        let windows: Vec<_> = ids.iter().map(|id| server.streams[id].window).collect();
+        assert!(windows.iter().sum::<u64>() <= 4 * 1_000 + LIMITS.pool, "{windows:?}");
+        assert!(windows.iter().any(|window| *window >= 4_000), "{windows:?}");
+        // Then nobody reads: no more than the windows comes.
+        for _ in 0..30 {
+            for id in &ids {
+                let room = client.room(*id).unwrap();
+                client.write(*id, &vec![0; room]).unwrap();
+            }
+            carry(&mut client, &mut server);
+        }
+        assert!(server.held() <= 4 * 1_000 + LIMITS.pool, "{}", server.held());
+        for id in ids {
+            server.release(id);
+        }
+        assert_eq!(server.pool_used, 0);
+    }
+
+    #[test]
+    fn one_stream_too_many_is_reset_and_counts_again_when_one_has_gone() {
+        let (mut client, mut server) = pair();
+        client.on_peer_limits(LIMITS.window, 9);
+        let ids: Vec<_> = (0..4).map(|_| open(&mut client, &mut server)).collect();
+        let late = client.open("late:1").unwrap();
+        carry(&mut client, &mut server);
+        carry(&mut server, &mut client);
+        assert_eq!(client.is_opened(late), Err(ResetReason::Busy));
+        client.release(ids[0]);
+        carry(&mut client, &mut server);
+        open(&mut client, &mut server);
+        assert_eq!(client.open(&"x".repeat(256)), None, "no name is so long");
+    }
+
+    #[test]
+    fn a_reset_reaches_the_other_end_and_leaves_nothing() {
+        let (mut client, mut server) = pair();
+        let id = open(&mut client, &mut server);
+        client.write(id, &[0; 500]).unwrap();
+        carry(&mut client, &mut server);
+        server.reset(id, ResetReason::Unreachable);
+        carry(&mut server, &mut client);
+        assert_eq!(client.write(id, &[0]), Err(ResetReason::Unreachable));
+        client.release(id);
+        server.release(id);
+        carry(&mut server, &mut client);
+        assert_eq!((client.open_streams(), server.open_streams()), (0, 0));
+        assert_eq!((client.held(), server.held()), (0, 0));
+    }
+
+    #[test]
+    fn what_no_end_may_do_is_refused() {
+        let refused = |bytes: &[u8]| {
+            let (mut client, mut server) = pair();
+            open(&mut client, &mut server);
+            server.receive(bytes).unwrap_err().to_string()
+        };
+        assert_eq!(refused(&[9]), "an unknown frame in the aggregate");
+        assert_eq!(refused(&[3, 0, 0, 0, 7, 0, 1]), "a stream that was never opened");
+        assert_eq!(refused(&[1, 0, 0, 0, 0, 1, b'x']), "a stream that it may not open");
+        assert_eq!(refused(&[1, 0, 0, 0, 9, 1, b'\n']), "a target that is no plain text");
+        assert_eq!(refused(&[6, 0, 0, 0, 0, 99]), "an unknown reason to reset a stream");
+        let beyond = [&[3, 0, 0, 0, 0, 7, 208][..], &[0; 2_000]].concat();
+        assert_eq!(refused(&beyond), "data beyond a stream's credit or end");
+    }
+
+    #[test]
+    fn packets_wait_up_to_a_bound_and_come_whole() {
+        let (mut client, mut server) = pair();
+        let sent = (0..9).filter(|_| client.send_packet(&[4; 1_000])).count();
+        assert_eq!(sent, 4);
+        carry(&mut client, &mut server);
+        let packets = events(&mut server).into_iter().filter(|event| *event == Event::Packet(vec![4; 1_000]));
+        assert_eq!(packets.count(), 4);
+        assert!(client.send_packet(&[4; 1_000]));
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_neither_panic_nor_hold_more_than_they_may(
+            bytes in prop::collection::vec(prop_oneof![0..8_u8, any::<u8>()], 0..400),
+        ) {
+            let (mut client, mut server) = pair();
+            open(&mut client, &mut server);
+            let _ = server.receive(&bytes);
+            prop_assert!(server.held() <= 4 * u64::from(LIMITS.window));
+            prop_assert!(server.open_streams() <= 64);
+        }
+    }
+}

@@ -1,0 +1,682 @@
+//! A session: streams over an aggregate over paths, without I/O.
+//!
+//! What a path's kernel acknowledged may still be lost with it, so bytes are kept until the other end's
+//! *program* has said that it has them. A session outlives its connections: a path may go and come back as
+//! often as it likes, and a session without any path waits.
+
+use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback};
+use suimon_algorithms::path::{PathId, PathStatus};
+use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::frame::{DATA_HEADER, Frame, MAX_DATA, MAX_PATHS, Received, data_header};
+use crate::mux::{Mux, MuxLimits, Violation};
+use crate::ring::Ring;
+
+/// What a session is made of.
+#[derive(Debug, Clone)]
+pub struct SessionConfig {
+    /// Decides which path carries what.
+    pub scheduler: AlgorithmSpec,
+    /// Bytes that are held for reordering.
+    pub reorder_buffer: Bytes,
+    /// Bytes that are kept until the other end has them.
+    pub send_buffer: Bytes,
+    /// Bounds of the streams.
+    pub mux: MuxLimits,
+}
+
+/// One end of a session.
+#[derive(Debug)]
+pub struct Session {
+    /// Its streams.
+    pub mux: Mux,
+    sender: AggregateSender,
+    receiver: AggregateReceiver,
+    /// From the first byte that the other end may lack to the last produced.
+    outbox: Ring,
+    /// From the next byte in order to the last that came early.
+    inbox: Ring,
+    send_buffer: Bytes,
+    paths: [Path; MAX_PATHS],
+    feedback_at: Option<Instant>,
+    /// Bytes that came since the last feedback.
+    unreported: u64,
+    duplicates: Bytes,
+    given_again: Bytes,
+    given_up_to: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Path {
+    up: bool,
+    attempt: u32,
+    status: Option<PathStatus>,
+    /// Bytes of data that came over this connection.
+    received: u64,
+    /// Bytes of data that were given to it.
+    given: u64,
+    /// Bytes of data that the other end has of it.
+    delivered: u64,
+    /// When something came over it.
+    heard_at: Instant,
+}
+
+/// What can be told of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SessionView {
+    /// Bytes of the aggregate that this end has produced.
+    pub produced: u64,
+    /// Of these, bytes that the other end has in order.
+    pub acknowledged: u64,
+    /// Bytes that this end has in order.
+    pub received: u64,
+    /// Bytes that wait here for others.
+    pub reorder_held: u64,
+    /// Bytes that came twice.
+    pub duplicates: u64,
+    /// Bytes that were given to a second path.
+    pub given_again: u64,
+    /// Bytes that streams hold here.
+    pub streams_held: u64,
+    /// Bytes kept until the other end has them.
+    pub send_held: u64,
+}
+
+impl Session {
+    /// A session of which nothing is known; a client `opens` streams.
+    #[must_use]
+    pub fn new(opens: bool, config: &SessionConfig) -> Self {
+        let scheduler = config.scheduler.build_path();
+        Self {
+            mux: Mux::new(opens, config.mux),
+            sender: AggregateSender::new(scheduler, MAX_PATHS, Bytes::new(MAX_DATA as u64), true),
+            receiver: AggregateReceiver::new(config.reorder_buffer),
+            outbox: Ring::default(),
+            inbox: Ring::default(),
+            send_buffer: config.send_buffer,
+            paths: [Path::default(); MAX_PATHS],
+            feedback_at: None,
+            unreported: 0,
+            duplicates: Bytes::ZERO,
+            given_again: Bytes::ZERO,
+            given_up_to: 0,
+        }
+    }
+
+    /// The other end holds `reorder_buffer` bytes for reordering.
+    pub fn on_peer_buffer(&mut self, reorder_buffer: Bytes) {
+        self.sender.on_feedback(Feedback { next: 0, edge: reorder_buffer.get() });
+    }
+
+    /// The `attempt`-th connection over `path` is established.
+    pub fn path_up(&mut self, now: Instant, path: PathId, attempt: u32) {
+        if self.paths[path.0].up {
+            self.path_down(now, path);
+        }
+        self.paths[path.0] = Path { up: true, attempt, heard_at: now, ..Path::default() };
+        self.sender.path_up(now, path);
+        self.feedback_at = Some(now);
+    }
+
+    /// The connection over `path` is gone; what it may not have delivered goes over others.
+    pub fn path_down(&mut self, now: Instant, path: PathId) {
+        if std::mem::take(&mut self.paths[path.0].up) {
+            self.sender.path_down(path);
+            // What it should have told the other end may be lost.
+            self.feedback_at = Some(now);
+        }
+    }
+
+    /// The latest reading of the connection over `path`.
+    pub fn on_occupancy(&mut self, path: PathId, status: PathStatus) {
+        self.paths[path.0].status = Some(status);
+        self.sender.on_occupancy(path, status);
+    }
+
+    /// Data came over `path`.
+    ///
+    /// # Errors
+    /// Where the other end does what it may not.
+    pub fn on_data(&mut self, now: Instant, path: PathId, start: u64, bytes: &[u8]) -> Result<(), Violation> {
+        let end = start + bytes.len() as u64;
+        let (before, edge) = (self.receiver.next(), self.receiver.feedback().edge);
+        if end > edge {
+            return Err(Violation("data beyond the reorder buffer"));
+        }
+        let arrived = self.receiver.on_chunk(start, Bytes::new(bytes.len() as u64));
+        self.duplicates += arrived.duplicate;
+        let state = &mut self.paths[path.0];
+        state.received += bytes.len() as u64;
+        state.heard_at = now;
+        self.unreported += bytes.len() as u64;
+        let wait = if self.unreported >= REPORT_AFTER { SHORTEST_WAIT } else { LONGEST_WAIT };
+        self.feedback_at = Some(self.feedback_at.map_or(now + wait, |at| at.min(now + wait)));
+        let in_order = arrived.in_order.get();
+        if in_order == 0 {
+            if end > before {
+                let skip = before.saturating_sub(start);
+                self.inbox.forget_before(before);
+                self.inbox.put(start + skip, &bytes[skip as usize..]);
+            }
+            return Ok(());
+        }
+        // In order: `bytes` from `before` on, then what had come early behind them.
+        self.mux.receive(&bytes[(before - start) as usize..])?;
+        let rest = before + in_order - end;
+        if rest > 0 {
+            let (first, second) = self.inbox.slices(end, rest as usize);
+            self.mux.receive(first)?;
+            self.mux.receive(second)?;
+        }
+        self.inbox.forget_before(before + in_order);
+        Ok(())
+    }
+
+    /// The other end tells what it has.
+    ///
+    /// # Errors
+    /// Where it has what was never sent.
+    pub fn on_feedback(
+        &mut self,
+        now: Instant,
+        feedback: Feedback,
+        received: &[Received],
+    ) -> Result<(), Violation> {
+        if feedback.next > self.outbox.end() {
+            return Err(Violation("feedback on what was never sent"));
+        }
+        for received in received {
+            let path = &mut self.paths[usize::from(received.path)];
+            if !path.up || path.attempt != received.attempt || received.bytes <= path.delivered {
+                continue;
+            }
+            if received.bytes > path.given {
+                return Err(Violation("feedback on what was never sent"));
+            }
+            let news = Bytes::new(received.bytes - path.delivered);
+            path.delivered = received.bytes;
+            self.sender.on_delivered(now, PathId(usize::from(received.path)), news);
+        }
+        self.sender.on_feedback(feedback);
+        self.outbox.forget_before(feedback.next);
+        Ok(())
+    }
+
+    /// Something came over `path`.
+    pub fn on_heard(&mut self, now: Instant, path: PathId) {
+        self.paths[path.0].heard_at = now;
+    }
+
+    /// Appends the next data frame to `out` and says which path it is for; `None` where it is better to wait.
+    pub fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<PathId> {
+        self.produce();
+        let chunk = self.sender.next(now)?;
+        let len = chunk.len.get();
+        data_header(chunk.start, len as usize, out);
+        self.outbox.copy(chunk.start, len as usize, out);
+        self.paths[chunk.path.0].given += len;
+        let end = chunk.start + len;
+        self.given_again += Bytes::new(len - end.saturating_sub(self.given_up_to).min(len));
+        self.given_up_to = self.given_up_to.max(end);
+        Some(chunk.path)
+    }
+
+    /// Whether data waits for a path.
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        self.mux.has_data() || self.sender.unassigned() > Bytes::ZERO
+    }
+
+    /// What the other end should know, and the path to tell it over, once it is time.
+    pub fn feedback(&mut self, now: Instant) -> Option<(PathId, Frame<'static>)> {
+        self.feedback_at.filter(|at| *at <= now)?;
+        let path = self.quickest(now)?;
+        Some((path, self.report()))
+    }
+
+    /// What the other end should know.
+    pub fn report(&mut self) -> Frame<'static> {
+        self.feedback_at = None;
+        self.unreported = 0;
+        let up = self.paths.iter().enumerate().filter(|(_, path)| path.up);
+        let received = up.map(|(index, path)| Received {
+            path: index as u8,
+            attempt: path.attempt,
+            bytes: path.received,
+        });
+        Frame::Feedback(self.receiver.feedback(), received.collect())
+    }
+
+    /// When to ask again though nothing happened.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        let feedback = self.feedback_at.filter(|_| self.paths.iter().any(|path| path.up));
+        [feedback, self.sender.next_wakeup()].into_iter().flatten().min()
+    }
+
+    /// Whether data is under way over `path` and none of it arrives.
+    #[must_use]
+    pub fn is_stalled(&self, path: PathId) -> bool {
+        self.sender.is_stalled(path)
+    }
+
+    /// Whether all that was produced has arrived, and nothing waits.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !self.mux.has_data() && self.sender.is_complete()
+    }
+
+    /// What can be told.
+    #[must_use]
+    pub fn view(&self) -> SessionView {
+        SessionView {
+            produced: self.outbox.end(),
+            acknowledged: self.sender.acknowledged(),
+            received: self.receiver.next(),
+            reorder_held: self.receiver.held().get(),
+            duplicates: self.duplicates.get(),
+            given_again: self.given_again.get(),
+            streams_held: self.mux.held(),
+            send_held: self.outbox.len() as u64,
+        }
+    }
+
+    /// Bytes of data that came over the connection of `path`, and that the other end has of what it was given.
+    #[must_use]
+    pub fn carried(&self, path: PathId) -> (u64, u64) {
+        (self.paths[path.0].received, self.paths[path.0].delivered)
+    }
+
+    /// The path over which news arrives soonest, of those that have shown to work of late.
+    fn quickest(&self, now: Instant) -> Option<PathId> {
+        let up = self.paths.iter().enumerate().filter(|(_, path)| path.up);
+        up.min_by_key(|(index, path)| {
+            let silent = now.saturating_since(path.heard_at) > HEARD_OF_LATE;
+            let srtt = path.status.and_then(|status| status.rtt).map(|rtt| rtt.srtt);
+            (self.sender.is_stalled(PathId(*index)), silent, srtt.unwrap_or(Duration::MAX))
+        })
+        .map(|(index, _)| PathId(index))
+    }
+
+    /// Takes from the streams what a scheduler may want to place by now, and no more: what is in the aggregate
+    /// goes before what a stream writes next.
+    fn produce(&mut self) {
+        let up = self.paths.iter().filter(|path| path.up);
+        let known: Vec<_> = up.filter_map(|path| Known::of(&path.status?)).collect();
+        let rate: Rate = known.iter().map(|path| path.rate).sum();
+        let mss = known.iter().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
+        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(LEAST_SEGMENTS, MOST_SEGMENTS);
+        let chunk = (segments * mss).saturating_sub(OVERHEAD).clamp(1, MAX_DATA as u64);
+        self.sender.set_chunk(Bytes::new(chunk));
+        let last = known.iter().map(|path| path.delay).max().unwrap_or_default();
+        let ahead: u64 = known.iter().map(|path| path.rate.amount_in(last - path.delay).get()).sum();
+        let wanted = Bytes::new(ahead + 2 * chunk);
+        let mut unassigned = self.sender.unassigned();
+        while unassigned < wanted && (self.outbox.len() as u64) < self.send_buffer.get() {
+            let before = self.outbox.end();
+            if !self.mux.produce(&mut self.outbox, chunk as usize) {
+                break;
+            }
+            unassigned += Bytes::new(self.outbox.end() - before);
+        }
+        self.sender.produce(self.outbox.end());
+    }
+}
+
+/// What decides how far ahead a path takes data.
+struct Known {
+    rate: Rate,
+    /// How long until what it takes now is acknowledged.
+    delay: Duration,
+    mss: u64,
+}
+
+impl Known {
+    fn of(status: &PathStatus) -> Option<Self> {
+        let srtt = status.rtt?.srtt;
+        let rate = status.delivery_rate.unwrap_or_else(|| Rate::of(status.cwnd, srtt));
+        let drained = rate.transmission_time(status.buffered).min(LONGEST_DELAY);
+        let delay = drained.max(status.rtt_min.unwrap_or(srtt));
+        Some(Self { rate, delay, mss: status.mss.get().max(1) })
+    }
+}
+
+/// A chunk takes about so long over all paths together: short enough to be shared out finely.
+const CHUNK_TIME: Duration = Duration::from_millis(5);
+/// Fewer would cost more than a percent in headers.
+const LEAST_SEGMENTS: u64 = 3;
+/// More do not fit a record of TLS.
+const MOST_SEGMENTS: u64 = 11;
+/// Of a connection that has not said what its segments take.
+const ETHERNET_MSS: u64 = 1448;
+/// A record's head, type and tag (RFC 8446 §5.2) and a data frame's head.
+const OVERHEAD: u64 = 22 + DATA_HEADER as u64;
+/// No data is held back for longer than this for a slow path's sake.
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
+/// So much data is told of soon, less after a while.
+const REPORT_AFTER: u64 = 8 * 1024;
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+const LONGEST_WAIT: Duration = Duration::from_millis(5);
+/// A path that carried something in this time is taken to work.
+const HEARD_OF_LATE: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::decode;
+    use crate::mux::{Event, StreamId};
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, VecDeque};
+    use suimon_algorithms::path::Rtt;
+    use suimon_algorithms::registry::{Role, descriptions};
+
+    const PATHS: usize = 3;
+
+    fn config(scheduler: &str, reorder_buffer: u64) -> SessionConfig {
+        SessionConfig {
+            scheduler: AlgorithmSpec::parse(Role::Path, scheduler).unwrap(),
+            reorder_buffer: Bytes::new(reorder_buffer),
+            send_buffer: Bytes::new(200_000),
+            mux: MuxLimits {
+                streams: 8,
+                window: 4_000,
+                window_most: 64_000,
+                pool: 200_000,
+                queue: 100_000,
+                packets: 10_000,
+            },
+        }
+    }
+
+    /// A connection: what each end wrote, as the other has not yet read it.
+    #[derive(Debug, Default)]
+    struct Pipe {
+        up: bool,
+        attempt: u32,
+        /// From the client, and from the server.
+        bytes: [VecDeque<u8>; 2],
+        /// Data bytes among them, for the senders' send buffers.
+        held: [u64; 2],
+    }
+
+    struct World {
+        now: Instant,
+        ends: [Session; 2],
+        pipes: [Pipe; PATHS],
+        partial: [[Vec<u8>; PATHS]; 2],
+        heartbeat_at: Instant,
+    }
+
+    impl World {
+        fn new(scheduler: &str, reorder_buffer: u64) -> Self {
+            let config = config(scheduler, reorder_buffer);
+            let mut ends = [Session::new(true, &config), Session::new(false, &config)];
+            for end in &mut ends {
+                end.on_peer_buffer(config.reorder_buffer);
+                end.mux.on_peer_limits(config.mux.window, config.mux.streams);
+            }
+            Self {
+                now: Instant::ZERO,
+                ends,
+                pipes: Default::default(),
+                partial: Default::default(),
+                heartbeat_at: Instant::ZERO,
+            }
+        }
+
+        fn break_path(&mut self, path: usize) {
+            if std::mem::take(&mut self.pipes[path].up) {
+                self.pipes[path].bytes = Default::default();
+                self.pipes[path].held = [0; 2];
+                for end in 0..2 {
+                    self.ends[end].path_down(self.now, PathId(path));
+                    self.partial[end][path].clear();
+                }
+            }
+        }
+
+        fn mend_path(&mut self, path: usize) {
+            if !self.pipes[path].up {
+                self.pipes[path].up = true;
+                self.pipes[path].attempt += 1;
+                for end in &mut self.ends {
+                    end.path_up(self.now, PathId(path), self.pipes[path].attempt);
+                }
+            }
+        }
+
+        /// Path `path` carries `bytes` each way.
+        fn deliver(&mut self, path: usize, bytes: usize) {
+            for from in 0..2 {
+                let pipe = &mut self.pipes[path];
+                let count = bytes.min(pipe.bytes[from].len());
+                let part: Vec<u8> = pipe.bytes[from].drain(..count).collect();
+                pipe.held[from] = pipe.held[from].saturating_sub(count as u64);
+                let to = 1 - from;
+                self.partial[to][path].extend(part);
+                let mut inbox = std::mem::take(&mut self.partial[to][path]);
+                let mut at = 0;
+                while let Some((frame, len)) = decode(&inbox[at..]).unwrap() {
+                    match frame {
+                        Frame::Data { start, bytes } => {
+                            self.ends[to].on_data(self.now, PathId(path), start, bytes).unwrap();
+                        }
+                        Frame::Feedback(feedback, received) => {
+                            self.ends[to].on_feedback(self.now, feedback, &received).unwrap();
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                    at += len;
+                }
+                inbox.drain(..at);
+                self.partial[to][path] = inbox;
+            }
+        }
+
+        fn transmit(&mut self) {
+            let beats = self.now >= self.heartbeat_at;
+            if beats {
+                self.heartbeat_at = self.now + Duration::from_millis(500);
+            }
+            for from in 0..2 {
+                let report = beats.then(|| {
+                    let mut bytes = Vec::new();
+                    self.ends[from].report().encode(&mut bytes);
+                    bytes
+                });
+                for pipe in self.pipes.iter_mut().filter(|pipe| pipe.up) {
+                    pipe.bytes[from].extend(report.iter().flatten());
+                }
+                for (index, pipe) in self.pipes.iter().enumerate().filter(|(_, pipe)| pipe.up) {
+                    let srtt = Duration::from_millis(10 + 90 * index as u64);
+                    let status = PathStatus {
+                        buffered: Bytes::new(pipe.held[from]),
+                        unsent: Bytes::ZERO,
+                        send_buffer: Bytes::new(30_000),
+                        cwnd: Bytes::new(14_480),
+                        mss: Bytes::new(1_448),
+                        rtt: Some(Rtt { srtt, rttvar: Duration::ZERO }),
+                        rtt_min: Some(srtt),
+                        delivery_rate: None,
+                    };
+                    self.ends[from].on_occupancy(PathId(index), status);
+                }
+                let mut frame = Vec::new();
+                loop {
+                    frame.clear();
+                    let path = match self.ends[from].feedback(self.now) {
+                        Some((path, report)) => {
+                            report.encode(&mut frame);
+                            path
+                        }
+                        None => match self.ends[from].transmit(self.now, &mut frame) {
+                            Some(path) => path,
+                            None => break,
+                        },
+                    };
+                    let pipe = &mut self.pipes[path.0];
+                    assert!(pipe.up, "nothing goes over a path that is down");
+                    pipe.bytes[from].extend(&frame);
+                    pipe.held[from] += frame.len() as u64;
+                }
+            }
+        }
+
+        fn events(&mut self, end: usize) -> Vec<Event> {
+            std::iter::from_fn(|| self.ends[end].mux.poll_event()).collect()
+        }
+    }
+
+    /// The `index`th byte of a stream in a direction.
+    fn byte(stream: StreamId, end: usize, index: usize) -> u8 {
+        (index * 31 + index / 251 + stream as usize * 7 + end * 101) as u8
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Deliver { path: usize, bytes: usize },
+        Break { path: usize },
+        Mend { path: usize },
+        Wait { ms: u64 },
+        Write { end: usize, stream: u32, bytes: usize },
+        Read { end: usize, stream: u32 },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (0..PATHS, 1..9_000_usize).prop_map(|(path, bytes)| Step::Deliver { path, bytes }),
+            1 => (0..PATHS).prop_map(|path| Step::Break { path }),
+            2 => (0..PATHS).prop_map(|path| Step::Mend { path }),
+            2 => (1..400_u64).prop_map(|ms| Step::Wait { ms }),
+            5 => (0..2_usize, 0..STREAMS, 1..20_000_usize)
+                .prop_map(|(end, stream, bytes)| Step::Write { end, stream, bytes }),
+            5 => (0..2_usize, 0..STREAMS).prop_map(|(end, stream)| Step::Read { end, stream }),
+        ]
+    }
+
+    const STREAMS: u32 = 3;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+        /// Whatever paths do: each stream brings what was written, all of it, once, in order, in both
+        /// directions, and no end holds more than it may.
+        #[test]
+        fn streams_survive_what_paths_do(
+            steps in prop::collection::vec(step(), 1..200),
+            reorder_buffer in 20_000..60_000_u64,
+        ) {
+            for scheduler in descriptions(Role::Path) {
+                let mut world = World::new(scheduler.name, reorder_buffer);
+                for stream in 0..STREAMS {
+                    prop_assert_eq!(world.ends[0].mux.open("x:1"), Some(stream));
+                }
+                let mut written = BTreeMap::new();
+                let mut read: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+                let mut ended = 0;
+                let quiet = [Step::Mend { path: 0 }, Step::Wait { ms: 1 }].into_iter().chain((0..400).flat_map(|_| {
+                    let reads = (0..2).flat_map(|end| (0..STREAMS).map(move |stream| Step::Read { end, stream }));
+                    [Step::Deliver { path: 0, bytes: 40_000 }].into_iter().chain(reads)
+                }));
+                let all: Vec<_> = steps.iter().cloned().chain(quiet).collect();
+                for (index, step) in all.into_iter().enumerate() {
+                    match step {
+                        Step::Deliver { path, bytes } => world.deliver(path, bytes),
+                        Step::Break { path } => world.break_path(path),
+                        Step::Mend { path } => world.mend_path(path),
+                        Step::Wait { ms } => world.now += Duration::from_millis(ms),
+                        Step::Write { end, stream, bytes } => {
+                            let done = written.entry((end, stream)).or_insert(0);
+                            if let Ok(room) = world.ends[end].mux.room(stream) {
+                                let count = room.min(bytes);
+                                let data: Vec<_> = (*done..*done + count).map(|i| byte(stream, end, i)).collect();
+                                world.ends[end].mux.write(stream, &data).unwrap();
+                                *done += count;
+                            }
+                        }
+                        Step::Read { end, stream } => {
+                            if let Ok(Some(bytes)) = world.ends[end].mux.take(stream) {
+                                let from = read.entry((1 - end, stream)).or_insert(0);
+                                for (offset, got) in bytes.iter().enumerate() {
+                                    prop_assert_eq!(*got, byte(stream, 1 - end, *from + offset));
+                                }
+                                *from += bytes.len();
+                                world.ends[end].mux.consumed(stream, bytes.len());
+                            } else if let Ok(None) = world.ends[end].mux.take(stream) {
+                                ended |= 1 << (end as u32 * STREAMS + stream);
+                            }
+                        }
+                    }
+                    if index == steps.len() {
+                        for end in 0..2 {
+                            for stream in 0..STREAMS {
+                                world.ends[end].mux.end(stream);
+                            }
+                        }
+                    }
+                    world.now += Duration::from_millis(2);
+                    world.transmit();
+                    for end in 0..2 {
+                        for event in world.events(end) {
+                            prop_assert!(!matches!(event, Event::Reset(_)));
+                        }
+                        let view = world.ends[end].view();
+                        prop_assert!(view.reorder_held <= reorder_buffer);
+                        prop_assert!(view.send_held <= 200_000 + 70_000);
+                    }
+                }
+                // A stream that the server never heard of cannot be written there.
+                written.retain(|_, count| *count > 0);
+                read.retain(|_, count| *count > 0);
+                prop_assert_eq!(&read, &written, "{}", scheduler.name);
+                prop_assert_eq!(ended & 0b111_000, 0b111_000, "every end comes: {}", scheduler.name);
+                prop_assert!(world.ends[0].is_idle() && world.ends[1].is_idle(), "{}", scheduler.name);
+            }
+        }
+    }
+
+    /// Connects both ends by path 0 and takes the client's first frame.
+    fn first_frame() -> (World, Vec<u8>) {
+        let mut world = World::new("look-ahead", 50_000);
+        world.mend_path(0);
+        world.ends[0].mux.open("x:1").unwrap();
+        world.ends[0].mux.write(0, &[1; 3_000]).unwrap();
+        world.transmit();
+        let bytes = world.pipes[0].bytes[0].iter().copied().collect();
+        (world, bytes)
+    }
+
+    #[test]
+    fn data_beyond_the_reorder_buffer_and_feedback_on_what_was_never_sent_are_violations() {
+        let (mut world, _) = first_frame();
+        let server = &mut world.ends[1];
+        assert!(server.on_data(Instant::ZERO, PathId(0), 49_999, &[0; 2]).is_err());
+        assert!(server.on_data(Instant::ZERO, PathId(0), 49_998, &[0; 2]).is_ok());
+        let feedback = |next| Feedback { next, edge: next + 1 };
+        assert!(server.on_feedback(Instant::ZERO, feedback(1), &[]).is_err());
+        let received = Received { path: 0, attempt: 1, bytes: 1 };
+        assert!(server.on_feedback(Instant::ZERO, feedback(0), &[received]).is_err());
+        let stale = Received { attempt: 0, ..received };
+        assert!(server.on_feedback(Instant::ZERO, feedback(0), &[stale]).is_ok());
+    }
+
+    #[test]
+    fn a_session_without_paths_waits_and_goes_on() {
+        let (mut world, _) = first_frame();
+        world.break_path(0);
+        for _ in 0..100 {
+            world.now += Duration::from_millis(100);
+            world.transmit();
+        }
+        assert_eq!(world.ends[1].view().received, 0);
+        world.mend_path(1);
+        for _ in 0..5 {
+            world.transmit();
+            world.deliver(1, 100_000);
+            world.now += Duration::from_millis(10);
+        }
+        assert_eq!(world.ends[1].mux.take(0), Ok(Some(vec![1; 3_000])));
+        assert!(world.ends[0].is_idle());
+    }
+}

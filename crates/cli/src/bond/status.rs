@@ -1,0 +1,142 @@
+//! `suimon bond status`: how it goes, once or as it goes.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use comfy_table::{CellAlignment, Table, TableStyle};
+use suimon_bond::control::{Report, SessionReport, ask};
+
+use super::run::socket_path;
+use crate::error::CliError;
+
+const EXAMPLE: &str = "\
+Example:
+  suimon bond status --watch
+  suimon bond status --json | jq '.sessions[0].paths[] | {name, rtt_ms}'";
+
+/// Show each path's rate, send buffer, round-trip time, losses, and what waits for reordering
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    /// The socket of the process to ask, as its --control says; by default those of a client and a server here
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Show it anew every second until interrupted
+    #[arg(long)]
+    watch: bool,
+}
+
+pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut out = std::io::stdout().lock();
+    loop {
+        let report = runtime.block_on(find(arguments))?;
+        if arguments.json {
+            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            if arguments.watch && out.is_terminal() {
+                // Clear the screen and begin at its top.
+                write!(out, "\x1b[2J\x1b[H")?;
+            }
+            write!(out, "{}", show(&report))?;
+        }
+        out.flush()?;
+        if !arguments.watch {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+async fn find(arguments: &Arguments) -> Result<Report, CliError> {
+    let paths = match &arguments.control {
+        Some(path) => vec![path.clone()],
+        None => vec![socket_path("client"), socket_path("server")],
+    };
+    let mut last = None;
+    for path in paths {
+        match ask(&path).await {
+            Ok(report) => return Ok(report),
+            Err(error) => last = Some((path, error)),
+        }
+    }
+    let (path, error) = last.expect("at least one place to ask");
+    let problem = format!(
+        "{}: nobody answers ({error}); is `suimon bond client` running, and as this user?",
+        path.display()
+    );
+    Err(CliError::Option { option: "--control", problem })
+}
+
+fn show(report: &Report) -> String {
+    if report.sessions.is_empty() {
+        return format!("{}: no sessions\n", report.role);
+    }
+    report.sessions.iter().map(|session| show_session(&report.role, session)).collect()
+}
+
+fn show_session(role: &str, session: &SessionReport) -> String {
+    let status = &session.status;
+    let who = session.client.as_ref().map_or_else(String::new, |client| format!(" of {client}"));
+    let aggregate = &status.session;
+    let mut table = Table::new();
+    table.load_style(TableStyle::new()).set_header([
+        "path",
+        "out",
+        "in",
+        "send buffer",
+        "unsent",
+        "cwnd",
+        "rtt",
+        "min",
+        "again",
+        "up",
+        "",
+    ]);
+    for path in &status.paths {
+        let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
+        table.add_row([
+            path.name.clone(),
+            mbit(path.sent_bps),
+            mbit(path.received_bps),
+            kilobytes(path.buffered_bytes),
+            kilobytes(path.unsent_bytes),
+            kilobytes(path.cwnd_bytes),
+            ms(path.rtt_ms),
+            ms(path.rtt_min_ms),
+            path.retransmitted_segments.to_string(),
+            format!("{:.0} s", path.up_s),
+            if path.stalled { "stalled".to_owned() } else { String::new() },
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let paths = if status.paths.is_empty() { "  no path is up\n".to_owned() } else { format!("{table}\n") };
+    format!(
+        "{role}: session{who}, {} streams; sent {}, received {}; waiting for reordering {}, twice {}\n{paths}",
+        status.streams,
+        kilobytes(aggregate.sent_bytes),
+        kilobytes(aggregate.received_bytes),
+        kilobytes(aggregate.reorder_bytes),
+        kilobytes(aggregate.duplicate_bytes),
+    )
+}
+
+fn mbit(bps: u64) -> String {
+    format!("{:.2} Mbit/s", bps as f64 / 1e6)
+}
+
+fn kilobytes(bytes: u64) -> String {
+    if bytes < 10_000_000 {
+        format!("{:.1} kB", bytes as f64 / 1e3)
+    } else {
+        format!("{:.1} MB", bytes as f64 / 1e6)
+    }
+}
