@@ -8,27 +8,49 @@
 
 from __future__ import annotations
 
-from suimon._suimon import Column, Table, __version__
-from suimon.comparison import compare
+from suimon._suimon import (
+    Ack,
+    Column,
+    Congestion,
+    Delivery,
+    Limits,
+    Packet,
+    Path,
+    SendState,
+    Table,
+    __version__,
+)
+from suimon.comparison import compare, compare_paths
 from suimon.errors import FileError, InputError, InternalError, SuimonError
 from suimon.evaluation import paper
 from suimon.links import Hsdpa, Link, Trace, Wifi
+from suimon.own import CongestionControl, PathScheduler, QueueDiscipline, register
 from suimon.registry import Algorithm, Parameter, algorithms, profiles
 from suimon.result import PaperResult, Result
 from suimon.scenario import Scenario, default_scenario
 
 __all__ = [
+    "Ack",
     "Algorithm",
     "Column",
+    "Congestion",
+    "CongestionControl",
+    "Delivery",
     "FileError",
     "Hsdpa",
     "InputError",
     "InternalError",
+    "Limits",
     "Link",
+    "Packet",
     "PaperResult",
     "Parameter",
+    "Path",
+    "PathScheduler",
+    "QueueDiscipline",
     "Result",
     "Scenario",
+    "SendState",
     "SuimonError",
     "Table",
     "Trace",
@@ -36,7 +58,9 @@ __all__ = [
     "__version__",
     "algorithms",
     "compare",
+    "compare_paths",
     "default_scenario",
     "paper",
     "profiles",
+    "register",
 ]

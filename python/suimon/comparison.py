@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from suimon import _check, _suimon
 from suimon._check import count, items, optional_text, text
 from suimon.links import Link
+from suimon.own import CongestionControl, PathScheduler, QueueDiscipline, named
 from suimon.result import Result
+
+#: What a flow runs: a name with settings, or a class in Python.
+Sender = str | type[CongestionControl]
+#: What waits in front of a link: a name with settings, or a class in Python.
+Queue = str | type[QueueDiscipline]
+#: What gives data to paths: a name with settings, or a class in Python.
+Scheduler = str | type[PathScheduler]
 
 _SENDERS = 'names such as "cubic" or "fs-at+cubic:mode=fit"; suimon.algorithms() lists them'
 _QUEUES = 'names such as "codel" or "red:max_p=0.02"; suimon.algorithms() lists them'
+_SCHEDULERS = 'names such as "ecf" or "look-ahead"; suimon.algorithms() lists them'
 _BYTES = 'bytes with a unit, such as "10MB"'
 
 
 def compare(
     link: Link | str,
-    senders: str | Iterable[str] = (),
+    senders: Sender | Iterable[Sender] = (),
     *,
-    queues: str | Iterable[str] = "droptail",
+    queues: Queue | Iterable[Queue] = "droptail",
     flows: int | str = 1,
     mixed: bool = False,
     seconds: float | str | None = None,
@@ -36,8 +45,8 @@ def compare(
     Args:
         link: The link; a text is one in a line, ``"2Mbit 180ms 96kB"``.
         senders: Congestion controls with settings, ``"fs-at+cubic:mode=fit"``; a receive window such as ``"drs"`` means
-            Reno under it. Default: those worth comparing.
-        queues: Queue disciplines in front of the link, each in runs of its own.
+            Reno under it. Or subclasses of `CongestionControl`. Default: those worth comparing.
+        queues: Queue disciplines in front of the link, each in runs of its own. Or subclasses of `QueueDiscipline`.
         flows: Flows of each sender; ``"30,50,30@100s"`` changes their number every 100 s.
         mixed: All senders share the link, instead of having it one after the other.
         seconds: When a run ends at the latest. Default: 60 s, or as long as ``flows`` says.
@@ -54,8 +63,10 @@ def compare(
     """
     if not isinstance(link, Link):
         link = Link(text("link", link, 'a Link, or a line such as "2Mbit 180ms 96kB"'))
-    names = [] if senders == () else [text("senders", each, _SENDERS) for each in items("senders", senders, _SENDERS)]
-    disciplines = [text("queues", each, _QUEUES) for each in items("queues", queues, _QUEUES)]
+    names = []
+    if senders != ():
+        names = [named("senders", each, CongestionControl, _SENDERS) for each in items("senders", senders, _SENDERS)]
+    disciplines = [named("queues", each, QueueDiscipline, _QUEUES) for each in items("queues", queues, _QUEUES)]
     counts = flows if isinstance(flows, str) else str(count("flows", flows))
     duration = None if seconds is None else _check.seconds("seconds", seconds)
     start = _check.seconds("warmup", warmup)
@@ -86,6 +97,76 @@ def compare(
         seed=seed,
         seeds=seeds,
         command=f"suimon compare {link._option()}{_words(options)}",
+        progress=progress,
+    )
+    return Result(findings)
+
+
+def compare_paths(
+    paths: Sequence[Link | str],
+    schedulers: Scheduler | Iterable[Scheduler] = (),
+    *,
+    senders: Sender | Iterable[Sender] = (),
+    send_buffer: str | None = None,
+    receive_buffer: str | None = None,
+    seconds: float | str | None = None,
+    warmup: float | str = 0.0,
+    size: str | None = None,
+    window: str | None = None,
+    profile: str = "linux-6",
+    seed: int = 1,
+    seeds: int = 1,
+    progress: bool = True,
+) -> Result:
+    """Compares path schedulers for one stream over several links as ``suimon compare --paths``, beside each link alone.
+
+    Args:
+        paths: At least two links.
+        schedulers: Path schedulers, or subclasses of `PathScheduler`. Default: those worth comparing.
+        senders: Congestion controls of the flows. Default: CUBIC.
+        send_buffer: What each flow may hold, unsent or unacknowledged. Default: ``"4MiB"``.
+        receive_buffer: What may wait at the receiver for data of other flows. Default: ``"4MiB"``.
+        seconds: As of `compare`, like all others.
+
+    Raises:
+        InputError: An argument is not accepted; the message names it.
+    """
+    lines = [each.line if isinstance(each, Link) else text("paths", each, "Links, or lines") for each in paths]
+    chosen, names = [], []
+    if schedulers != ():
+        listed = items("schedulers", schedulers, _SCHEDULERS)
+        chosen = [named("schedulers", each, PathScheduler, _SCHEDULERS) for each in listed]
+    if senders != ():
+        names = [named("senders", each, CongestionControl, _SENDERS) for each in items("senders", senders, _SENDERS)]
+    duration = None if seconds is None else _check.seconds("seconds", seconds)
+    start = _check.seconds("warmup", warmup)
+    options: list[tuple[str, str | bool]] = [
+        ("scheduler", ",".join(chosen)),
+        ("cc", ",".join(names)),
+        ("send-buffer", optional_text("send_buffer", send_buffer, _BYTES) or ""),
+        ("receive-buffer", optional_text("receive_buffer", receive_buffer, _BYTES) or ""),
+        ("duration", duration or ""),
+        ("warmup", start if start != "0s" else ""),
+        ("size", optional_text("size", size, _BYTES) or ""),
+        ("window", optional_text("window", window, _BYTES) or ""),
+        ("profile", text("profile", profile, ", ".join(_suimon.profiles()))),
+        ("seed", str(count("seed", seed, 0)) if seed != 1 else ""),
+        ("seeds", str(count("seeds", seeds)) if seeds != 1 else ""),
+    ]
+    findings = _suimon.compare_paths(
+        lines,
+        schedulers=chosen,
+        senders=names,
+        send_buffer=send_buffer,
+        receive_buffer=receive_buffer,
+        duration=duration,
+        warmup=start,
+        size=size,
+        window=window,
+        profile=profile,
+        seed=seed,
+        seeds=seeds,
+        command=f"suimon compare --paths {shlex.quote('; '.join(lines))}{_words(options)}",
         progress=progress,
     )
     return Result(findings)

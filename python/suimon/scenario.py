@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from suimon import _check, _suimon, _toml
+from suimon.comparison import Queue, Sender
 from suimon.errors import InputError
 from suimon.links import Link
+from suimon.own import CongestionControl, QueueDiscipline, named
 from suimon.result import Result
 
 
@@ -52,9 +54,9 @@ class Scenario:
     def over(
         cls,
         link: Link | str,
-        senders: str | Iterable[str] = "cubic",
+        senders: Sender | Iterable[Sender] = "cubic",
         *,
-        queue: str = "droptail",
+        queue: Queue = "droptail",
         seconds: float | str = 60.0,
         **keys: object,
     ) -> Scenario:
@@ -69,7 +71,8 @@ class Scenario:
         """
         if not isinstance(link, Link):
             link = Link(_check.text("link", link, "a Link, or a line"))
-        names = [_check.text("senders", each, "names") for each in _check.items("senders", senders, "names")]
+        listed = _check.items("senders", senders, "names")
+        names = [named("senders", each, CongestionControl, "names") for each in listed]
         flows = []
         for nth, name in enumerate(names):
             same = names[:nth].count(name)
@@ -77,7 +80,12 @@ class Scenario:
             called = "main" if len(names) == 1 else plain + (f"-{same + 1}" if same else "")
             flows.append({"name": called, "from": "sender", "to": "receiver", "cc": name})
         tables = link._tables()
-        bottleneck = {"name": "bottleneck", "between": ["sender", "receiver"], **tables.pop("link"), "queue": queue}
+        bottleneck = {
+            "name": "bottleneck",
+            "between": ["sender", "receiver"],
+            **tables.pop("link"),
+            "queue": named("queue", queue, QueueDiscipline, "a name"),
+        }
         duration = _check.seconds("seconds", seconds)
         return cls(**{"duration": duration, **keys, **tables, "link": [bottleneck], "flow": flows})
 

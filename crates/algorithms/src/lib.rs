@@ -10,6 +10,7 @@
 
 pub mod congestion;
 pub mod estimate;
+pub mod own;
 pub mod parameters;
 pub mod path;
 pub mod probe;

@@ -7,6 +7,7 @@ use crate::congestion::{
     scalable, vegas,
 };
 use crate::estimate::{RttEstimator, autocorrelation, bursts, handshake, slow_start};
+use crate::own;
 use crate::parameters::{Arguments, Parameter, ParameterError};
 use crate::path::{
     PathScheduler, blest, ecf, least_buffered, look_ahead, lowest_rtt, redundant, round_robin,
@@ -137,7 +138,8 @@ pub fn build_queue<P: Packet + Send + 'static>(
         "cake" => Box::new(cake::Cake::new(arguments, buffer, random)),
         // As a type of its own it costs no indirect call a packet.
         "red" => Box::new(EarlyQueue::new(red::early(arguments, buffer), buffer, random)),
-        _ => Box::new(EarlyQueue::new(spec.build_early(buffer), buffer, random)),
+        _ => own::queue(description, arguments, buffer)
+            .unwrap_or_else(|| Box::new(EarlyQueue::new(spec.build_early(buffer), buffer, random))),
     }
 }
 
@@ -173,8 +175,15 @@ impl fmt::Display for Role {
     }
 }
 
-/// Every algorithm of a role, in the order of the registry.
+/// Every algorithm of a role, in the order of the registry; behind them those that the program brought along.
 pub fn descriptions(role: Role) -> Vec<&'static Description> {
+    let mut all = built_in(role);
+    all.extend(own::descriptions(role));
+    all
+}
+
+/// Every algorithm of a role that has its line here.
+pub(crate) fn built_in(role: Role) -> Vec<&'static Description> {
     match role {
         Role::Congestion => {
             CONGESTION.iter().map(|(d, _)| d).chain(WRAPPERS.iter().map(|(d, _)| d)).collect()
@@ -204,7 +213,11 @@ impl Wrapping {
         match role {
             Role::Congestion => Self {
                 wrappers: WRAPPERS.iter().map(|(d, _)| d.name).collect(),
-                inner: CONGESTION.iter().map(|(d, _)| d.name).collect(),
+                inner: CONGESTION
+                    .iter()
+                    .map(|(d, _)| d.name)
+                    .chain(own::descriptions(role).iter().map(|d| d.name))
+                    .collect(),
                 default: reno::DESCRIPTION.name,
             },
             Role::Queue => Self {
@@ -352,6 +365,12 @@ impl AlgorithmSpec {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
+    /// Whether the program brought it, or what it works over, along.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.layers.iter().any(|(description, _)| own::is_own(description))
+    }
+
     /// What it is for.
     #[must_use]
     pub fn role(&self) -> Role {
@@ -390,11 +409,12 @@ impl AlgorithmSpec {
         let (wrappers, [(inner, arguments)]) = self.layers.split_at(self.layers.len() - 1) else {
             unreachable!("split_at leaves exactly one layer")
         };
-        let (_, build) = CONGESTION
-            .iter()
-            .find(|(d, _)| d.name == inner.name)
+        let registered = CONGESTION.iter().find(|(d, _)| d.name == inner.name);
+        let innermost = registered
+            .map(|(_, build)| build(arguments))
+            .or_else(|| own::congestion(inner, arguments))
             .expect("parse puts a registered congestion control last");
-        wrappers.iter().rev().fold(build(arguments), |inner, (wrapper, arguments)| {
+        wrappers.iter().rev().fold(innermost, |inner, (wrapper, arguments)| {
             let (_, build) = WRAPPERS
                 .iter()
                 .find(|(d, _)| d.name == wrapper.name)
@@ -456,11 +476,11 @@ impl AlgorithmSpec {
     #[must_use]
     pub fn build_path(&self) -> Box<dyn PathScheduler> {
         let (description, arguments) = &self.layers[0];
-        let (_, build) = PATHS
-            .iter()
-            .find(|(d, _)| d.name == description.name)
-            .expect("parse accepts only registered path schedulers for this role");
-        build(arguments)
+        let registered = PATHS.iter().find(|(d, _)| d.name == description.name);
+        registered
+            .map(|(_, build)| build(arguments))
+            .or_else(|| own::path(description, arguments))
+            .expect("parse accepts only registered path schedulers for this role")
     }
 }
 

@@ -11,6 +11,7 @@ mod arguments;
 mod compare;
 mod errors;
 mod link;
+mod own;
 mod paper;
 mod registry;
 mod results;
@@ -27,9 +28,13 @@ mod _suimon {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::compare::compare;
+    use crate::compare::{compare, compare_paths};
     #[pymodule_export]
     use crate::link::LinkSpec;
+    #[pymodule_export]
+    use crate::own::{
+        PyAck, PyCongestion, PyDelivery, PyLimits, PyPacket, PyPath, PySendState, add_algorithm,
+    };
     #[pymodule_export]
     use crate::paper::{paper, papers};
     #[pymodule_export]

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pyo3::prelude::*;
 use suimon_results::RunResult;
-use suimon_scenario::Run;
+use suimon_scenario::{Flow, Run, Traffic};
 use suimon_study::{Observer, total_duration};
 use suimon_units::Duration as Simulated;
 
 use crate::errors::InternalError;
+use crate::own::raised;
 
 /// How long a signal may wait, and a bar stand still.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -22,7 +23,21 @@ const BAR_AFTER: Duration = Duration::from_secs(2);
 
 /// Runs everything on all cores; results come in the order of `runs`.
 pub(crate) fn simulate(py: Python<'_>, runs: &[Run], progress: bool) -> PyResult<Vec<RunResult>> {
-    watched(py, total_duration(runs), progress, |observer| suimon_study::simulate(runs, observer))
+    watched(py, total_duration(runs), progress, |observer| {
+        if !runs.iter().any(is_own) {
+            return suimon_study::simulate(runs, observer);
+        }
+        // Threads would only wait for the interpreter's lock, so runs that take it come one after the other.
+        let others: Vec<Run> = runs.iter().filter(|run| !is_own(run)).cloned().collect();
+        let mut others = suimon_study::simulate(&others, observer).into_iter();
+        Python::attach(|_| {
+            let result = |run: &Run| match is_own(run) {
+                true => suimon_study::simulate_one(run, observer),
+                false => others.next().expect("there is a result for each of them"),
+            };
+            runs.iter().map(result).collect()
+        })
+    })
 }
 
 /// Does `work` on another thread while this one waits for signals, without the interpreter's lock.
@@ -56,7 +71,7 @@ pub(crate) fn watched<T: Send>(
                 }
             }
             let outcome = worker.join().expect("what it does is caught");
-            outcome.map_err(|unwound| raised.unwrap_or_else(|| exception_of(&*unwound)))
+            outcome.map_err(|unwound| raised.unwrap_or_else(|| exception_of(unwound)))
         })
     });
     if let Some(bar) = bar {
@@ -90,8 +105,22 @@ impl Observer for Watcher {
     }
 }
 
-/// The exception for what unwound: an error of this program, since all others are results.
-fn exception_of(unwound: &(dyn Any + Send)) -> PyErr {
+/// Whether anything in `run` is written in Python.
+pub(crate) fn is_own(run: &Run) -> bool {
+    let scenario = &run.scenario;
+    let flow = |flow: &Flow| matches!(&flow.traffic, Traffic::Tcp(tcp) if tcp.cc.is_own());
+    scenario.flows.iter().any(flow)
+        || scenario.links.iter().any(|link| link.queue.is_own())
+        || scenario.aggregates.iter().any(|aggregate| aggregate.scheduler.is_own())
+}
+
+/// The exception for what unwound: that of an algorithm in Python, or an error of this program, since all others
+/// are results.
+fn exception_of(unwound: Box<dyn Any + Send>) -> PyErr {
+    let unwound = match raised(unwound) {
+        Ok(error) => return error,
+        Err(unwound) => unwound,
+    };
     let words = unwound.downcast_ref::<&str>().copied();
     let words = words.or_else(|| unwound.downcast_ref::<String>().map(String::as_str));
     InternalError::new_err(format!("suimon is wrong here, not you: {}", words.unwrap_or("no message")))

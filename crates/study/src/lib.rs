@@ -18,7 +18,7 @@ pub use compare::Question;
 pub use compare_paths::PathQuestion;
 pub use error::{Input, StudyError};
 pub use findings::{Findings, quoted, write_tables};
-pub use simulate::{Observer, Unobserved, simulate, total_duration};
+pub use simulate::{Observer, Unobserved, simulate, simulate_one, total_duration};
 
 /// The version that made the results, for their header.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

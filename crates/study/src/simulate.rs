@@ -35,7 +35,9 @@ pub fn simulate(runs: &[Run], observer: &dyn Observer) -> Vec<RunResult> {
     runs.par_iter().map(|run| simulate_one(run, observer)).collect()
 }
 
-pub(crate) fn simulate_one(run: &Run, observer: &dyn Observer) -> RunResult {
+/// Runs `run`.
+#[must_use]
+pub fn simulate_one(run: &Run, observer: &dyn Observer) -> RunResult {
     let mut told = Duration::ZERO;
     let result = run_observed(&run.scenario, &run.labels, &mut |passed| {
         observer.advance(passed.saturating_sub(told));

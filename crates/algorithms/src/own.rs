@@ -1,0 +1,361 @@
+//! Algorithms that a program brings along: they join the registry while it runs, and go by their names wherever
+//! those of the registry do.
+//!
+//! This is how an algorithm written in Python comes to be simulated. A queue discipline that is brought along does
+//! not hold packets but [`Ticket`]s for them, so that one object serves packets of every kind.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::RwLock;
+
+use suimon_units::{Bytes, Instant, Rate};
+
+use crate::congestion::CongestionControl;
+use crate::parameters::Arguments;
+use crate::path::PathScheduler;
+use crate::probe::Probe;
+use crate::queue::{Backlog, Buffer, DropReason, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
+use crate::registry::{Description, Role, built_in};
+
+/// Builds a congestion control.
+pub type BuildCongestion = dyn Fn(&Arguments) -> Box<dyn CongestionControl> + Send + Sync;
+/// Builds a queue discipline with room for the buffer.
+pub type BuildQueue = dyn Fn(&Arguments, Buffer) -> Box<dyn TicketQueue> + Send + Sync;
+/// Builds a path scheduler.
+pub type BuildPath = dyn Fn(&Arguments) -> Box<dyn PathScheduler> + Send + Sync;
+
+/// Builds an algorithm of a role.
+pub enum Build {
+    /// A congestion control.
+    Congestion(Box<BuildCongestion>),
+    /// A queue discipline.
+    Queue(Box<BuildQueue>),
+    /// A path scheduler.
+    Path(Box<BuildPath>),
+}
+
+impl Build {
+    fn role(&self) -> Role {
+        match self {
+            Self::Congestion(_) => Role::Congestion,
+            Self::Queue(_) => Role::Queue,
+            Self::Path(_) => Role::Path,
+        }
+    }
+}
+
+struct Own {
+    description: Description,
+    build: Build,
+}
+
+/// Why an algorithm cannot join the registry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddError {
+    /// The registry has an algorithm of that name.
+    #[error("\"{name}\" is a {role} of the registry; accepted: another name")]
+    Taken {
+        /// The name.
+        name: &'static str,
+        /// What it is there.
+        role: Role,
+    },
+    /// The name would not read back.
+    #[error("\"{name}\" is no name; accepted: small letters, digits and \"-\", a letter first")]
+    NoName {
+        /// As it was given.
+        name: &'static str,
+    },
+}
+
+/// In the order in which they came. A line of the registry lasts as long as the program, and so does one here.
+static ADDED: RwLock<Vec<&'static Own>> = RwLock::new(Vec::new());
+
+/// Adds an algorithm. One of the same name that was added before goes on where it is in use already, and is not
+/// found any more.
+///
+/// # Errors
+/// When the registry itself has the name, or it is none.
+pub fn add(description: Description, build: Build) -> Result<(), AddError> {
+    let name = description.name;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+        return Err(AddError::NoName { name });
+    }
+    // A receive window would be taken for a sender, so names are told apart over all roles.
+    if let Some(role) = Role::ALL.into_iter().find(|role| built_in(*role).iter().any(|d| d.name == name)) {
+        return Err(AddError::Taken { name, role });
+    }
+    let own: &'static Own = Box::leak(Box::new(Own { description, build }));
+    ADDED.write().expect("nothing panics while it is held").push(own);
+    Ok(())
+}
+
+/// Those of `role`, the latest of each name.
+pub(crate) fn descriptions(role: Role) -> Vec<&'static Description> {
+    let added = ADDED.read().expect("nothing panics while it is held");
+    let mut latest: Vec<&'static Description> = Vec::new();
+    for own in added.iter().rev().filter(|own| own.build.role() == role) {
+        if latest.iter().all(|known| known.name != own.description.name) {
+            latest.push(&own.description);
+        }
+    }
+    latest.reverse();
+    latest
+}
+
+/// What `description` stands for, where it was added.
+fn find(description: &'static Description) -> Option<&'static Own> {
+    let added = ADDED.read().expect("nothing panics while it is held");
+    added.iter().copied().find(|own| std::ptr::eq(&raw const own.description, description))
+}
+
+/// Whether `description` was added.
+pub(crate) fn is_own(description: &'static Description) -> bool {
+    find(description).is_some()
+}
+
+pub(crate) fn congestion(
+    description: &'static Description,
+    arguments: &Arguments,
+) -> Option<Box<dyn CongestionControl>> {
+    match &find(description)?.build {
+        Build::Congestion(build) => Some(build(arguments)),
+        Build::Queue(_) | Build::Path(_) => None,
+    }
+}
+
+pub(crate) fn path(
+    description: &'static Description,
+    arguments: &Arguments,
+) -> Option<Box<dyn PathScheduler>> {
+    match &find(description)?.build {
+        Build::Path(build) => Some(build(arguments)),
+        Build::Queue(_) | Build::Congestion(_) => None,
+    }
+}
+
+pub(crate) fn queue<P: Packet + Send + 'static>(
+    description: &'static Description,
+    arguments: &Arguments,
+    buffer: Buffer,
+) -> Option<Box<dyn QueueDiscipline<P>>> {
+    match &find(description)?.build {
+        Build::Queue(build) => Some(Box::new(Tickets::new(build(arguments, buffer), buffer))),
+        Build::Path(_) | Build::Congestion(_) => None,
+    }
+}
+
+/// Stands for a packet that waits; later packets have larger ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A packet that comes to a [`TicketQueue`].
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// What stands for it from now on.
+    pub ticket: Ticket,
+    /// Its size on the link.
+    pub size: Bytes,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Its ECN field.
+    pub ecn: Ecn,
+}
+
+/// What a [`TicketQueue`] wants to be done to packets that wait.
+#[derive(Debug, Clone, Default)]
+pub struct Verdicts {
+    /// To be dropped.
+    pub drop: Vec<Ticket>,
+    /// To be marked, where they understand marks.
+    pub mark: Vec<Ticket>,
+}
+
+/// A queue discipline over tickets. Tickets that do not wait any more mean nothing.
+pub trait TicketQueue: Debug + Send {
+    /// A packet came, and fits the buffer.
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, verdicts: &mut Verdicts);
+
+    /// The packet to send next.
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts) -> Option<Ticket>;
+
+    /// As [`QueueDiscipline::on_link_rate`].
+    fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
+
+    /// As [`QueueDiscipline::probe`].
+    fn probe(&self, _out: &mut dyn Probe) {}
+}
+
+/// Keeps the packets that the tickets stand for, and the buffer's limit.
+#[derive(Debug)]
+struct Tickets<P> {
+    discipline: Box<dyn TicketQueue>,
+    buffer: Buffer,
+    packets: BTreeMap<Ticket, P>,
+    backlog: Backlog,
+    next: u64,
+    verdicts: Verdicts,
+}
+
+impl<P: Packet> Tickets<P> {
+    fn new(discipline: Box<dyn TicketQueue>, buffer: Buffer) -> Self {
+        let (backlog, verdicts) = (Backlog::default(), Verdicts::default());
+        Self { discipline, buffer, packets: BTreeMap::new(), backlog, next: 0, verdicts }
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<P> {
+        let packet = self.packets.remove(&ticket)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= packet.size();
+        Some(packet)
+    }
+
+    fn obey(&mut self, dropped: &mut Vec<Dropped<P>>) {
+        let mut verdicts = std::mem::take(&mut self.verdicts);
+        for ticket in verdicts.mark.drain(..) {
+            if let Some(packet) = self.packets.get_mut(&ticket).filter(|p| p.ecn() != Ecn::NotCapable) {
+                packet.mark_congestion_experienced();
+            }
+        }
+        for ticket in verdicts.drop.drain(..) {
+            dropped.extend(self.take(ticket).map(|packet| Dropped { packet, reason: DropReason::Early }));
+        }
+        self.verdicts = verdicts;
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Tickets<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
+        let size = packet.size();
+        if !self.buffer.admits(self.backlog, size) {
+            dropped.push(Dropped { packet, reason: DropReason::Overflow });
+            return;
+        }
+        let ticket = Ticket(self.next);
+        let arrival = Arrival { ticket, size, flow: packet.flow(), ecn: packet.ecn() };
+        self.next += 1;
+        self.packets.insert(ticket, packet);
+        self.backlog.packets += 1;
+        self.backlog.bytes += size;
+        self.discipline.enqueue(now, arrival, &mut self.verdicts);
+        self.obey(dropped);
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        if self.packets.is_empty() {
+            return None;
+        }
+        let ticket = self.discipline.dequeue(now, &mut self.verdicts);
+        self.obey(dropped);
+        ticket.and_then(|ticket| self.take(ticket))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        self.discipline.on_link_rate(now, rate);
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        self.discipline.probe(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::queue::testing::{TestPacket, drain};
+    use crate::registry::{AlgorithmSpec, build_queue};
+    use crate::{RandomStream, congestion};
+
+    fn described(name: &'static str) -> Description {
+        Description { name, summary: "", source: "", colour: "#000000", parameters: &[] }
+    }
+
+    /// Drops every third packet, marks every second, gives the newest first.
+    #[derive(Debug, Default)]
+    struct Odd(VecDeque<Ticket>);
+
+    impl TicketQueue for Odd {
+        fn enqueue(&mut self, _now: Instant, arrival: Arrival, verdicts: &mut Verdicts) {
+            if arrival.ticket.0 % 3 == 2 {
+                verdicts.drop.push(arrival.ticket);
+                return;
+            }
+            if arrival.ticket.0 % 2 == 1 {
+                verdicts.mark.push(arrival.ticket);
+            }
+            self.0.push_front(arrival.ticket);
+        }
+
+        fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts) -> Option<Ticket> {
+            self.0.pop_front()
+        }
+    }
+
+    #[test]
+    fn a_sender_that_is_added_goes_by_its_name_also_below_a_wrapper() {
+        add(described("mine"), Build::Congestion(Box::new(|_| Box::<congestion::reno::Reno>::default())))
+            .unwrap();
+        let spec = AlgorithmSpec::parse(Role::Congestion, "fs-at+mine").unwrap();
+        assert_eq!(spec.label(), "fs-at+mine");
+        assert!(spec.is_own() && !AlgorithmSpec::parse(Role::Congestion, "reno").unwrap().is_own());
+        let _: Box<dyn CongestionControl> = spec.build_congestion();
+        let message = AlgorithmSpec::parse(Role::Congestion, "nobody").unwrap_err().to_string();
+        assert!(message.contains(", mine"), "{message}");
+    }
+
+    #[test]
+    fn names_of_the_registry_and_what_does_not_read_back_are_refused() {
+        let refusal = |name| {
+            let build = Build::Congestion(Box::new(|_| Box::<congestion::reno::Reno>::default()));
+            add(described(name), build).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refusal("codel"),
+            "\"codel\" is a queue discipline of the registry; accepted: another name"
+        );
+        assert!(refusal("my:own").contains("is no name"));
+        assert!(refusal("").contains("is no name"));
+    }
+
+    #[test]
+    fn a_discipline_over_tickets_drops_marks_and_orders_and_keeps_the_buffer() {
+        add(described("odd"), Build::Queue(Box::new(|_, _| Box::<Odd>::default()))).unwrap();
+        let spec = AlgorithmSpec::parse(Role::Queue, "odd").unwrap();
+        let mut queue = build_queue::<TestPacket>(&spec, Buffer::Packets(3), RandomStream::new(1, "queue"));
+        let mut dropped = Vec::new();
+        for id in 0..6 {
+            let packet = TestPacket { ecn: Ecn::Capable, ..TestPacket::new(id, 100) };
+            queue.enqueue(Instant::ZERO, packet, &mut dropped);
+        }
+        let reasons: Vec<_> = dropped.iter().map(|d| (d.packet.id, d.reason)).collect();
+        // The third by the discipline; the fifth and sixth find three waiting.
+        assert_eq!(reasons, [(2, DropReason::Early), (4, DropReason::Overflow), (5, DropReason::Overflow)]);
+        assert_eq!(queue.backlog(), Backlog { packets: 3, bytes: Bytes::new(300) });
+        let sent: Vec<_> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO, &mut dropped)).collect();
+        let seen: Vec<_> = sent.iter().map(|p| (p.id, p.ecn == Ecn::CongestionExperienced)).collect();
+        assert_eq!(seen, [(3, true), (1, true), (0, false)]);
+        assert_eq!(queue.backlog(), Backlog::default());
+        assert!(
+            drain(&mut Tickets::<TestPacket>::new(Box::<Odd>::default(), Buffer::Unbounded)).next().is_none()
+        );
+    }
+
+    #[test]
+    fn the_latest_of_a_name_is_found() {
+        let described = |colour| Description { colour, ..described("again") };
+        let build = || Build::Congestion(Box::new(|_| Box::<congestion::reno::Reno>::default()));
+        add(described("#111111"), build()).unwrap();
+        let before = AlgorithmSpec::parse(Role::Congestion, "again").unwrap();
+        add(described("#222222"), build()).unwrap();
+        assert_eq!(AlgorithmSpec::parse(Role::Congestion, "again").unwrap().colour(), "#222222");
+        assert_eq!(before.colour(), "#111111");
+        assert_eq!(descriptions(Role::Congestion).iter().filter(|d| d.name == "again").count(), 1);
+    }
+}
