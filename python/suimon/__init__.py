@@ -28,6 +28,7 @@ from suimon.own import CongestionControl, PathScheduler, QueueDiscipline, regist
 from suimon.registry import Algorithm, Parameter, algorithms, profiles
 from suimon.result import PaperResult, Result
 from suimon.scenario import Scenario, default_scenario
+from suimon.sweeps import Parts, Sweep, sweep
 
 __all__ = [
     "Ack",
@@ -45,6 +46,7 @@ __all__ = [
     "Packet",
     "PaperResult",
     "Parameter",
+    "Parts",
     "Path",
     "PathScheduler",
     "QueueDiscipline",
@@ -52,6 +54,7 @@ __all__ = [
     "Scenario",
     "SendState",
     "SuimonError",
+    "Sweep",
     "Table",
     "Trace",
     "Wifi",
@@ -63,4 +66,5 @@ __all__ = [
     "paper",
     "profiles",
     "register",
+    "sweep",
 ]

@@ -29,6 +29,7 @@ class Scenario:
     def __init__(self, **keys: object) -> None:
         self._document = _suimon.Document.parse(_toml.document(keys), "scenario", str(Path.cwd()))
         self._source: str | None = None
+        self._directory = str(Path.cwd())
         self._settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -38,7 +39,8 @@ class Scenario:
         Raises:
             InputError: The file cannot be read or is not TOML.
         """
-        return cls._of(_suimon.Document.read(os.fspath(path)), os.fspath(path))
+        source = os.fspath(path)
+        return cls._of(_suimon.Document.read(source), source, str(Path(source).absolute().parent))
 
     @classmethod
     def parse(cls, toml: str) -> Scenario:
@@ -48,7 +50,7 @@ class Scenario:
             InputError: The text is not TOML.
         """
         text = _check.text("toml", toml, "a scenario file's text")
-        return cls._of(_suimon.Document.parse(text, "scenario", str(Path.cwd())), None)
+        return cls._of(_suimon.Document.parse(text, "scenario", str(Path.cwd())), None, str(Path.cwd()))
 
     @classmethod
     def over(
@@ -91,11 +93,23 @@ class Scenario:
 
     @classmethod
     def _of(
-        cls, document: _suimon.Document, source: str | None, settings: tuple[tuple[str, str], ...] = ()
+        cls,
+        document: _suimon.Document,
+        source: str | None,
+        directory: str,
+        settings: tuple[tuple[str, str], ...] = (),
     ) -> Scenario:
         scenario = cls.__new__(cls)
         scenario._document, scenario._source, scenario._settings = document, source, settings
+        scenario._directory = directory
         return scenario
+
+    def _with_text(self, text: str) -> Scenario:
+        """The same with another text and the same settings."""
+        document = _suimon.Document.parse(text, self._source or "scenario", self._directory)
+        for key, shown in self._settings:
+            document = document.with_value(key, shown)
+        return self._of(document, self._source, self._directory, self._settings)
 
     @property
     def toml(self) -> str:
@@ -113,7 +127,7 @@ class Scenario:
             shown = content if isinstance(content, str) else _toml.value(key, content)
             document = document.with_value(_check.text("settings", key, "keys"), shown)
             done.append((key, shown))
-        return self._of(document, self._source, tuple(done))
+        return self._of(document, self._source, self._directory, tuple(done))
 
     def count(self) -> int:
         """How many runs it asks for; every value is checked.

@@ -16,6 +16,7 @@ mod paper;
 mod registry;
 mod results;
 mod scenario;
+mod sweep;
 mod table;
 mod work;
 
@@ -43,6 +44,8 @@ mod _suimon {
     use crate::results::Findings;
     #[pymodule_export]
     use crate::scenario::{Document, default_scenario};
+    #[pymodule_export]
+    use crate::sweep::{Folder, Sweep};
     #[pymodule_export]
     use crate::table::{Column, Table};
 

@@ -125,6 +125,10 @@ impl Document {
     /// The first thing that is not right, with its line and key.
     pub fn runs(&self) -> Result<Vec<Run>, ScenarioError> {
         let plan = self.plan()?;
+        if plan.runs() > Runs::MOST {
+            let problem = Problem::TooMany { what: "more runs".to_owned(), limit: Runs::MOST };
+            return Err(ScenarioError::new(&self.source_name, problem).at_key("matrix"));
+        }
         let mut runs = Runs::default();
         for nth in 0..plan.points() {
             let (labels, scenario) = plan.point(nth)?;

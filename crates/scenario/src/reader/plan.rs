@@ -8,15 +8,21 @@ use super::matrix::Axis;
 use super::node::Table;
 use crate::error::{Problem, ScenarioError};
 use crate::model::Scenario;
-use crate::run::{Run, Runs};
+use crate::run::Run;
 
 /// Pairs of axis and value, in the order of the axes.
 type Labels = Vec<(String, String)>;
 
+/// Most points of a matrix: each is checked before any runs, at some 20 µs.
+const MOST_POINTS: u64 = 1_000_000;
+
+/// Most runs of a plan: a thousand years of a machine.
+const MOST_RUNS: u64 = 100_000_000_000;
+
 /// What a [`Document`] asks for: the points of its matrix in order, the last axis varying fastest, and a run
 /// for each seed at each point.
 ///
-/// Runs are made when asked for, so that a hundred thousand take no more memory than one. Threads may
+/// Runs are made when asked for, so that a thousand million take no more memory than one. Threads may
 /// share it.
 #[derive(Debug)]
 pub struct Plan<'a> {
@@ -32,11 +38,11 @@ pub struct Plan<'a> {
 impl<'a> Plan<'a> {
     pub(super) fn new(document: &'a Document) -> Result<Self, ScenarioError> {
         let refuse = |problem| ScenarioError::new(document.source_name(), problem);
-        let too_many = || Problem::TooMany { what: "more runs".to_owned(), limit: Runs::MOST };
+        let too_many = |limit| Problem::TooMany { what: "more runs".to_owned(), limit };
         let axes = document.axes()?;
         let points = axes.iter().try_fold(1_u64, |count, axis| count.checked_mul(axis.len() as u64));
-        let Some(points) = points.filter(|count| *count <= Runs::MOST) else {
-            return Err(refuse(too_many()).at_key("matrix"));
+        let Some(points) = points.filter(|count| *count <= MOST_POINTS) else {
+            return Err(refuse(too_many(MOST_POINTS)).at_key("matrix"));
         };
         let mut base = document.root.clone();
         base.remove("matrix");
@@ -45,8 +51,8 @@ impl<'a> Plan<'a> {
             let problem = Problem::Exclusive { other: "a matrix called seed".to_owned() };
             return Err(document.error_at(&base, "seeds", problem, None));
         }
-        if points * seeds > Runs::MOST {
-            return Err(refuse(too_many()));
+        if points.saturating_mul(seeds) > MOST_RUNS {
+            return Err(refuse(too_many(MOST_RUNS)));
         }
         Ok(Self { files: Files::new(&document.directory), document, axes, base, points, seeds })
     }

@@ -135,6 +135,12 @@ impl Manifest {
         serde_json::from_str(text)
     }
 
+    /// What was set beside the scenario's text.
+    #[must_use]
+    pub fn settings(&self) -> &[String] {
+        &self.settings
+    }
+
     /// How many parts there are.
     #[must_use]
     pub fn parts(&self) -> u64 {

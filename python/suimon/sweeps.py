@@ -1,0 +1,207 @@
+"""Sweeps: many runs, as Parquet, on the cores of this machine or on a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from suimon import _check, _suimon, _toml
+from suimon._ray import Job, make
+from suimon.errors import InputError
+from suimon.own import Algorithm as OwnAlgorithm
+from suimon.own import CongestionControl, PathScheduler, QueueDiscipline, named
+from suimon.result import Result
+from suimon.scenario import Scenario, as_scenario
+
+#: Short names of axes, and the key paths that they stand for.
+_SHORT = {"sender": "flow.*.cc", "queue": "link.*.queue", "scheduler": "aggregate.*.scheduler"}
+_ROLES: dict[str, type[OwnAlgorithm]] = {
+    "cc": CongestionControl,
+    "queue": QueueDiscipline,
+    "scheduler": PathScheduler,
+}
+
+
+def sweep(
+    scenario: Scenario | str | os.PathLike[str],
+    axes: Mapping[str, Iterable[object]] | None = None,
+    *,
+    seeds: int | None = None,
+    series: bool = False,
+    engine: Literal["threads", "ray"] = "threads",
+    address: str | None = None,
+    jobs: int | None = None,
+) -> Sweep:
+    """A sweep over every combination of the values of ``axes``; nothing runs yet.
+
+    Args:
+        scenario: What is varied: a `Scenario`, or the path of a file.
+        axes: Key paths with the values that they take, beside the scenario's own matrix: ``"link.bottleneck.rate"``,
+            ``"flow.*.cc"``; ``"link.rate"`` is that key of every link, and ``"sender"``, ``"queue"``, ``"scheduler"``
+            are those of every flow, link, stream. Values may be classes where an algorithm belongs.
+        seeds: Runs of each combination.
+        series: Keep every event and sample too.
+        engine: ``"threads"``: the cores of this machine. ``"ray"``: a Ray cluster, whose machines have this package and
+            see the folder of the results under the same path.
+        address: With Ray: the cluster, ``"auto"`` for the one that this machine is part of. Default: what Ray is
+            connected to, or a cluster on this machine alone.
+        jobs: With threads: runs at the same time. Default: one for each core.
+
+    Raises:
+        InputError: An axis or a value is not accepted; every combination is checked.
+    """
+    if engine not in ("threads", "ray"):
+        raise InputError(f'engine: "{engine}" is none; accepted: threads, ray')
+    if engine == "threads" and address is not None:
+        raise InputError('address: goes with engine="ray"')
+    if engine == "ray" and jobs is not None:
+        raise InputError('jobs: goes with engine="threads"; Ray counts the cores of its cluster')
+    return Sweep(
+        as_scenario("scenario", scenario),
+        axes or {},
+        None if seeds is None else _check.count("seeds", seeds),
+        series,
+        engine,
+        _check.optional_text("address", address, 'the address of a Ray cluster, "auto"'),
+        None if jobs is None else _check.count("jobs", jobs),
+    )
+
+
+class Sweep:
+    """Runs to be made; `sweep` makes one."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        axes: Mapping[str, Iterable[object]],
+        seeds: int | None,
+        series: bool,
+        engine: str,
+        address: str | None,
+        jobs: int | None,
+    ) -> None:
+        self._engine, self._address, self._jobs = engine, address, jobs
+        self._classes: list[type[OwnAlgorithm]] = []
+        self._scenario = scenario._with_text(self._text(scenario.toml, axes, seeds))
+        self._settings = [f"{key}={value}" for key, value in scenario._settings]
+        self._sweep = _suimon.Sweep(self._scenario._document, self._settings, series)
+
+    def _text(self, text: str, axes: Mapping[str, Iterable[object]], seeds: int | None) -> str:
+        """The scenario's text with ``axes`` behind it."""
+        content = tomllib.loads(text)
+        if seeds is not None:
+            if "seeds" in content:
+                raise InputError(f"seeds: the scenario says {content['seeds']} itself; accepted: only one of the two")
+            text = f"seeds = {seeds}\n{text}"
+        for key, values in axes.items():
+            path = _path(_check.text("axes", key, "key paths"), content)
+            name = key if key in _SHORT else path.rpartition(".")[2]
+            listed = _check.items(f"axes: {key}", values, "values")
+            shown = [_toml.value(key, self._value(key, path, each)) for each in listed]
+            matrix = f"name = {_toml.value('name', name)}\nset = {_toml.value('set', path)}\n"
+            text += f"\n[[matrix]]\n{matrix}values = [{', '.join(shown)}]\n"
+        return text
+
+    def _value(self, key: str, path: str, value: object) -> object:
+        role = _ROLES.get(path.rpartition(".")[2])
+        if isinstance(value, type) and role is not None:
+            name = named(f"axes: {key}", value, role, "a name")
+            self._classes.append(value)
+            return name
+        return value
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return self._sweep.runs
+
+    @property
+    def parts(self) -> int:
+        """How many parts they fall into; a part is whole or not there."""
+        return self._sweep.parts
+
+    @property
+    def toml(self) -> str:
+        """The scenario file that asks for the same."""
+        return self._scenario.toml
+
+    def collect(self, *, progress: bool = True) -> Result:
+        """Runs everything on this machine and keeps it in memory, samples included.
+
+        Raises:
+            InputError: There are more than 100 000 runs.
+        """
+        return self._scenario.run(progress=progress)
+
+    def to_parquet(self, folder: str | os.PathLike[str], *, restart: bool = False, progress: bool = True) -> Parts:
+        """Makes what is not yet in ``folder``, whatever stopped the sweep before: this process, or a worker.
+
+        Args:
+            folder: Where parts go, each with a Parquet file a table; made if missing.
+            restart: Discard what a sweep has left there.
+            progress: Show a bar on standard error after two seconds, where that is a terminal.
+
+        Raises:
+            InputError: Another sweep is in the folder, or at work there.
+            FileError: A part could not be written.
+        """
+        path = str(Path(os.fspath(folder)).absolute())
+        opened = self._sweep.open(path, restart)
+        if self._engine == "threads":
+            self._sweep.make(opened, self._jobs, progress)
+        else:
+            job = Job(
+                text=self._scenario.toml,
+                source=self._scenario._source or "scenario",
+                directory=self._scenario._directory,
+                settings=self._scenario._settings,
+                manifest=self._sweep.manifest,
+                folder=path,
+                classes=tuple(self._classes),
+            )
+            make(job, opened.missing(self._sweep), self._address, progress)
+        return Parts(path, self.runs)
+
+    def __repr__(self) -> str:
+        return f"<suimon.Sweep {self._sweep.name} of {self.runs} runs in {self.parts} parts>"
+
+
+def _path(key: str, content: Mapping[str, Any]) -> str:
+    """The key path that ``key`` stands for."""
+    if key in _SHORT:
+        return _SHORT[key]
+    section, _, rest = key.partition(".")
+    named_so = [table.get("name") for table in content.get(section, []) if isinstance(table, dict)]
+    if section in ("link", "flow", "aggregate") and rest and "." not in rest and rest not in named_so:
+        return f"{section}.*.{rest}"
+    return key
+
+
+class Parts:
+    """A finished sweep on disk."""
+
+    def __init__(self, folder: str, runs: int) -> None:
+        #: Where it is.
+        self.folder = folder
+        #: How many runs it has.
+        self.runs = runs
+
+    def pattern(self, table: str = "runs") -> str:
+        """The files of ``table``, as polars and DuckDB take them: ``out/part-*/runs.parquet``."""
+        return str(Path(self.folder) / "part-*" / f"{table}.parquet")
+
+    def files(self, table: str = "runs") -> list[str]:
+        """The files of ``table``, in the order of the runs."""
+        return sorted(str(path) for path in Path(self.folder).glob(f"part-*/{table}.parquet"))
+
+    def to_polars(self, table: str = "runs") -> Any:
+        """``table`` as one polars data frame; takes polars."""
+        import polars
+
+        return polars.concat([polars.read_parquet(file) for file in self.files(table)], how="diagonal")
+
+    def __repr__(self) -> str:
+        return f"<suimon.Parts {self.folder}: {self.runs} runs>"
