@@ -2,7 +2,8 @@
 //!
 //! [`Capture`] streams packets out of pcap and pcapng files in bounded memory: what cannot be read is
 //! counted by reason or refused with file and place. [`Truth`] follows TCP connections in both directions
-//! and gives the round-trip times that acknowledgements, timestamps and handshakes show.
+//! and gives the round-trip times that acknowledgements, timestamps and handshakes show. [`CaptureWriter`] writes
+//! captures.
 
 #![forbid(unsafe_code)]
 
@@ -13,9 +14,11 @@ mod packet;
 mod read;
 mod skipped;
 mod truth;
+mod write;
 
 pub use error::{CaptureError, CaptureProblem};
 pub use packet::{Endpoints, Packet, Tcp, TcpTimestamps, Transport};
 pub use read::{Capture, CutOff};
 pub use skipped::{SkipReason, Skipped};
 pub use truth::{TrueRtt, Truth, TruthSource};
+pub use write::CaptureWriter;

@@ -352,3 +352,107 @@ impl Direction {
         self.meter.on_backlog(now, self.queue.backlog());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
+    use suimon_scenario::LinkSpec;
+
+    use super::*;
+    use crate::packet::tests::datagram;
+
+    fn direction(link: &str, queue: &str) -> Direction {
+        let queue = AlgorithmSpec::parse(Role::Queue, queue).unwrap();
+        let [link, _] = LinkSpec::parse(link).unwrap().links(&queue);
+        Direction::new(&link, 1)
+    }
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    /// When each packet that is due by `now` should arrive.
+    fn due(direction: &mut Direction, now: Instant) -> Vec<Instant> {
+        direction.proceed(now);
+        std::iter::from_fn(|| direction.pop_due(now)).map(|packet| packet.time).collect()
+    }
+
+    #[test]
+    fn packets_arrive_at_the_links_rate_and_delay_however_late_one_looks() {
+        // 1000 bytes take 8 ms at 1 Mbit/s.
+        let mut punctual = direction("1Mbit 20ms", "droptail");
+        let mut late = direction("1Mbit 20ms", "droptail");
+        for _ in 0..5 {
+            punctual.arrive(at(0), &datagram(1, 1_000, 0));
+            late.arrive(at(0), &datagram(1, 1_000, 0));
+        }
+        let expected = [18_000, 26_000, 34_000, 42_000, 50_000].map(at);
+        let seen: Vec<_> = (0..60).flat_map(|ms| due(&mut punctual, at(ms * 1_000))).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(due(&mut late, at(60_000)), expected);
+        assert_eq!((late.next_event(), late.held), (Instant::MAX, 0));
+    }
+
+    #[test]
+    fn a_held_link_lets_packets_wait_and_a_cut_one_loses_them() {
+        let mut link = direction("1Mbit 20ms", "droptail");
+        link.arrive(at(0), &datagram(1, 1_000, 0));
+        link.set_state(at(1_000), State::Held);
+        link.arrive(at(2_000), &datagram(1, 1_000, 0));
+        assert_eq!(due(&mut link, at(100_000)), [at(18_000)], "what was on its way arrives");
+        link.set_state(at(100_000), State::Open);
+        assert_eq!(due(&mut link, at(200_000)), [at(118_000)]);
+        link.arrive(at(200_000), &datagram(1, 1_000, 0));
+        link.arrive(at(200_000), &datagram(1, 1_000, 0));
+        link.set_state(at(201_000), State::Cut);
+        link.arrive(at(202_000), &datagram(1, 1_000, 0));
+        link.set_state(at(203_000), State::Open);
+        assert_eq!((due(&mut link, at(900_000)), link.held), (vec![], 0));
+        assert_eq!(link.meter.clone().result(at(900_000), |_, _| None).lost_on_link, 3);
+    }
+
+    #[test]
+    fn a_rate_may_change_while_packets_wait() {
+        let mut link = direction("1Mbit 20ms", "droptail");
+        for _ in 0..3 {
+            link.arrive(at(0), &datagram(1, 1_000, 0));
+        }
+        link.set_capacity(at(1_000), &Capacity::Rate(Rate::from_bps(8_000_000)));
+        assert_eq!(due(&mut link, at(90_000)), [at(18_000), at(19_000), at(20_000)]);
+    }
+
+    #[test]
+    fn a_flood_of_small_packets_takes_no_more_memory_than_allowed() {
+        let mut link = direction("64kbit 20ms unbounded", "droptail");
+        let packet = datagram(1, 64, 0);
+        for _ in 0..2_000_000 {
+            link.arrive(at(0), &packet);
+        }
+        assert!(link.held as u64 <= MOST_MEMORY.get());
+        assert!(link.refused.for_memory > 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_packet_arrives_once_in_order_or_is_counted(
+            packets in proptest::collection::vec((0_u64..3_000, 64_usize..1_500, 0_u16..5, 0_u8..4), 1..200), queue in any::<proptest::sample::Index>(),
+        ) {
+            let queues = descriptions(Role::Queue);
+            let mut link = direction("10Mbit 10ms 20packets loss=5%", queues[queue.index(queues.len())].name);
+            let (mut now, mut arrived) = (0, Vec::new());
+            for (gap, size, port, ecn) in &packets {
+                now += gap;
+                arrived.extend(due(&mut link, at(now)));
+                link.arrive(at(now), &datagram(*port, *size, *ecn));
+            }
+            arrived.extend(due(&mut link, at(now + 10_000_000)));
+            prop_assert!(arrived.is_sorted());
+            let totals = link.meter.clone().result(at(now), |_, _| None);
+            let lost = totals.dropped_overflow + totals.dropped_early + totals.lost_on_link;
+            prop_assert_eq!(arrived.len() as u64 + lost, packets.len() as u64);
+            prop_assert_eq!((link.held, link.backlog().packets), (0, 0));
+        }
+    }
+}

@@ -52,13 +52,6 @@ pub(crate) struct Forwarder {
     pub(crate) scheduling: Scheduling,
 }
 
-/// Wakes up so much before something is due, and looks again and again until it is: the kernel wakes a thread
-/// some 10 us late.
-const EARLY: Duration = Duration::from_micros(50);
-
-/// Of its time the thread spends at most half so, or a busy link would take a core from those who send over it.
-const MOST_EARLY: Duration = Duration::from_millis(1);
-
 /// Packets read from one device before the rest is looked at.
 const BATCH: usize = 64;
 
@@ -75,11 +68,12 @@ impl Forwarder {
         let mut series = [0, 1].map(|direction| SeriesBuilder::new(self.subject(direction)));
         let mut next_sample = self.began + self.interval;
         let mut sampled = [(Bytes::ZERO, 0, Duration::ZERO); 2];
-        let mut budget = Budget::new(self.clock.now());
+        let mut early = Early::new(self.clock.now());
         loop {
             if self.take_orders() {
                 let statistics = self.statistics(self.clock.now(), &mut sampled);
-                return Ok(LinkReport { statistics, series: series.map(SeriesBuilder::finish) });
+                let flow_series = self.directions.each_mut().map(|direction| direction.flows.take_series());
+                return Ok(LinkReport { statistics, series: series.map(SeriesBuilder::finish), flow_series });
             }
             let now = self.clock.now();
             self.proceed(now);
@@ -99,13 +93,16 @@ impl Forwarder {
                 continue;
             }
             let next = self.next_event().min(next_sample);
-            let left = next.saturating_since(self.clock.now());
-            if left == Duration::ZERO || budget.allows(left, self.clock.now()) {
+            let now = self.clock.now();
+            let left = next.saturating_since(now);
+            if left == Duration::ZERO || early.looks_again(left, now) {
                 continue;
             }
-            let wait = if left > EARLY { left.saturating_sub(EARLY) } else { left };
+            let wait = if left > early.time { left.saturating_sub(early.time) } else { left };
             let sources = [self.tuns[0].as_fd(), self.tuns[1].as_fd(), self.woken.as_fd()];
-            wait_readable(sources, Some(wait))?;
+            if wait_readable(sources, Some(wait))? == [false; 3] {
+                early.woke(self.clock.now().saturating_since(now + wait));
+            }
         }
     }
 
@@ -150,9 +147,9 @@ impl Forwarder {
     fn deliver(&mut self, now: Instant) {
         for (direction, tun) in self.directions.iter_mut().zip([&self.tuns[1], &self.tuns[0]]) {
             while let Some(packet) = direction.pop_due(now) {
+                self.lateness.record(self.clock.now().saturating_since(packet.time));
                 // A device that is down takes nothing, as a host that is off.
                 let _ = tun.write(packet.for_device(self.segmentation));
-                self.lateness.record(self.clock.now().saturating_since(packet.time));
             }
         }
     }
@@ -194,6 +191,7 @@ impl Forwarder {
             series.begin(now);
             direction.meter.sample(self.interval, series);
             direction.queue().probe(series);
+            direction.flows.sample(now, self.interval);
         }
     }
 
@@ -232,26 +230,43 @@ impl Forwarder {
 /// Flows that statistics name.
 const SHOWN: usize = 64;
 
-/// How long the thread may still look again and again rather than sleep.
+/// How much before something is due the thread wakes up, to look again and again until it is: the kernel wakes it
+/// some time late, how much depends on the machine and on what else it does.
 #[derive(Debug)]
-struct Budget {
-    left: Duration,
+struct Early {
+    time: Duration,
+    /// Time that may still be spent looking. Of all time at most half is, or a busy link would take a core from
+    /// those who send over it.
+    budget: Duration,
     asked: Instant,
     looking: bool,
 }
 
-impl Budget {
+impl Early {
+    const LEAST: Duration = Duration::from_micros(20);
+    const MOST: Duration = Duration::from_micros(150);
+    const BUDGET: Duration = Duration::from_millis(1);
+
     fn new(now: Instant) -> Self {
-        Self { left: MOST_EARLY, asked: now, looking: false }
+        Self { time: Self::MOST, budget: Self::BUDGET, asked: now, looking: false }
     }
 
     /// True where something is due so soon, in `ahead`, that it is worth looking again.
-    fn allows(&mut self, ahead: Duration, now: Instant) -> bool {
+    fn looks_again(&mut self, ahead: Duration, now: Instant) -> bool {
         let since = now.saturating_since(self.asked);
         self.asked = now;
-        self.left =
-            if self.looking { self.left.saturating_sub(since) } else { (self.left + since).min(MOST_EARLY) };
-        self.looking = ahead <= EARLY && self.left > Duration::ZERO;
+        self.budget = if self.looking {
+            self.budget.saturating_sub(since)
+        } else {
+            (self.budget + since).min(Self::BUDGET)
+        };
+        self.looking = ahead <= self.time && self.budget > Duration::ZERO;
         self.looking
+    }
+
+    /// The kernel woke the thread so much `late`: keeps a quarter more than the most of late, which it forgets slowly.
+    fn woke(&mut self, late: Duration) {
+        let wanted = late.mul_f64(1.25).max(self.time.mul_f64(0.99));
+        self.time = wanted.max(Self::LEAST).min(Self::MOST);
     }
 }

@@ -22,6 +22,7 @@ pub struct WirePacket {
     hosts: Hosts,
     ecn: Ecn,
     opens_connection: bool,
+    data: Data,
     /// It had come with a mark.
     pub(crate) came_marked: bool,
 }
@@ -37,15 +38,23 @@ pub struct FlowKey {
     pub protocol: u8,
 }
 
+impl FlowKey {
+    /// The protocol's name, where it is one that is met on the Internet.
+    #[must_use]
+    pub fn protocol_name(&self) -> String {
+        match self.protocol {
+            1 | 58 => "icmp".to_owned(),
+            6 => "tcp".to_owned(),
+            17 => "udp".to_owned(),
+            132 => "sctp".to_owned(),
+            number => format!("protocol {number}"),
+        }
+    }
+}
+
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.protocol {
-            1 | 58 => "icmp",
-            6 => "tcp",
-            17 => "udp",
-            132 => "sctp",
-            number => return write!(f, "protocol {number} {} > {}", self.from.ip(), self.to.ip()),
-        };
+        let name = self.protocol_name();
         if self.from.port() == 0 && self.to.port() == 0 {
             write!(f, "{name} {} > {}", self.from.ip(), self.to.ip())
         } else {
@@ -79,6 +88,7 @@ impl WirePacket {
             },
             ecn: headers.ecn,
             opens_connection: headers.opens_connection,
+            data: headers.data,
             came_marked: headers.ecn == Ecn::CongestionExperienced,
         })
     }
@@ -92,6 +102,11 @@ impl WirePacket {
     /// What to write to a device.
     pub(crate) fn for_device(&self, segmentation: bool) -> &[u8] {
         if segmentation { &self.bytes } else { self.ip() }
+    }
+
+    /// What it carries.
+    pub(crate) fn data(&self) -> Data {
+        self.data
     }
 
     /// Who sends it to whom.
@@ -144,11 +159,21 @@ impl Packet for WirePacket {
     }
 }
 
+/// What a packet carries for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Data {
+    /// Of TCP: the sequence number of its first byte.
+    pub(crate) sequence: Option<u32>,
+    /// Bytes of TCP or UDP behind all headers.
+    pub(crate) payload: u32,
+}
+
 /// What a queue may ask of a packet, as its headers say.
 struct Headers {
     key: FlowKey,
     ecn: Ecn,
     opens_connection: bool,
+    data: Data,
 }
 
 impl Headers {
@@ -178,13 +203,18 @@ impl Headers {
             LaxNetSlice::Arp(_) => return Err(Malformed),
         };
         // All fragments are of one flow as far as can be told from each; the first alone has ports.
-        let (ports, opens_connection) = match &sliced.transport {
-            _ if fragment => ((0, 0), false),
+        let (ports, opens_connection, data) = match &sliced.transport {
+            _ if fragment => ((0, 0), false, Data::default()),
             Some(TransportSlice::Tcp(tcp)) => {
-                ((tcp.source_port(), tcp.destination_port()), tcp.syn() && !tcp.ack())
+                let payload = tcp.payload().len() as u32;
+                let data = Data { sequence: Some(tcp.sequence_number()), payload };
+                ((tcp.source_port(), tcp.destination_port()), tcp.syn() && !tcp.ack(), data)
             }
-            Some(TransportSlice::Udp(udp)) => ((udp.source_port(), udp.destination_port()), false),
-            _ => ((0, 0), false),
+            Some(TransportSlice::Udp(udp)) => {
+                let data = Data { sequence: None, payload: udp.payload().len() as u32 };
+                ((udp.source_port(), udp.destination_port()), false, data)
+            }
+            _ => ((0, 0), false, Data::default()),
         };
         let key =
             FlowKey { from: SocketAddr::new(from, ports.0), to: SocketAddr::new(to, ports.1), protocol };
@@ -194,7 +224,7 @@ impl Headers {
             0b10 => Ecn::Capable,
             _ => Ecn::CongestionExperienced,
         };
-        Ok(Self { key, ecn, opens_connection })
+        Ok(Self { key, ecn, opens_connection, data })
     }
 }
 
@@ -224,4 +254,128 @@ fn mixed(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use etherparse::{Ipv4HeaderSlice, PacketBuilder, TcpHeader};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A UDP datagram of `size` bytes in all, from port `port`.
+    pub(crate) fn datagram(port: u16, size: usize, ecn: u8) -> Vec<u8> {
+        let mut packet = Vec::new();
+        let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(port, 9);
+        builder.write(&mut packet, &vec![0; size - 28]).unwrap();
+        packet[1] |= ecn;
+        let checksum =
+            checksum::updated(u16::from_be_bytes([packet[10], packet[11]]), 0x4500, 0x4500 | u16::from(ecn));
+        packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+        packet
+    }
+
+    fn parsed(packet: &[u8]) -> WirePacket {
+        WirePacket::new(packet, Instant::ZERO, 0).unwrap()
+    }
+
+    #[test]
+    fn a_mark_changes_the_field_and_leaves_the_checksum_right() {
+        for ecn in [0b01, 0b10] {
+            let mut packet = parsed(&datagram(1, 100, ecn));
+            assert_eq!(packet.ecn(), if ecn == 0b01 { Ecn::L4s } else { Ecn::Capable });
+            packet.mark_congestion_experienced();
+            let header = Ipv4HeaderSlice::from_slice(packet.ip()).unwrap();
+            assert_eq!(header.ecn().value(), 0b11);
+            assert_eq!(header.to_header().calc_header_checksum(), header.header_checksum());
+            assert_eq!(
+                (parsed(packet.ip()).ecn(), packet.ecn()),
+                (Ecn::CongestionExperienced, Ecn::CongestionExperienced)
+            );
+        }
+    }
+
+    #[test]
+    fn a_mark_on_ipv6_leaves_class_and_label() {
+        let mut bytes = Vec::new();
+        PacketBuilder::ipv6([1; 16], [2; 16], 64).udp(1, 2).write(&mut bytes, &[0; 8]).unwrap();
+        (bytes[0], bytes[1]) = (0x6b, 0x8e | 0b0010_0000);
+        let mut packet = parsed(&bytes);
+        assert_eq!(packet.ecn(), Ecn::Capable);
+        packet.mark_congestion_experienced();
+        assert_eq!(packet.ip()[..2], [0x6b, 0x8e | 0b0011_0000]);
+        assert_eq!(packet.ip()[2..], bytes[2..]);
+    }
+
+    #[test]
+    fn flows_are_told_apart_by_ports_and_direction() {
+        let ids: std::collections::HashSet<_> =
+            (0..5_000).map(|port| parsed(&datagram(port, 50, 0)).flow()).collect();
+        assert_eq!(ids.len(), 5_000);
+        let packet = parsed(&datagram(7, 50, 0));
+        assert_eq!(packet.key().to_string(), "udp 10.0.0.1:7 > 10.0.0.2:9");
+        assert_eq!(packet.hosts(), Hosts { source: 0x0a00_0001, destination: 0x0a00_0002 });
+        assert_eq!(packet.size(), Bytes::new(50));
+    }
+
+    #[test]
+    fn a_syn_opens_a_connection_and_its_answer_does_not() {
+        let tcp = |change: fn(&mut TcpHeader)| {
+            let mut header = TcpHeader::new(1, 2, 3, 4);
+            change(&mut header);
+            let mut bytes = Vec::new();
+            PacketBuilder::ipv4([1; 4], [2; 4], 9).tcp_header(header).write(&mut bytes, &[]).unwrap();
+            parsed(&bytes).opens_connection()
+        };
+        assert!(tcp(|header| header.syn = true));
+        assert!(!tcp(|header| (header.syn, header.ack) = (true, true)));
+        assert!(!tcp(|header| header.ack = true));
+    }
+
+    #[test]
+    fn fragments_of_a_datagram_are_one_flow_but_for_the_first() {
+        let mut later = datagram(1, 100, 0);
+        later[7] = 10;
+        let mut last = datagram(2, 60, 0);
+        last[7] = 20;
+        assert_eq!(parsed(&later).flow(), parsed(&last).flow());
+    }
+
+    #[test]
+    fn what_is_shorter_than_it_says_or_no_ip_is_refused() {
+        let whole = datagram(1, 100, 0);
+        for length in 0..whole.len() {
+            assert!(WirePacket::new(&whole[..length], Instant::ZERO, 0).is_err(), "{length}");
+        }
+        let mut other = whole;
+        for version in [0, 1, 2, 3, 5, 7, 15] {
+            other[0] = version << 4 | 5;
+            assert!(WirePacket::new(&other, Instant::ZERO, 0).is_err(), "{version}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_packet_or_not(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), version in 0_u8..3) {
+            if let Some(first) = bytes.first_mut() {
+                match version {
+                    0 => *first = 0x45,
+                    1 => *first = 0x60,
+                    _ => {}
+                }
+            }
+            if bytes.len() > 6 && bytes[0] == 0x45 {
+                bytes[2] = 0;
+                bytes[3] %= 128;
+            } else if bytes.len() > 6 && bytes[0] == 0x60 {
+                bytes[4] = 0;
+                bytes[5] %= 128;
+            }
+            if let Ok(mut packet) = WirePacket::new(&bytes, Instant::ZERO, 0) {
+                packet.mark_congestion_experienced();
+                prop_assert_eq!(packet.ip().len(), bytes.len());
+                prop_assert!(!packet.key().to_string().is_empty());
+            }
+        }
+    }
 }

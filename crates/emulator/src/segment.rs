@@ -167,3 +167,149 @@ impl<'a> Segments<'a> {
         tcp[CHECKSUM..CHECKSUM + 2].copy_from_slice(&finished.to_be_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use etherparse::{IpHeaders, PacketBuilder, PacketHeaders, TcpHeader, TransportHeader};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NO_CHECKSUM: u8 = 0;
+
+    /// What a device hands over: TCP data with only the pseudo-header in its checksum.
+    fn handed(ipv6: bool, payload: &[u8], size: u16, change: impl FnOnce(&mut TcpHeader)) -> Vec<u8> {
+        let mut tcp = TcpHeader::new(1_000, 80, u32::MAX - 5_000, 500);
+        (tcp.ack, tcp.psh, tcp.acknowledgment_number) = (true, true, 77);
+        tcp.set_options_raw(&[1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        change(&mut tcp);
+        let builder = if ipv6 {
+            PacketBuilder::ipv6([3; 16], [4; 16], 64).tcp_header(tcp.clone())
+        } else {
+            PacketBuilder::ipv4([10, 1, 2, 3], [10, 4, 5, 6], 64).tcp_header(tcp.clone())
+        };
+        let mut packet = Vec::new();
+        builder.write(&mut packet, payload).unwrap();
+        let start = if ipv6 { 40 } else { 20 };
+        let addresses = if ipv6 { &packet[8..40] } else { &packet[12..20] };
+        let length = (tcp.header_len() + payload.len()) as u32;
+        let pseudo =
+            checksum::sum(&[&length.to_be_bytes()[..], &[0, 6]].concat(), checksum::sum(addresses, 0));
+        packet[start + CHECKSUM..start + CHECKSUM + 2].copy_from_slice(&pseudo.to_be_bytes());
+        let mut handed = vec![
+            NEEDS_CHECKSUM,
+            if size == 0 {
+                0
+            } else if ipv6 {
+                TCP_IPV6
+            } else {
+                TCP_IPV4
+            },
+        ];
+        for word in [start as u16 + tcp.header_len_u16(), size, start as u16, CHECKSUM as u16] {
+            handed.extend_from_slice(&word.to_ne_bytes());
+        }
+        handed.extend_from_slice(&packet);
+        handed
+    }
+
+    fn packets(mut handed: Vec<u8>) -> Result<Vec<Vec<u8>>, Malformed> {
+        let mut packets = Vec::new();
+        split(&mut handed, &mut Vec::new(), |packet| packets.push(packet.to_vec()))?;
+        Ok(packets)
+    }
+
+    /// Header and payload, after all checksums have been found right.
+    fn checked(packet: &[u8]) -> (TcpHeader, Vec<u8>) {
+        let headers = PacketHeaders::from_ip_slice(packet).unwrap();
+        let Some(TransportHeader::Tcp(tcp)) = headers.transport else { panic!("TCP") };
+        let payload = headers.payload.slice().to_vec();
+        let finished = match headers.net.unwrap() {
+            etherparse::NetHeaders::Ipv4(ipv4, _) => {
+                assert_eq!(ipv4.calc_header_checksum(), ipv4.header_checksum);
+                tcp.calc_checksum_ipv4(&ipv4, &payload)
+            }
+            etherparse::NetHeaders::Ipv6(ipv6, _) => tcp.calc_checksum_ipv6(&ipv6, &payload),
+            etherparse::NetHeaders::Arp(_) => panic!("IP"),
+        };
+        assert_eq!(finished.unwrap(), tcp.checksum);
+        (tcp, payload)
+    }
+
+    proptest! {
+        #[test]
+        fn segments_are_whole_packets_that_carry_all_of_the_data(
+            ipv6: bool, payload in proptest::collection::vec(any::<u8>(), 1..20_000), size in 100_u16..1_500, fin: bool, cwr: bool,
+        ) {
+            let handed = handed(ipv6, &payload, size, |tcp| (tcp.fin, tcp.cwr) = (fin, cwr));
+            let packets = packets(handed).unwrap();
+            prop_assert_eq!(packets.len(), payload.len().div_ceil(size.into()));
+            let mut sequence = u32::MAX - 5_000;
+            let mut carried = Vec::new();
+            for (nth, packet) in packets.iter().enumerate() {
+                let (tcp, data) = checked(packet);
+                let is_last = nth + 1 == packets.len();
+                prop_assert_eq!(tcp.sequence_number, sequence);
+                prop_assert_eq!((tcp.psh, tcp.fin, tcp.cwr), (is_last, fin && is_last, cwr && nth == 0));
+                prop_assert_eq!((tcp.ack, tcp.acknowledgment_number, tcp.options.len()), (true, 77, 12));
+                prop_assert!(data.len() == usize::from(size) || is_last);
+                sequence = sequence.wrapping_add(data.len() as u32);
+                carried.extend(data);
+            }
+            prop_assert_eq!(carried, payload);
+        }
+
+        #[test]
+        fn any_bytes_are_split_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), several: bool) {
+            if bytes.len() > SEGMENTATION_HEADER {
+                bytes[0] = NEEDS_CHECKSUM;
+                bytes[1] = if several { TCP_IPV4 } else { 0 };
+                bytes[5] = 0;
+                bytes[7] = 0;
+                bytes[8..10].copy_from_slice(&16_u16.to_ne_bytes());
+            }
+            let handed = bytes.len().saturating_sub(SEGMENTATION_HEADER);
+            if let Ok(packets) = packets(bytes) {
+                // Each segment repeats at most all of the headers.
+                prop_assert!(packets.iter().map(Vec::len).sum::<usize>() <= packets.len().max(1) * handed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_packet_gets_its_checksum_and_no_other_change() {
+        for ipv6 in [false, true] {
+            let handed = handed(ipv6, b"hello", 0, |_| {});
+            let done = packets(handed.clone()).unwrap();
+            assert_eq!(checked(&done[0]).1, b"hello");
+            let mut finished = handed;
+            finished[0] = NO_CHECKSUM;
+            finished[SEGMENTATION_HEADER..].copy_from_slice(&done[0]);
+            assert_eq!(packets(finished).unwrap(), done);
+        }
+    }
+
+    #[test]
+    fn headers_that_contradict_the_packet_are_refused() {
+        let whole = handed(false, &[7; 3_000], 1_000, |_| {});
+        let refuses = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut changed = whole.clone();
+            change(&mut changed);
+            packets(changed).is_err()
+        };
+        assert!(!refuses(&|_| {}));
+        assert!(refuses(&|handed| handed.truncate(5)), "no header");
+        assert!(refuses(&|handed| handed[1] = 3), "UDP in fragments, which was not asked for");
+        assert!(refuses(&|handed| handed[4..6].fill(0)), "segments of nothing");
+        assert!(
+            refuses(&|handed| handed[6..8].copy_from_slice(&3_040_u16.to_ne_bytes())),
+            "TCP behind the end"
+        );
+        assert!(
+            refuses(&|handed| handed[SEGMENTATION_HEADER + 20 + DATA_OFFSET] = 0x10),
+            "a header of 4 bytes"
+        );
+        assert!(refuses(&|handed| handed[0] = NO_CHECKSUM), "segments with a finished checksum");
+        assert!(IpHeaders::from_slice(&whole[SEGMENTATION_HEADER..]).is_ok());
+    }
+}

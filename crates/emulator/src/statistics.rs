@@ -78,4 +78,6 @@ pub struct LinkReport {
     pub statistics: LinkStatistics,
     /// Samples over time, of each direction.
     pub series: [Series; 2],
+    /// Samples over time, of the flows of each direction that got much.
+    pub flow_series: [Vec<Series>; 2],
 }

@@ -25,8 +25,8 @@ pub struct Program {
     pub environment: Vec<(OsString, OsString)>,
     /// The network that it sees.
     pub namespace: Namespace,
-    /// A file that it sees in place of `/etc/resolv.conf`.
-    pub resolver: Option<PathBuf>,
+    /// Files that it sees other contents in, where they exist: paths and contents.
+    pub covered: Vec<(PathBuf, Vec<u8>)>,
     /// It keeps the rights of this process, though it is not root's: those over the user namespace that it is in.
     pub keeps_rights: bool,
 }
@@ -163,7 +163,7 @@ fn outcome_of(status: c_int) -> Outcome {
 }
 
 /// What the init was doing when it failed; beyond these, starting the program.
-const STAGES: [&str; 2] = ["entering a network namespace", "putting a file over /etc/resolv.conf"];
+const STAGES: [&str; 1] = ["entering a network namespace"];
 const STARTING: i32 = STAGES.len() as i32;
 
 /// The program that the init started, for its handler of signals.
@@ -175,7 +175,7 @@ struct Prepared {
     words: Vec<CString>,
     variables: Vec<CString>,
     namespace: RawFd,
-    resolver: Option<CString>,
+    covered: Vec<(CString, Vec<u8>)>,
     keeps_rights: bool,
 }
 
@@ -195,12 +195,15 @@ impl Prepared {
         if words.len().max(variables.len()) >= MOST_WORDS {
             return Err(io::Error::from_raw_os_error(libc::E2BIG));
         }
-        let resolver = program.resolver.as_ref().map(|path| text(path.as_os_str().as_bytes())).transpose()?;
+        let cover = |(path, contents): &(PathBuf, Vec<u8>)| {
+            Ok((text(path.as_os_str().as_bytes())?, contents.clone()))
+        };
+        let covered = program.covered.iter().map(cover).collect::<io::Result<_>>()?;
         Ok(Self {
             words,
             variables,
             namespace: program.namespace.descriptor().as_raw_fd(),
-            resolver,
+            covered,
             keeps_rights: program.keeps_rights,
         })
     }
@@ -228,13 +231,10 @@ impl Prepared {
             // here, that of those outside has to do.
             let nothing = std::ptr::null();
             libc::mount(nothing, c"/".as_ptr(), nothing, libc::MS_REC | libc::MS_SLAVE, nothing.cast());
-            libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), 0, nothing.cast());
-            if let Some(file) = &self.resolver {
-                let over = c"/etc/resolv.conf".as_ptr();
-                if libc::mount(file.as_ptr(), over, nothing, libc::MS_BIND, nothing.cast()) != 0 {
-                    say(own, 1);
-                }
+            for (path, contents) in &self.covered {
+                cover(path, contents);
             }
+            libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), 0, nothing.cast());
             // Signals that this process waits for itself come to the program as to any.
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut none);
@@ -284,6 +284,32 @@ const PASSED_ON: [c_int; 5] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc:
 extern "C" fn pass_on(number: c_int) {
     // SAFETY: may be called in a handler of signals, and touches no memory.
     unsafe { libc::kill(PROGRAM.load(Ordering::Relaxed), number) };
+}
+
+/// Mounts a file with `contents` over `path`; leaves it where the kernel does not allow that. The file is in memory
+/// and has no other name, so it ends with the mount.
+///
+/// # Safety
+/// In a mount namespace of the caller's own only, where nothing else looks at `/proc` meanwhile.
+unsafe fn cover(path: &CString, contents: &[u8]) {
+    let nothing: *const c_char = std::ptr::null();
+    let (scratch, file) = (c"/proc", c"/proc/file");
+    // SAFETY: each is a system call with live pointers to texts that end in zero, or to `contents`.
+    unsafe {
+        if libc::mount(c"tmpfs".as_ptr(), scratch.as_ptr(), c"tmpfs".as_ptr(), 0, nothing.cast()) != 0 {
+            return;
+        }
+        let mode: libc::mode_t = 0o644;
+        let descriptor = libc::open(file.as_ptr(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, mode);
+        if descriptor >= 0 {
+            let written = libc::write(descriptor, contents.as_ptr().cast(), contents.len());
+            libc::close(descriptor);
+            if written == contents.len() as isize {
+                libc::mount(file.as_ptr(), path.as_ptr(), nothing, libc::MS_BIND, nothing.cast());
+            }
+        }
+        libc::umount2(scratch.as_ptr(), libc::MNT_DETACH);
+    }
 }
 
 /// Tells the parent what failed, and why, and ends.

@@ -15,6 +15,8 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 
+use suimon_units::Bytes;
+
 use crate::error::{Doing, LinuxError};
 use crate::namespace::Namespace;
 use crate::netlink;
@@ -56,6 +58,8 @@ pub struct DeviceCounters {
     pub received_packets: u64,
     /// Packets for the host that it did not take.
     pub received_dropped: u64,
+    /// Bytes that the device gave to its host.
+    pub received_bytes: Bytes,
 }
 
 impl Namespace {
@@ -157,6 +161,7 @@ impl Namespace {
             sent_dropped: stats.tx_dropped,
             received_packets: stats.rx_packets,
             received_dropped: stats.rx_dropped,
+            received_bytes: Bytes::new(stats.rx_bytes),
         }))
     }
 

@@ -6,6 +6,7 @@ mod papers;
 mod paths;
 mod refusals;
 mod results;
+mod shell;
 mod sweep;
 
 use std::fs;

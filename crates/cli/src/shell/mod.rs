@@ -1,19 +1,28 @@
 //! `suimon shell`: a program behind an emulated link.
 
+mod links;
+mod record;
+
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use suimon_algorithms::Value;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_emulator::{LinkReport, Setup, TwoHosts, Verdict};
+use suimon_emulator::{LinkReport, Setup, TwoHosts, Verdict, run_result};
 use suimon_linux::confined::{self, Confined, Program};
 use suimon_linux::{Namespace, schedule, terminal};
-use suimon_scenario::{Capacity, Link, LinkSpec};
+use suimon_report::{JsonSeries, ReportHeader, json};
+use suimon_scenario::{Link, LinkSpec};
+use suimon_study::{Findings, VERSION, quoted};
 use suimon_units::Duration;
 
+use self::links::{alone, both};
+use self::record::{Files, Recorder};
 use crate::error::CliError;
+use crate::output::command_line;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -64,6 +73,18 @@ pub(crate) struct Arguments {
     /// Say nothing of the link at the end
     #[arg(long, short)]
     quiet: bool,
+    /// Write the page and the tables of a simulation into this folder
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// Write what crossed the links as a capture (pcapng)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pcap: Option<PathBuf>,
+    /// Write what happened to each packet, and when (CSV)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    log: Option<PathBuf>,
     /// The program and its arguments [default: a shell]
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -86,16 +107,26 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     if far_is_own {
         arguments.set_stack(&far)?;
     }
-    let setup = Setup { seed: arguments.seed, segmentation: !arguments.no_segmentation, ..Setup::default() };
+    let files = arguments.files(&paths)?;
+    let setup = Setup {
+        seed: arguments.seed,
+        segmentation: !arguments.no_segmentation,
+        log: files.is_some(),
+        ..Setup::default()
+    };
     let mut signals = schedule::Signals::block()?;
-    let hosts = TwoHosts::between(&setup, near, far, &paths)?;
+    let mut hosts = TwoHosts::between(&setup, near, far, &paths)?;
+    let recorder = match (files, hosts.emulation.records()) {
+        (Some(files), Some(records)) => Some(Recorder::start(files, hosts.emulation.clock(), records)?),
+        _ => None,
+    };
     let server = arguments.server.as_ref().map(|command| {
         let words = ["/bin/sh", "-c", command].map(OsString::from).into();
         Confined::start(&Program {
             words,
             environment: Vec::new(),
             namespace: hosts.far.clone(),
-            resolver: None,
+            covered: Vec::new(),
             keeps_rights: as_user,
         })
     });
@@ -104,7 +135,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
         words: arguments.words(),
         environment: environment(&hosts),
         namespace: hosts.near.clone(),
-        resolver: None,
+        covered: vec![named_hosts(&hosts)],
         keeps_rights: as_user,
     })?;
     let outcome = loop {
@@ -118,11 +149,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     terminal::take_back();
     drop(server);
     let reports = hosts.emulation.finish()?;
-    if !arguments.quiet {
-        for report in &reports {
-            eprint!("{}", summary(report));
-        }
+    let missed = recorder.map(Recorder::finish).transpose()?.unwrap_or_default();
+    if missed > 0 {
+        eprintln!("suimon: {missed} events found no room to be written down and are in no file");
     }
+    arguments.deliver(&reports)?;
     Ok(ExitCode::from(outcome.code()))
 }
 
@@ -169,6 +200,54 @@ impl Arguments {
         Ok(vec![[up_way, down_way]])
     }
 
+    /// The files to write while packets pass.
+    fn files(&self, paths: &[[Link; 2]]) -> Result<Option<Files>, CliError> {
+        if self.pcap.is_none() && self.log.is_none() {
+            return Ok(None);
+        }
+        let names = paths.iter().flatten().map(|link| link.name.clone()).collect();
+        Files::create(self.pcap.as_deref(), self.log.as_deref(), names).map(Some)
+    }
+
+    /// Says what the links did.
+    fn deliver(&self, reports: &[LinkReport]) -> Result<(), CliError> {
+        if !self.quiet {
+            for report in reports {
+                eprint!("{}", summary(report));
+            }
+        }
+        let header = ReportHeader {
+            title: self.title(),
+            description: String::new(),
+            command: command_line(),
+            version: VERSION.to_owned(),
+            scenario_text: None,
+        };
+        let mut findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
+        findings.notes = reports.iter().map(|report| lateness(report)).collect();
+        if let Some(path) = &self.json {
+            let text = json(&findings.header, &findings.runs, &[], JsonSeries::With);
+            std::fs::write(path, text)?;
+        }
+        if let Some(folder) = &self.out {
+            let page = findings.write(folder)?;
+            if !self.quiet {
+                eprintln!("suimon: report: {}", page.display());
+            }
+        }
+        Ok(())
+    }
+
+    fn title(&self) -> String {
+        let command =
+            self.words().iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
+        let mut links = Vec::new();
+        for (name, link) in [("", &self.link), ("down ", &self.down), ("up ", &self.up), ("", &self.paths)] {
+            links.extend(link.as_ref().map(|link| format!("{name}{link}")));
+        }
+        format!("{command} over {}", links.join(", "))
+    }
+
     /// What runs.
     fn words(&self) -> Vec<OsString> {
         if self.command.is_empty() {
@@ -206,27 +285,13 @@ impl Arguments {
     }
 }
 
-/// Both ways over a link: from the program, and to it. A cell serves the way to the program, and answers go as on a
-/// wire; all else is the same both ways.
-fn both(spec: &LinkSpec, queues: &[AlgorithmSpec; 2], names: [String; 2]) -> [Link; 2] {
-    let [mut down, back] = spec.links(&queues[1]);
-    let mut up = match spec.capacity {
-        Capacity::Hsdpa(_) => back.clone(),
-        _ => down.clone(),
-    };
-    up.queue = queues[0].clone();
-    (up.delay, up.reported) = (back.delay, true);
-    [up.name, down.name] = names;
-    (up.from, up.to) = ("near".to_owned(), "far".to_owned());
-    (down.from, down.to) = ("far".to_owned(), "near".to_owned());
-    [up, down]
-}
-
-/// The other way of `link`, on which nothing waits.
-fn alone(link: &Link, name: &str, queue: &AlgorithmSpec) -> Link {
-    let free = LinkSpec::new(Capacity::Rate(suimon_units::Rate::MAX), link.delay * 2);
-    let [free, _] = free.links(queue);
-    Link { name: name.to_owned(), from: link.to.clone(), to: link.from.clone(), ..free }
+/// The names of hosts that the program knows: as outside, and `far`.
+fn named_hosts(hosts: &TwoHosts) -> (PathBuf, Vec<u8>) {
+    let path = PathBuf::from("/etc/hosts");
+    let mut text = std::fs::read(&path).unwrap_or_default();
+    let first = &hosts.paths[0];
+    text.extend(format!("\n{} far\n{} far\n", first.far, first.far_v6).bytes());
+    (path, text)
 }
 
 /// What the program is told.
@@ -260,17 +325,23 @@ fn summary(report: &LinkReport) -> String {
             totals.name, totals.packets, totals.bytes, totals.delay_mean, totals.delay_max, totals.marked,
         );
     }
-    let lateness = &statistics.lateness;
-    text += &format!(
-        "suimon: the emulator was {:.1} late on the median, {:.1} for 1 % of packets, {:.1} at most ({}): {}\n",
-        lateness.p50,
-        lateness.p99,
-        lateness.max,
-        statistics.scheduling,
-        statistics.verdict(),
-    );
+    text += &format!("suimon: {}\n", lateness(report));
     if let Verdict::DoesNotCount(_) = statistics.verdict() {
         text += "suimon: try a slower link, or a machine with less to do\n";
     }
     text
+}
+
+/// How late the emulator was, and whether the numbers count.
+fn lateness(report: &LinkReport) -> String {
+    let statistics = &report.statistics;
+    let late = &statistics.lateness;
+    format!(
+        "the emulator was {:.1} late on the median, {:.1} or more for 1 % of packets, {:.1} at most ({}): {}",
+        late.p50,
+        late.p99,
+        late.max,
+        statistics.scheduling,
+        statistics.verdict(),
+    )
 }

@@ -1,0 +1,191 @@
+//! Programs behind emulated links. Needs root, or the right to make namespaces and devices; skips elsewhere.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{fails, project};
+
+fn suimon() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_suimon"))
+}
+
+/// Whether this machine lets links be made; says why where not.
+fn can_emulate() -> bool {
+    let output = suimon().args(["shell", "--quiet", "--link", "1Mbit", "--", "true"]).output().unwrap();
+    if !output.status.success() {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    output.status.success()
+}
+
+/// What a shell behind the link prints and ends with.
+fn behind(options: &[&str], script: &str) -> (String, i32) {
+    let command = suimon().arg("shell").args(options).args(["--", "sh", "-c", script]).output().unwrap();
+    let text = [command.stdout, command.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    (text, command.status.code().unwrap())
+}
+
+#[test]
+fn the_program_has_a_network_of_its_own_and_its_exit_code_is_passed_on() {
+    if !can_emulate() {
+        return;
+    }
+    let (text, code) = behind(
+        &["--link", "3.6Mbit 90ms 96kB", "--queue", "rtt-aqm"],
+        "cat /proc/net/dev; cat /etc/hosts; cat /proc/sys/net/ipv4/tcp_ecn; echo $SUIMON_FAR; exit 7",
+    );
+    assert_eq!(code, 7, "{text}");
+    for part in ["path0:", " far\n", "\n1\n100.", "up: ", "down: ", "SCHED_"] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(!text.contains("eth0"), "{text}");
+    assert_eq!(behind(&["--link", "1Mbit", "--quiet"], "kill -9 $$"), (String::new(), 128 + 9));
+}
+
+#[test]
+fn several_paths_are_several_devices_and_shells_nest() {
+    if !can_emulate() {
+        return;
+    }
+    let (text, code) = behind(
+        &["--paths", "10Mbit 5ms; 3Mbit 40ms loss=1%", "--quiet"],
+        "cat /proc/net/dev; echo $SUIMON_PATHS",
+    );
+    assert_eq!(code, 0, "{text}");
+    for part in ["path0:", "path1:", "path0=100.", " path1=100."] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    let inner = format!(
+        "{} shell --quiet --link 1Mbit -- sh -c 'cat /proc/net/fib_trie; exit 5'",
+        env!("CARGO_BIN_EXE_suimon")
+    );
+    let (text, code) = behind(&["--link", "10Mbit 5ms", "--quiet"], &inner);
+    assert_eq!(code, 5, "{text}");
+}
+
+#[test]
+fn what_crossed_and_what_happened_is_written() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (capture, log, json) = (path("link.pcapng"), path("log.csv"), path("result.json"));
+    let out = path("out");
+    // To a port that nobody listens on: a packet there, and a refusal back.
+    let script = "exec 3<>/dev/udp/$SUIMON_FAR/9 && echo hello >&3; sleep 0.3";
+    let options = ["--link", "1Mbit 20ms", "--pcap", &capture, "--log", &log, "--json", &json, "--out", &out];
+    let run = suimon().arg("shell").args(options).args(["--", "bash", "-c", script]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let log = fs::read_to_string(log).unwrap();
+    for part in [
+        "time_s,link,packet,event",
+        ",up,0,arrived,",
+        ",up,0,sent,",
+        ",up,0,delivered,",
+        ",34,udp 100.",
+        ",down,0,delivered,",
+    ] {
+        assert!(log.contains(part), "{part:?} is not in\n{log}");
+    }
+    let mut packets = suimon_capture::Capture::open(Path::new(&capture)).unwrap();
+    let first = packets.next_packet().unwrap().unwrap();
+    assert_eq!((first.size.get(), first.endpoints.destination.port()), (34, 9));
+    let result: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(result["runs"][0]["queues"].as_array().unwrap().len(), 2, "{result}");
+    assert!(fs::read_to_string(Path::new(&out).join("report.html")).unwrap().contains("suimon shell"));
+}
+
+/// Processes that have `marker` in their environment.
+fn marked(marker: &str) -> Vec<String> {
+    let is_marked = |path: &Path| {
+        fs::read(path.join("environ")).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(marker))
+    };
+    let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    processes.filter(|path| is_marked(path)).map(|path| path.display().to_string()).collect()
+}
+
+fn devices() -> BTreeSet<String> {
+    let names = fs::read_dir("/sys/class/net").unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.starts_with("suimon")).collect()
+}
+
+/// Devices of other tests come and go; what stays is what nobody takes away.
+fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
+    let ends = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < ends {
+        if holds() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_nothing_behind() {
+    if !can_emulate() {
+        return;
+    }
+    let before = devices();
+    let mut own = BTreeSet::new();
+    for nth in 0..20_u64 {
+        let marker = format!("SUIMON_TEST_{}_{nth}", std::process::id());
+        let mut running = suimon()
+            .args([
+                "shell",
+                "--paths",
+                "1Mbit 5ms; 2Mbit 5ms",
+                "--",
+                "sh",
+                "-c",
+                "setsid sleep 1000 & echo ready; sleep 1000",
+            ])
+            .env(&marker, "1")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        if nth < 3 {
+            // Once all is up, with a child that has left the session.
+            let mut line = String::new();
+            BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            assert_eq!(line, "ready\n");
+            assert!(marked(&marker).len() >= 4, "{:?}", marked(&marker));
+        } else {
+            thread::sleep(Duration::from_millis(2 * (nth - 3)));
+        }
+        own.extend(devices().difference(&before).cloned());
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert!(wait_until(|| marked(&marker).is_empty()), "{:?}", marked(&marker));
+    }
+    assert!(!own.is_empty());
+    assert!(wait_until(|| devices().is_disjoint(&own)), "{:?}", devices());
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let message = |options: &[&str]| fails(&project(), &[&["shell"][..], options].concat());
+    assert!(message(&["--link", "10", "--", "true"]).contains("--link: \"10\""));
+    assert!(
+        message(&["--link", "1Mbit 5ms", "--queue", "nosuch", "--", "true"]).contains("accepted: droptail")
+    );
+    assert!(message(&["--paths", " ; ", "--", "true"]).contains("links apart by semicolons"));
+    assert!(message(&["--", "true"]).contains("--link"));
+    if can_emulate() {
+        assert!(
+            message(&["--link", "1Mbit", "--", "no-such-program"])
+                .contains("starting no-such-program: No such file")
+        );
+        assert!(
+            message(&["--link", "1Mbit", "--cc", "nosuch", "--", "true"])
+                .contains("\"nosuch\" is none that the kernel has")
+        );
+    }
+}
