@@ -81,10 +81,15 @@ bench: build ## Measure speed beside ns-2 and ns-3, and two cores beside one (so
 	python3 bench/bench.py --install
 	python3 bench/sweep.py
 
+.PHONY: bench-emulator
+bench-emulator: setup-build ## Measure emulated links on this machine: rate, delay, speed (root, two minutes, nothing else running)
+	cargo run --release --locked -p suimon-emulator --example accuracy
+
 .PHONY: fuzz
 fuzz: setup-build ## Throw random input at the readers, a minute each (nightly Rust, cargo-fuzz)
 	cargo +nightly fuzz run scenario -- -max_total_time=60
 	cargo +nightly fuzz run trace -- -max_total_time=60
+	cargo +nightly fuzz run packet -- -max_total_time=60
 	cargo +nightly fuzz run capture fuzz/corpus/capture crates/capture/tests/data -- -max_total_time=60
 
 .PHONY: clean

@@ -23,7 +23,9 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 fn main() -> Result<()> {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let length = Duration::from_secs(if quick { 1 } else { 4 });
-    println!("RATE: what reaches the far host while packets always wait (drop tail, 2 ms, TCP; UDP below 1 Mbit/s)");
+    println!(
+        "RATE: what reaches the far host while packets always wait (drop tail, 2 ms, TCP; UDP below 1 Mbit/s)"
+    );
     for (rate, segmentation) in [
         ("64kbit", false),
         ("384kbit", false),
@@ -74,7 +76,11 @@ fn lateness(report: &LinkReport) -> String {
         late.p99,
         late.max,
         report.statistics.scheduling,
-        if report.statistics.unseen > 0 { format!(", {} unseen", report.statistics.unseen) } else { String::new() }
+        if report.statistics.unseen > 0 {
+            format!(", {} unseen", report.statistics.unseen)
+        } else {
+            String::new()
+        }
     )
 }
 
@@ -175,7 +181,9 @@ fn flooded(hosts: &TwoHosts, rate: Rate, length: Duration) -> Result<Rate> {
         while receiver.recv(&mut buffer).is_ok() {
             times.push(time::Instant::now());
         }
-        let (Some(first), Some(last)) = (times.first(), times.last()) else { return Err("nothing came".into()) };
+        let (Some(first), Some(last)) = (times.first(), times.last()) else {
+            return Err("nothing came".into());
+        };
         let time = Duration::from_nanos(last.duration_since(*first).as_nanos() as u64);
         Ok(Rate::of(Bytes::new(1_028) * (times.len() as u64 - 1), time))
     })
@@ -256,7 +264,8 @@ fn one_way(
             let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
             let mut parts = [io::IoSliceMut::new(&mut data)];
             let flags = MsgFlags::empty();
-            let Ok(message) = recvmsg::<SockaddrIn>(receiver.as_raw_fd(), &mut parts, Some(&mut space), flags)
+            let Ok(message) =
+                recvmsg::<SockaddrIn>(receiver.as_raw_fd(), &mut parts, Some(&mut space), flags)
             else {
                 break;
             };
@@ -288,6 +297,8 @@ fn plain() -> Result<(Namespace, Namespace, Ipv4Addr)> {
         host.add_address(device, address.into(), 24)?;
         host.set_up(device)?;
     }
+    // The kernel looks at carriers once a second.
+    thread::sleep(time::Duration::from_millis(1_500));
     Ok((near, far, addresses[1]))
 }
 
@@ -311,7 +322,12 @@ fn speed_row(segmentation: bool, length: Duration) -> Result<()> {
     let device = &hosts.paths[0].far_device;
     let rate = filled(&hosts, 0, length, || Ok(hosts.far.device_counters(device)?.received_bytes))?;
     let reports = hosts.emulation.finish()?;
-    println!("  {:<15} {:>8.3} Gbit/s  {}", kind(segmentation), rate.as_bps_f64() / 1e9, lateness(&reports[0]));
+    println!(
+        "  {:<15} {:>8.3} Gbit/s  {}",
+        kind(segmentation),
+        rate.as_bps_f64() / 1e9,
+        lateness(&reports[0])
+    );
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Links between namespaces: set up, run, changed while they run, taken down.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use suimon_linux::schedule::Scheduling;
@@ -14,6 +15,7 @@ use suimon_units::{Duration, Rate};
 
 use crate::direction::{Direction, State};
 use crate::forwarder::{Change, Forwarder, Order};
+use crate::gate::Gate;
 use crate::log::{PacketRecords, log};
 use crate::radios::Radios;
 use crate::statistics::{LinkReport, LinkStatistics};
@@ -75,7 +77,7 @@ impl Default for Setup {
 pub struct Emulation {
     clock: Clock,
     links: Vec<RunningLink>,
-    records: Option<PacketRecords>,
+    records: Mutex<Option<PacketRecords>>,
 }
 
 #[derive(Debug)]
@@ -107,6 +109,15 @@ impl Emulation {
     /// # Errors
     /// Without the right to make devices in those namespaces, or where a name or address is taken.
     pub fn start(setup: &Setup, links: &[LinkSetup]) -> Result<Self, LinuxError> {
+        Self::start_with(setup, links, None)
+    }
+
+    /// As [`Emulation::start`]; packets to the second ends wait for `gate`.
+    pub(crate) fn start_with(
+        setup: &Setup,
+        links: &[LinkSetup],
+        gate: Option<&Arc<Gate>>,
+    ) -> Result<Self, LinuxError> {
         let clock = Clock::start();
         let (writer, records) = if setup.log { Some(log()) } else { None }.unzip();
         let mut running = Vec::new();
@@ -134,6 +145,8 @@ impl Emulation {
                 began: clock.now(),
                 lateness: DelayHistogram::default(),
                 scheduling: Scheduling::Ordinary,
+                gate: gate.cloned(),
+                gated: VecDeque::new(),
             };
             let scheduling = setup.scheduling;
             let thread = std::thread::Builder::new()
@@ -142,7 +155,7 @@ impl Emulation {
                 .map_err(|error| LinuxError::new("starting a thread", error))?;
             running.push(RunningLink { devices, orders, waker, published, thread: Some(thread) });
         }
-        Ok(Self { clock, links: running, records })
+        Ok(Self { clock, links: running, records: Mutex::new(records) })
     }
 
     /// The clock that all times of it are by.
@@ -160,16 +173,13 @@ impl Emulation {
     /// What is known of each link, at most the interval ago; `None` of a link that has not run that long yet.
     #[must_use]
     pub fn statistics(&self) -> Vec<Option<LinkStatistics>> {
-        let of = |link: &RunningLink| match link.published.lock() {
-            Ok(published) => published.clone(),
-            Err(poisoned) => poisoned.into_inner().clone(),
-        };
+        let of = |link: &RunningLink| link.published.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.links.iter().map(of).collect()
     }
 
     /// What happens to each packet, where [`Setup::log`] asked for it; once.
-    pub fn records(&mut self) -> Option<PacketRecords> {
-        self.records.take()
+    pub fn records(&self) -> Option<PacketRecords> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Loses all that is on a link and comes to it, until [`Emulation::restore`].

@@ -1,5 +1,6 @@
 //! The thread that moves the packets of one link.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -15,6 +16,8 @@ use suimon_scenario::Capacity;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::direction::{Direction, State};
+use crate::gate::Gate;
+use crate::packet::WirePacket;
 use crate::radios::Radios;
 use crate::segment::split;
 use crate::statistics::{DirectionStatistics, Lateness, LinkReport, LinkStatistics};
@@ -50,7 +53,17 @@ pub(crate) struct Forwarder {
     pub(crate) began: Instant,
     pub(crate) lateness: DelayHistogram,
     pub(crate) scheduling: Scheduling,
+    /// What packets to the second end wait for.
+    pub(crate) gate: Option<Arc<Gate>>,
+    /// Packets that wait for it.
+    pub(crate) gated: VecDeque<WirePacket>,
 }
+
+/// So many packets may wait for somebody to listen; more are given to the host as it is.
+const MOST_GATED: usize = 1_024;
+
+/// How often is looked whether somebody listens, where a packet waits for it.
+const GATE_LOOK: Duration = Duration::from_micros(200);
 
 /// Packets read from one device before the rest is looked at.
 const BATCH: usize = 64;
@@ -98,7 +111,8 @@ impl Forwarder {
             if left == Duration::ZERO || early.looks_again(left, now) {
                 continue;
             }
-            let wait = if left > early.time { left.saturating_sub(early.time) } else { left };
+            let wait =
+                if left > early.time { left.saturating_sub(early.time) } else { left.max(Early::REST) };
             let sources = [self.tuns[0].as_fd(), self.tuns[1].as_fd(), self.woken.as_fd()];
             if wait_readable(sources, Some(wait))? == [false; 3] {
                 early.woke(self.clock.now().saturating_since(now + wait));
@@ -145,13 +159,32 @@ impl Forwarder {
 
     /// Gives the hosts what is due.
     fn deliver(&mut self, now: Instant) {
-        for (direction, tun) in self.directions.iter_mut().zip([&self.tuns[1], &self.tuns[0]]) {
-            while let Some(packet) = direction.pop_due(now) {
-                self.lateness.record(self.clock.now().saturating_since(packet.time));
-                // A device that is down takes nothing, as a host that is off.
-                let _ = tun.write(packet.for_device(self.segmentation));
+        for _ in 0..self.gated.len() {
+            if let Some(packet) = self.gated.pop_front() {
+                self.give(0, packet);
             }
         }
+        for direction in [0, 1] {
+            while let Some(packet) = self.directions[direction].pop_due(now) {
+                self.lateness.record(self.clock.now().saturating_since(packet.time));
+                self.give(direction, packet);
+            }
+        }
+    }
+
+    /// Gives a packet to the host at the end of `direction`, or keeps it until somebody listens there.
+    fn give(&mut self, direction: usize, packet: WirePacket) {
+        if direction == 0
+            && let Some(gate) = &self.gate
+            && self.gated.len() < MOST_GATED
+            && packet.opens_flow()
+            && !gate.admits(&packet.key())
+        {
+            self.gated.push_back(packet);
+            return;
+        }
+        // A device that is down takes nothing, as a host that is off.
+        let _ = self.tuns[1 - direction].write(packet.for_device(self.segmentation));
     }
 
     /// Takes in what a host has sent; true where there may be more.
@@ -183,6 +216,9 @@ impl Forwarder {
 
     fn next_event(&self) -> Instant {
         let [there, back] = &self.directions;
+        if !self.gated.is_empty() {
+            return self.clock.now() + GATE_LOOK;
+        }
         there.next_event().min(back.next_event()).min(self.radios.next_event())
     }
 
@@ -232,6 +268,8 @@ const SHOWN: usize = 64;
 
 /// How much before something is due the thread wakes up, to look again and again until it is: the kernel wakes it
 /// some time late, how much depends on the machine and on what else it does.
+///
+/// A link with something due all the time is served in bursts instead.
 #[derive(Debug)]
 struct Early {
     time: Duration,
@@ -246,6 +284,8 @@ impl Early {
     const LEAST: Duration = Duration::from_micros(20);
     const MOST: Duration = Duration::from_micros(150);
     const BUDGET: Duration = Duration::from_millis(1);
+    /// How long the thread sleeps at least, once it has looked for all of its time.
+    const REST: Duration = Duration::from_micros(40);
 
     fn new(now: Instant) -> Self {
         Self { time: Self::MOST, budget: Self::BUDGET, asked: now, looking: false }

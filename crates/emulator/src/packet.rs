@@ -104,6 +104,11 @@ impl WirePacket {
         if segmentation { &self.bytes } else { self.ip() }
     }
 
+    /// True where it may be the first of its flow: a SYN, or a datagram.
+    pub(crate) fn opens_flow(&self) -> bool {
+        self.opens_connection || self.data.is_datagram
+    }
+
     /// What it carries.
     pub(crate) fn data(&self) -> Data {
         self.data
@@ -166,6 +171,8 @@ pub(crate) struct Data {
     pub(crate) sequence: Option<u32>,
     /// Bytes of TCP or UDP behind all headers.
     pub(crate) payload: u32,
+    /// It is UDP.
+    pub(crate) is_datagram: bool,
 }
 
 /// What a queue may ask of a packet, as its headers say.
@@ -207,11 +214,11 @@ impl Headers {
             _ if fragment => ((0, 0), false, Data::default()),
             Some(TransportSlice::Tcp(tcp)) => {
                 let payload = tcp.payload().len() as u32;
-                let data = Data { sequence: Some(tcp.sequence_number()), payload };
+                let data = Data { sequence: Some(tcp.sequence_number()), payload, is_datagram: false };
                 ((tcp.source_port(), tcp.destination_port()), tcp.syn() && !tcp.ack(), data)
             }
             Some(TransportSlice::Udp(udp)) => {
-                let data = Data { sequence: None, payload: udp.payload().len() as u32 };
+                let data = Data { sequence: None, payload: udp.payload().len() as u32, is_datagram: true };
                 ((udp.source_port(), udp.destination_port()), false, data)
             }
             _ => ((0, 0), false, Data::default()),

@@ -1,11 +1,14 @@
 //! Two hosts and the paths between them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use suimon_linux::{LinuxError, Namespace, Route};
 use suimon_scenario::Link;
 
 use crate::emulation::{Emulation, End, LinkSetup, Setup};
+use crate::gate::Gate;
+use crate::relay;
 
 /// Two hosts joined by paths: `near`, whose programs have a device for each path, and `far`.
 #[derive(Debug)]
@@ -46,6 +49,24 @@ impl TwoHosts {
         Self::between(setup, Namespace::new()?, Namespace::new()?, paths)
     }
 
+    /// Joins `near` by `paths` to a new host that answers for all addresses: programs at `near` reach over the paths
+    /// what the calling thread reaches, by TCP and by UDP over IPv4. The far host's own address stands for the host
+    /// that this runs on; its port 53 for `resolver`, where that is given.
+    ///
+    /// # Errors
+    /// As [`TwoHosts::between`].
+    pub fn outward(
+        setup: &Setup,
+        near: Namespace,
+        paths: &[[Link; 2]],
+        resolver: Option<IpAddr>,
+    ) -> Result<Self, LinuxError> {
+        let (gate, requests) = Gate::new();
+        let hosts = Self::join(setup, near, Namespace::new()?, paths, Some(&gate))?;
+        relay::start(&hosts.far, &hosts.paths, resolver, requests, gate)?;
+        Ok(hosts)
+    }
+
     /// Joins `near` to `far`. All that `near` has no other route for goes over the first path; what programs send
     /// from the address of another path goes over that one.
     ///
@@ -56,6 +77,16 @@ impl TwoHosts {
         near: Namespace,
         far: Namespace,
         paths: &[[Link; 2]],
+    ) -> Result<Self, LinuxError> {
+        Self::join(setup, near, far, paths, None)
+    }
+
+    fn join(
+        setup: &Setup,
+        near: Namespace,
+        far: Namespace,
+        paths: &[[Link; 2]],
+        gate: Option<&Arc<Gate>>,
     ) -> Result<Self, LinuxError> {
         let mut taken = near.addresses()?;
         taken.extend(far.addresses()?);
@@ -80,7 +111,7 @@ impl TwoHosts {
             });
             found.push(path);
         }
-        let emulation = Emulation::start(setup, &links)?;
+        let emulation = Emulation::start_with(setup, &links, gate)?;
         let has_ipv6 = near.addresses()?.iter().any(|(address, _)| address.is_ipv6());
         for (index, path) in found.iter_mut().enumerate() {
             [path.device, path.far_device] = emulation.devices(index).map(str::to_owned);
@@ -109,7 +140,7 @@ impl Path {
     /// The addresses of the `number`th path of all that hosts may have: of the block that is shared by carriers (RFC
     /// 6598), where no home or office network is, and of a unique local prefix (RFC 4193).
     fn numbered(number: u16) -> Self {
-        // Behind 100.64.0.0/18, of which Mahimahi takes its addresses.
+        // Mahimahi takes its addresses from the beginning of the block.
         let block = u32::from(Ipv4Addr::new(100, 96, 0, 0)) + 4 * u32::from(number);
         let v6 = |host| Ipv6Addr::new(0xfd73, 0x7569, 0x6d6f, number, 0, 0, 0, host);
         Self {

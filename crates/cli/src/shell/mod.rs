@@ -1,6 +1,7 @@
 //! `suimon shell`: a program behind an emulated link.
 
 mod links;
+mod names;
 mod record;
 
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ use suimon_study::{Findings, VERSION, quoted};
 use suimon_units::Duration;
 
 use self::links::{alone, both};
+use self::names::{Names, covered};
 use self::record::{Files, Recorder};
 use crate::error::CliError;
 use crate::output::command_line;
@@ -27,13 +29,14 @@ use crate::output::command_line;
 const EXAMPLE: &str = "\
 Examples:
   suimon shell --link \"3.6Mbit 90ms 96kB\" --queue rtt-aqm -- ping -c 3 far
+  suimon shell --link \"lte-driving 60ms\" --internet -- curl -O https://example.com/
   suimon shell --down \"hsdpa PA3 10dB 90ms\" --up \"384kbit 90ms\"
   suimon shell --paths \"lte.down; 10Mbit 5ms\" -- bash
 
 A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
 trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.
-The program sees a network of its own. The link leads from there to the host that suimon runs on, whose address
-on it is in the variable SUIMON_FAR. The exit code is the program's.";
+The program sees a network of its own. The link leads from there to the host that suimon runs on, which the program
+calls \"far\"; its address on the link is in SUIMON_FAR. The exit code is the program's.";
 
 /// Run a program, or a shell, behind a link of your choice
 #[derive(Debug, Args)]
@@ -64,6 +67,9 @@ pub(crate) struct Arguments {
     /// end then is a network of its own
     #[arg(long, value_name = "COMMAND")]
     server: Option<String>,
+    /// Let the program reach what this machine reaches, by TCP and UDP, and ask for names as this machine does
+    #[arg(long, conflicts_with = "server")]
+    internet: bool,
     /// Seed of all randomness
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -100,13 +106,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
         confined::enter_user_namespace()?;
     }
     // Without rights over the network that this runs in, the link cannot end there.
-    let far_is_own = as_user || arguments.server.is_some();
-    let far = if far_is_own { Namespace::new()? } else { Namespace::current()? };
+    let far_is_own = as_user || arguments.server.is_some() || arguments.internet;
     let near = Namespace::new()?;
     arguments.set_stack(&near)?;
-    if far_is_own {
-        arguments.set_stack(&far)?;
-    }
     let files = arguments.files(&paths)?;
     let setup = Setup {
         seed: arguments.seed,
@@ -115,7 +117,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
         ..Setup::default()
     };
     let mut signals = schedule::Signals::block()?;
-    let mut hosts = TwoHosts::between(&setup, near, far, &paths)?;
+    let names = arguments.internet.then(Names::read);
+    let hosts = match &names {
+        Some(names) => TwoHosts::outward(&setup, near, &paths, names.resolver())?,
+        None if far_is_own => TwoHosts::between(&setup, near, Namespace::new()?, &paths)?,
+        None => TwoHosts::between(&setup, near, Namespace::current()?, &paths)?,
+    };
+    if far_is_own {
+        arguments.set_stack(&hosts.far)?;
+    }
     let recorder = match (files, hosts.emulation.records()) {
         (Some(files), Some(records)) => Some(Recorder::start(files, hosts.emulation.clock(), records)?),
         _ => None,
@@ -135,7 +145,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
         words: arguments.words(),
         environment: environment(&hosts),
         namespace: hosts.near.clone(),
-        covered: vec![named_hosts(&hosts)],
+        covered: covered(&hosts, names.as_ref()),
         keeps_rights: as_user,
     })?;
     let outcome = loop {
@@ -283,15 +293,6 @@ impl Arguments {
         }
         Ok(())
     }
-}
-
-/// The names of hosts that the program knows: as outside, and `far`.
-fn named_hosts(hosts: &TwoHosts) -> (PathBuf, Vec<u8>) {
-    let path = PathBuf::from("/etc/hosts");
-    let mut text = std::fs::read(&path).unwrap_or_default();
-    let first = &hosts.paths[0];
-    text.extend(format!("\n{} far\n{} far\n", first.far, first.far_v6).bytes());
-    (path, text)
 }
 
 /// What the program is told.

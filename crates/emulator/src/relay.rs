@@ -1,0 +1,236 @@
+//! From the far host on: connections and datagrams are taken there and made anew outside, whatever their address.
+//!
+//! The far host takes every address for its own. Whatever port the near host sends to, somebody is made to listen
+//! there before the packet is given to the far host, and passes on what comes. So the near host reaches what the
+//! calling process reaches, without rights over its network, and the link ends where the far host's kernel
+//! acknowledges. What lies behind is reached by a connection of its own.
+
+use std::collections::HashMap;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::{
+    IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket,
+};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use suimon_linux::{LinuxError, Namespace, Route};
+
+use crate::gate::{Gate, Port, Transport};
+use crate::topology::Path;
+
+/// Who answers for the host that this runs on.
+#[derive(Debug, Clone)]
+struct Outside {
+    /// The far host's own addresses: these stand for the host that the calling process runs on.
+    own: Vec<IpAddr>,
+    /// What port 53 of that host is, where programs ask for names.
+    resolver: Option<IpAddr>,
+}
+
+/// A datagram's way outside is kept so long after its latest answer (RFC 4787 §4.3 wants two minutes at least).
+const IDLE: Duration = Duration::from_secs(120);
+/// Most ways for datagrams at a time.
+const MOST_WAYS: usize = 1_024;
+/// How long a connection outside may take.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// The local table, in which a host looks up addresses first, and those that are its own.
+const LOCAL_TABLE: u32 = 255;
+
+/// Lets the far host take every address for its own, and answers for them from the network that the calling thread
+/// is in.
+///
+/// # Errors
+/// Without rights over the far host.
+pub(crate) fn start(
+    far: &Namespace,
+    paths: &[Path],
+    resolver: Option<IpAddr>,
+    requests: std::sync::mpsc::Receiver<Port>,
+    gate: Arc<Gate>,
+) -> Result<(), LinuxError> {
+    let has_ipv6 = far.addresses()?.iter().any(|(address, _)| *address == IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let all: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let route = |destination, device: &str, local| Route {
+        destination: Some(destination),
+        via: None,
+        device: device.to_owned(),
+        table: LOCAL_TABLE,
+        local,
+    };
+    for path in paths {
+        // More exact than the route to everything, so that answers find their way back.
+        far.add_route(&route(
+            (Ipv4Addr::from(u32::from(path.far) & !3).into(), 30),
+            &path.far_device,
+            false,
+        ))?;
+        if has_ipv6 {
+            far.add_route(&route((path.near_v6.into(), 128), &path.far_device, false))?;
+        }
+    }
+    for everything in all.into_iter().filter(|all| has_ipv6 || all.is_ipv4()) {
+        far.add_route(&route((everything, 0), "lo", true))?;
+    }
+    let own = paths.iter().flat_map(|path| [IpAddr::V4(path.far), IpAddr::V6(path.far_v6)]).collect();
+    let outside = Outside { own, resolver };
+    let far = far.clone();
+    let serve = move || {
+        while let Ok(port) = requests.recv() {
+            // Without a listener the far host refuses, which is what the program is to see.
+            let _ = match port.transport {
+                Transport::Tcp => listen(&far, port.number, &outside),
+                Transport::Udp => receive(&far, port.number, &outside),
+            };
+            gate.open(port);
+        }
+    };
+    thread::Builder::new()
+        .name("relay".to_owned())
+        .spawn(serve)
+        .map(drop)
+        .map_err(|error| LinuxError::new("starting a thread", error))
+}
+
+impl Outside {
+    /// Where to go for what was sent to `address`.
+    fn of(&self, address: SocketAddr) -> SocketAddr {
+        let ip = address.ip().to_canonical();
+        if !self.own.contains(&ip) {
+            return SocketAddr::new(ip, address.port());
+        }
+        let host = match self.resolver {
+            Some(resolver) if address.port() == 53 => resolver,
+            _ => Ipv4Addr::LOCALHOST.into(),
+        };
+        SocketAddr::new(host, address.port())
+    }
+}
+
+fn listen(far: &Namespace, port: u16, outside: &Outside) -> io::Result<()> {
+    // An IPv6 listener takes both; a kernel without IPv6 has the other.
+    let bind = || {
+        TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
+    };
+    let listener = far.run(bind).map_err(io::Error::other)??;
+    let outside = outside.clone();
+    let accept = move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let outside = outside.clone();
+            // Without a thread for it the connection closes.
+            let _ = thread::Builder::new().stack_size(STACK).spawn(move || connect(near, &outside));
+        }
+    };
+    thread::Builder::new().stack_size(STACK).spawn(accept).map(drop)
+}
+
+const STACK: usize = 256 * 1_024;
+
+fn connect(near: TcpStream, outside: &Outside) -> io::Result<()> {
+    let far = TcpStream::connect_timeout(&outside.of(near.local_addr()?), CONNECT)?;
+    for stream in [&near, &far] {
+        stream.set_nodelay(true)?;
+    }
+    let (from_near, to_near) = (near.try_clone()?, near);
+    let (from_far, to_far) = (far.try_clone()?, far);
+    thread::Builder::new().stack_size(STACK).spawn(move || pass(from_near, to_far))?;
+    pass(from_far, to_near);
+    Ok(())
+}
+
+/// Passes on what comes, and the end of it.
+fn pass(mut from: TcpStream, mut to: TcpStream) {
+    let mut buffer = vec![0; 128 * 1_024];
+    while let Ok(read) = from.read(&mut buffer) {
+        if read == 0 || to.write_all(&buffer[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+/// Ways for datagrams, by who sends them and where to.
+type Ways = Arc<Mutex<HashMap<(SocketAddrV4, Ipv4Addr), Arc<UdpSocket>>>>;
+
+fn receive(far: &Namespace, port: u16, outside: &Outside) -> io::Result<()> {
+    let bind = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port));
+    let socket = far.run(bind).map_err(io::Error::other)??;
+    setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
+    let (socket, outside) = (Arc::new(socket), outside.clone());
+    let take = move || {
+        let ways = Ways::default();
+        let mut data = vec![0; 65_536];
+        while let Ok(Some((length, from, to))) = receive_one(&socket, &mut data) {
+            // A datagram that finds no way is lost, as datagrams are.
+            let _ =
+                send_outside(&socket, &ways, &outside, &data[..length], from, SocketAddrV4::new(to, port));
+        }
+    };
+    thread::Builder::new().stack_size(STACK).spawn(take).map(drop)
+}
+
+/// A datagram's length, who sent it, and to which address.
+fn receive_one(socket: &UdpSocket, data: &mut [u8]) -> io::Result<Option<(usize, SocketAddrV4, Ipv4Addr)>> {
+    let mut space = nix::cmsg_space!(nix::libc::in_pktinfo);
+    let mut parts = [IoSliceMut::new(data)];
+    let message = recvmsg::<SockaddrIn>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty())?;
+    let to = message.cmsgs()?.find_map(|part| match part {
+        ControlMessageOwned::Ipv4PacketInfo(info) => Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr))),
+        _ => None,
+    });
+    let from = message.address.map(SocketAddrV4::from);
+    Ok(from.zip(to).map(|(from, to)| (message.bytes, from, to)))
+}
+
+fn send_outside(
+    socket: &Arc<UdpSocket>,
+    ways: &Ways,
+    outside: &Outside,
+    data: &[u8],
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+) -> io::Result<()> {
+    let key = (from, *to.ip());
+    let known = ways.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    if let Some(way) = known {
+        return way.send(data).map(drop);
+    }
+    if ways.lock().unwrap_or_else(PoisonError::into_inner).len() >= MOST_WAYS {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
+    let there = outside.of(to.into());
+    let any: IpAddr =
+        if there.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let way = UdpSocket::bind((any, 0))?;
+    way.connect(there)?;
+    way.set_read_timeout(Some(IDLE))?;
+    way.send(data)?;
+    let way = Arc::new(way);
+    ways.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&way));
+    let (socket, ways) = (Arc::clone(socket), Arc::clone(ways));
+    let answer = move || {
+        let mut data = vec![0; 65_536];
+        while let Ok(length) = way.recv(&mut data) {
+            let _ = answer_one(&socket, &data[..length], from, *to.ip());
+        }
+        ways.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    };
+    thread::Builder::new().stack_size(STACK).spawn(answer).map(drop)
+}
+
+/// Sends an answer to `to`, as from the address that was asked.
+fn answer_one(socket: &UdpSocket, data: &[u8], to: SocketAddrV4, from: Ipv4Addr) -> io::Result<()> {
+    let source = nix::libc::in_addr { s_addr: u32::from(from).to_be() };
+    let nowhere = nix::libc::in_addr { s_addr: 0 };
+    let info = nix::libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: nowhere };
+    let parts = [IoSlice::new(data)];
+    let controls = [ControlMessage::Ipv4PacketInfo(&info)];
+    sendmsg(socket.as_raw_fd(), &parts, &controls, MsgFlags::empty(), Some(&SockaddrIn::from(to)))?;
+    Ok(())
+}
