@@ -214,7 +214,7 @@ fn two_links(length: Duration) -> Result<()> {
 fn delay_row(link: &str, segmentation: bool, length: Duration) -> Result<()> {
     let directions = path(link)?;
     let suimon_scenario::Capacity::Rate(rate) = directions[0].capacity else { return Err("a rate".into()) };
-    let hosts = TwoHosts::new(&setup(segmentation), &[directions.clone()])?;
+    let hosts = TwoHosts::new(&setup(segmentation), std::slice::from_ref(&directions))?;
     let of_link = directions[0].delay + rate.transmission_time(Bytes::new(1_028));
     let gap = rate.transmission_time(Bytes::new(2 * 1_028));
     let added = one_way(&hosts.near, &hosts.far, hosts.paths[0].far.into(), gap, of_link, length)?;

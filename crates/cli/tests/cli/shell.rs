@@ -171,7 +171,8 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let message = |options: &[&str]| fails(&project(), &[&["shell"][..], options].concat());
+    let refused = |options: &[&str], code| fails(&project(), &[&["shell"][..], options].concat(), code);
+    let message = |options: &[&str]| refused(options, 2);
     assert!(message(&["--link", "10", "--", "true"]).contains("--link: \"10\""));
     assert!(
         message(&["--link", "1Mbit 5ms", "--queue", "nosuch", "--", "true"]).contains("accepted: droptail")
