@@ -38,9 +38,10 @@ python: setup ## Build the Python package into .venv
 	env -u CONDA_PREFIX VIRTUAL_ENV="$$PWD/.venv" .venv/bin/maturin develop --profile python --locked --quiet
 
 .PHONY: test
-test: setup python ## All tests: crates, command, page, Python
+test: setup python ## All tests: crates, command, page, Python, documentation
 	cargo test --workspace --locked
 	.venv/bin/pytest --quiet
+	$(MAKE) pages
 	@# A browser of another name than the test expects; without any it would skip, which is no pass.
 	browser="$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}"; \
 	    CHROMIUM="$$browser" npm test --prefix crates/report/web
@@ -60,6 +61,19 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@echo "make lint: passed"
+
+.PHONY: docs
+docs: build python ## Build the documentation as a site, with every crate's, and run all that it shows
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	SUIMON_RUSTDOC="$$(realpath "$${CARGO_TARGET_DIR:-target}/doc")" $(MAKE) pages
+	@echo "make docs: suimon-out/site/index.html"
+
+.PHONY: pages
+pages: build python ## The same without the crates': site, links, code blocks, notebooks
+	rm -rf suimon-out/site suimon-out/site.doctrees
+	.venv/bin/sphinx-build -q -W --keep-going -c docs -b html -d suimon-out/site.doctrees . suimon-out/site
+	.venv/bin/python scripts/check_site.py suimon-out/site
+	.venv/bin/python scripts/check_examples.py --suimon "$(SUIMON)"
 
 .PHONY: papers
 papers: build ## Re-run the papers and judge their claims

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -175,28 +174,4 @@ fn bad_input_is_refused_by_name() {
     }
     let message = fails(folder.path(), &["estimate", "--pcap", "x", "--host", "example.org"], 2);
     assert!(message.contains("--host") && message.contains("accepted: an IPv4"), "{message}");
-}
-
-/// `SUIMON_WRITE_GUIDES=1` writes the guide anew, for when results have changed for a reason.
-#[test]
-fn the_guide_shows_what_the_command_prints() {
-    let path: PathBuf = project().join("docs/guides/estimate.md");
-    let guide = fs::read_to_string(&path).unwrap();
-    let blocks: Vec<&str> = guide.split("```").collect();
-    let mut current = guide.clone();
-    let mut shown = 0;
-    for blocks in blocks.windows(3) {
-        let command = blocks[0].strip_prefix("sh\nsuimon estimate ");
-        let (Some(command), Some(output)) = (command, blocks[2].strip_prefix("text\n")) else { continue };
-        shown += 1;
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let printed = succeeds(&project(), &[&["estimate"], &words[..], &["--no-files"]].concat());
-        current = current.replacen(output, &format!("{}\n", printed.trim_end()), 1);
-    }
-    assert_eq!(shown, 2);
-    if std::env::var_os("SUIMON_WRITE_GUIDES").is_some() {
-        fs::write(&path, &current).unwrap();
-    } else {
-        assert!(current == guide, "it should say:\n{current}");
-    }
 }

@@ -276,35 +276,3 @@ fn every_help_has_an_example_or_the_commands() {
     let help = succeeds(&project(), &["--help"]);
     assert!(help.contains("Exit codes: 0") && help.contains("compare"), "{help}");
 }
-
-/// `SUIMON_WRITE_GUIDES=1` writes the guide anew, for when results have changed for a reason.
-#[test]
-fn the_guide_shows_what_the_command_prints() {
-    let path = project().join("docs/guides/laggy-link.md");
-    let guide = fs::read_to_string(&path).unwrap();
-    let blocks: Vec<&str> = guide.split("```").collect();
-    let shown: Vec<(&str, &str)> = blocks
-        .windows(3)
-        .filter_map(|blocks| {
-            let command = blocks[0].strip_prefix("sh\nsuimon ")?.trim_end();
-            Some((command, blocks[2].strip_prefix("text\n")?.trim_end()))
-        })
-        .collect();
-    assert_eq!(shown.len(), 4);
-    let mut current = guide.clone();
-    for (command, table) in shown {
-        // The link is the only word in quotes.
-        let parts = command.split('"').enumerate();
-        let words: Vec<&str> = parts
-            .flat_map(|(at, part)| if at % 2 == 1 { vec![part] } else { part.split_whitespace().collect() })
-            .collect();
-        let printed = succeeds(&project(), &[&words[..], &["--no-files"]].concat());
-        let first_table = printed.split("\n\n").nth(1).unwrap().trim_end();
-        current = current.replacen(table, first_table, 1);
-    }
-    if std::env::var_os("SUIMON_WRITE_GUIDES").is_some() {
-        fs::write(&path, &current).unwrap();
-    } else {
-        assert!(current == guide, "it should say:\n{current}");
-    }
-}
