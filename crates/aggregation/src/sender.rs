@@ -278,10 +278,11 @@ impl AggregateSender {
     /// Brings the schedulers' view of the paths up to date.
     fn look(&mut self, now: Instant) {
         self.views.clear();
+        let first = self.outstanding.first_range_value().map_or(0, |(_, carriers)| *carriers);
         for (index, path) in self.paths.iter().enumerate() {
             let bit = 1 << index;
             let can_copy = self.outstanding.iter().any(|(_, carriers)| carriers & bit == 0);
-            self.views.push(path.view(now, can_copy));
+            self.views.push(path.view(now, can_copy, first & bit != 0));
         }
     }
 
@@ -383,11 +384,12 @@ impl Path {
         rtt.map_or(RTO_INITIAL, |rtt| (rtt.srtt + rtt.rttvar * 4).max(RTO_MIN))
     }
 
-    fn view(&self, now: Instant, can_copy: bool) -> PathView {
+    fn view(&self, now: Instant, can_copy: bool, holds_first: bool) -> PathView {
         PathView {
             usable: self.state == PathState::Up && self.status.is_some(),
             silent: now.saturating_since(self.progress_at),
             can_copy,
+            holds_first,
             status: self.status.unwrap_or_default(),
         }
     }

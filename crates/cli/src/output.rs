@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use suimon_report::{JsonSeries, TerminalOptions, json, terminal, terminal_verdicts};
+use suimon_report::{JsonSeries, TerminalOptions, json, terminal, terminal_heat_maps, terminal_verdicts};
 use suimon_study::{Findings, quoted};
 
 use crate::error::CliError;
@@ -70,6 +70,9 @@ impl OutputOptions {
                 write!(stdout, "{}", terminal(&findings.header, &findings.runs, options))?;
             } else {
                 writeln!(stdout, "{}", terminal_verdicts(&findings.verdicts, options))?;
+                if !findings.heat_maps.is_empty() {
+                    writeln!(stdout, "{}", terminal_heat_maps(&findings.heat_maps, options.width))?;
+                }
                 for note in &findings.notes {
                     writeln!(stdout, "{note}")?;
                 }

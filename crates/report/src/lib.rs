@@ -11,6 +11,7 @@ mod csv;
 mod error;
 mod grade;
 mod header;
+mod heat_map;
 mod json;
 mod numbers;
 mod observations;
@@ -33,6 +34,7 @@ pub use crate::csv::write_csv;
 pub use crate::error::ReportError;
 pub use crate::grade::{GRADE_THRESHOLDS, Grade};
 pub use crate::header::ReportHeader;
+pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
 pub use crate::json::{JSON_SCHEMA_VERSION, JsonSeries, json, write_json};
 pub use crate::observations::observations;
 pub use crate::page::{

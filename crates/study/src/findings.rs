@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use suimon_report::{
-    Figure, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv, write_parquet,
+    Figure, HeatMap, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv, write_parquet,
 };
 use suimon_results::RunResult;
 
@@ -20,6 +20,8 @@ pub struct Findings {
     pub verdicts: Vec<VerdictTable>,
     /// Charts beside those that follow from the runs.
     pub figures: Vec<Figure>,
+    /// Grids of numbers.
+    pub heat_maps: Vec<HeatMap>,
     /// Sentences that a reader should know.
     pub notes: Vec<String>,
 }
@@ -29,7 +31,15 @@ impl Findings {
     #[must_use]
     pub fn new(header: ReportHeader, name: &str, runs: Vec<RunResult>) -> Self {
         let name = name.to_owned();
-        Self { header, name, runs, verdicts: Vec::new(), figures: Vec::new(), notes: Vec::new() }
+        Self {
+            header,
+            name,
+            runs,
+            verdicts: Vec::new(),
+            figures: Vec::new(),
+            heat_maps: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// The page that shows them.
@@ -40,6 +50,7 @@ impl Findings {
         let mut page = Page::new(&self.header, shown);
         page.figures.clone_from(&self.figures);
         page.verdicts.clone_from(&self.verdicts);
+        page.heat_maps.clone_from(&self.heat_maps);
         page.notes.clone_from(&self.notes);
         page
     }

@@ -20,7 +20,7 @@ pub const DESCRIPTION: Description = Description {
     parameters: &[Parameter {
         name: "fill",
         help: "bandwidth-delay products that a connection may hold; more only queues",
-        default: Value::Number(2.0),
+        default: Value::Number(3.0),
         range: Range::Between(1.0, 1e6),
     }],
 };
@@ -38,12 +38,17 @@ impl LookAhead {
         Self { fill: arguments.number("fill") }
     }
 
-    /// Whether another path is silent for longer than a round trip takes: what the receiver waits for may
-    /// be there.
-    fn someone_is_late(&self, state: &SendState<'_>, taker: PathId) -> bool {
-        state
-            .usable()
-            .any(|(id, path)| id != taker && path.status.rtt.is_some_and(|rtt| path.silent > rtt.srtt))
+    /// Whether a copy by `taker`, which arrives after `delay`, may well overtake what the receiver waits for: the
+    /// path that holds that takes longer for its data, or is late with it.
+    fn overtakes(&self, state: &SendState<'_>, taker: PathId, delay: Option<Duration>) -> bool {
+        let own = &state.paths[taker.0];
+        let product = own.rate().zip(own.status.rtt_min).map(|(rate, rtt_min)| rate.amount_in(rtt_min));
+        let closed = state.unassigned > Bytes::ZERO
+            && product.is_some_and(|product| own.status.buffered + state.chunk <= product);
+        state.usable().filter(|(id, path)| *id != taker && path.holds_first).any(|(_, path)| {
+            let srtt = path.status.rtt.map(|rtt| rtt.srtt);
+            srtt.is_some_and(|srtt| path.silent > srtt || (closed && delay.is_some_and(|delay| delay < srtt)))
+        })
     }
 
     /// Whether a chunk more on `path` would only make its queue longer, and with it what must wait at the
@@ -54,18 +59,19 @@ impl LookAhead {
         path.status.buffered.as_f64() > full.max(LEAST_CHUNKS * state.chunk.as_f64())
     }
 
-    /// Where the receiver has little more room than all paths need with empty queues, queues must be short.
+    /// Where the receiver has little room, queues must be short: half of it is for what is under way, and half
+    /// for what has to wait there when a path turns out slower than it was.
     fn fill(&self, state: &SendState<'_>) -> f64 {
         let slowest = state.usable().filter_map(|(_, path)| path.status.rtt_min).max().unwrap_or_default();
         let rate: Rate = state.usable().filter_map(|(_, path)| path.rate()).sum();
         let room = state.buffer.as_f64() / rate.amount_in(slowest).as_f64().max(1.0);
-        room.max(TIGHT).min(self.fill)
+        (room / 2.0).max(TIGHT).min(self.fill)
     }
 }
 
-/// A connection may always hold so many chunks: fewer would starve one whose ACKs are delayed.
 /// Bandwidth-delay products that a connection may hold where the receiver has little room.
 const TIGHT: f64 = 1.5;
+/// A connection may always hold so many chunks: fewer would starve one whose ACKs are delayed.
 const LEAST_CHUNKS: f64 = 4.0;
 
 /// How long until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
@@ -100,7 +106,7 @@ impl PathScheduler for LookAhead {
         let ahead = delay.map_or(Bytes::ZERO, |delay| ahead(state, path, delay));
         // Whole chunks, so that what is left between can be filled.
         let ahead = state.chunk * ahead.whole(state.chunk);
-        if !state.next_fits() && state.paths[path.0].can_copy && self.someone_is_late(state, path) {
+        if !state.next_fits() && state.paths[path.0].can_copy && self.overtakes(state, path, delay) {
             return Some(Placement { path, data: Data::Copy });
         }
         if state.unassigned <= ahead || ahead + state.chunk > state.window {
@@ -186,19 +192,28 @@ mod tests {
         assert!(!with(31, 22_500));
     }
 
+    /// What `taker` does while `carrier`, silent for so long, holds what the receiver waits for.
+    fn beside(taker: PathView, carrier: PathView, silent_ms: u64, window: u64, left: u64) -> Option<Data> {
+        let silent = Duration::from_millis(silent_ms);
+        let status = PathStatus { unsent: CHUNK, ..carrier.status };
+        let paths =
+            [PathView { can_copy: true, ..taker }, PathView { silent, holds_first: true, status, ..carrier }];
+        let limits = SendState { window: CHUNK * window, unassigned: CHUNK * left, ..state(&paths) };
+        scheduler().place(Instant::ZERO, &limits).map(|placement| placement.data)
+    }
+
     #[test]
-    fn data_that_may_be_stuck_elsewhere_is_copied_while_there_is_nothing_else_to_do() {
-        let copies = |silent_ms: u64, window: Bytes| {
-            let silent = Duration::from_millis(silent_ms);
-            let stuck =
-                PathView { silent, status: PathStatus { unsent: CHUNK, ..slow(100).status }, ..slow(100) };
-            let paths = [PathView { can_copy: true, ..quick() }, stuck];
-            let limits = SendState { window, ..state(&paths) };
-            scheduler().place(Instant::ZERO, &limits).map(|placement| placement.data)
-        };
-        assert_eq!(copies(101, Bytes::ZERO), Some(Data::Copy));
-        assert_eq!(copies(100, Bytes::ZERO), None, "a round trip is no reason to worry");
-        assert_eq!(copies(101, CHUNK), Some(Data::Next), "new data goes first");
+    fn what_the_receiver_waits_for_is_copied_where_a_copy_may_overtake_it() {
+        assert_eq!(beside(quick(), slow(100), 0, 0, 9), Some(Data::Copy), "10 ms against 100");
+        assert_eq!(beside(slow(100), quick(), 0, 0, 9), None, "50 ms against 20");
+        assert_eq!(beside(slow(100), quick(), 21, 0, 9), Some(Data::Copy), "but it is late");
+        assert_eq!(beside(quick(), slow(100), 0, 1, 9), Some(Data::Next), "new data goes first");
+    }
+
+    #[test]
+    fn when_all_is_under_way_only_what_is_late_is_copied() {
+        assert_eq!(beside(quick(), slow(100), 100, 9, 0), None);
+        assert_eq!(beside(quick(), slow(100), 101, 9, 0), Some(Data::Copy));
     }
 
     #[test]

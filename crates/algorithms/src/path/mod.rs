@@ -100,6 +100,8 @@ pub struct PathView {
     pub silent: Duration,
     /// Some data is under way on other paths and was never on this one.
     pub can_copy: bool,
+    /// It carries the first byte that the receiver lacks.
+    pub holds_first: bool,
     /// What its connection says of itself.
     pub status: PathStatus,
 }
@@ -178,7 +180,7 @@ pub(crate) mod testing {
             rtt_min: Some(srtt),
             ..PathStatus::default()
         };
-        PathView { usable: true, silent: Duration::ZERO, can_copy: false, status }
+        PathView { usable: true, silent: Duration::ZERO, can_copy: false, holds_first: false, status }
     }
 
     /// `path` with its window full and one chunk waiting.

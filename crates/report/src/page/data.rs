@@ -9,6 +9,7 @@ use super::figure::{Figure, throughput_against_backlog};
 use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
+use crate::heat_map::HeatMap;
 use crate::numbers::{Compact, round_to};
 use crate::observations::observations;
 use crate::results_table::{ResultTable, Section};
@@ -36,6 +37,7 @@ struct Data<'a> {
     figures: Vec<&'a Figure>,
     panels: Vec<Panel>,
     verdicts: &'a [VerdictTable],
+    heat_maps: &'a [HeatMap],
     notes: Vec<String>,
 }
 
@@ -136,6 +138,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
         figures: scatter.iter().chain(&page.figures).collect(),
         panels: panels(&summaries),
         verdicts: &page.verdicts,
+        heat_maps: &page.heat_maps,
         notes,
     };
     let text = serde_json::to_string(&data).expect("a page has text keys, so it always serialises");

@@ -16,6 +16,7 @@ use suimon_results::RunResult;
 
 use crate::error::ReportError;
 use crate::header::ReportHeader;
+use crate::heat_map::HeatMap;
 use crate::verdict::VerdictTable;
 
 /// What a page shows.
@@ -29,6 +30,8 @@ pub struct Page<'a> {
     pub figures: Vec<Figure>,
     /// What became of a paper's claims; shown before the results.
     pub verdicts: Vec<VerdictTable>,
+    /// Grids of numbers, shown behind the claims.
+    pub heat_maps: Vec<HeatMap>,
     /// Sentences that a reader should know, shown after the results.
     pub notes: Vec<String>,
 }
@@ -37,7 +40,14 @@ impl<'a> Page<'a> {
     /// A page with the views that follow from `runs`, and nothing else yet.
     #[must_use]
     pub fn new(header: &'a ReportHeader, runs: &'a [RunResult]) -> Self {
-        Self { header, runs, figures: Vec::new(), verdicts: Vec::new(), notes: Vec::new() }
+        Self {
+            header,
+            runs,
+            figures: Vec::new(),
+            verdicts: Vec::new(),
+            heat_maps: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// The page as HTML: the same bytes for the same results.

@@ -2,6 +2,7 @@
 
 heading();
 verdicts();
+heatMaps();
 results();
 figures();
 overTime();

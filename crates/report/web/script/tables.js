@@ -79,3 +79,18 @@ function verdicts() {
         element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body))));
   }
 }
+
+/** Grids of numbers, from grey to green by heat. */
+function heatMaps() {
+  for (const map of data.heat_maps) {
+    const head = ["", ...map.columns].map((name) => element("th", { scope: "col" }, name));
+    const cell = (heat) => heat === null ? element("td", {}, "–")
+      : element("td", { class: "heat", style: `--heat: ${heat[1]}%` }, heat[0]);
+    const body = map.rows.map(([name, heats]) => element("tr", {},
+      element("th", { scope: "row", class: "name" }, name), ...heats.map(cell)));
+    section(`${map.group}: ${map.title}`,
+      map.caption ? element("p", { class: "soft" }, map.caption) : "",
+      element("div", { class: "card scroll" }, element("table", { class: "data heat-map" },
+        element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body))));
+  }
+}

@@ -23,6 +23,8 @@ pub struct Paper {
     pub(crate) claims: Vec<Claim>,
     #[serde(rename = "figure", default)]
     pub(crate) figures: Vec<FigureSpec>,
+    #[serde(rename = "heat_map", default)]
+    pub(crate) heat_maps: Vec<HeatMapSpec>,
 }
 
 /// One scenario of the paper.
@@ -33,7 +35,10 @@ pub struct Experiment {
     pub name: String,
     pub(crate) title: String,
     /// The scenario file, beside `claims.toml`.
-    pub(crate) scenario: PathBuf,
+    pub(crate) scenario: Option<PathBuf>,
+    /// Instead of a scenario: the runs of these experiments together.
+    #[serde(default)]
+    pub(crate) together: Vec<String>,
     /// A file that does not come with the project; without it the experiment is not tested.
     pub(crate) needs: Option<PathBuf>,
     /// What a reader should know, such as how the setting differs from the paper's.
@@ -126,6 +131,8 @@ pub(crate) enum OverSeeds {
     /// Their mean.
     #[default]
     Mean,
+    /// Their mean, where they are no sample of one thing: without an interval.
+    Average,
     /// The largest.
     Most,
     /// The smallest.
@@ -201,6 +208,26 @@ pub(crate) struct FigureSpec {
     pub(crate) x_at: BTreeMap<String, String>,
 }
 
+/// Heat maps of the paper's page, one for each value of an axis.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HeatMapSpec {
+    pub(crate) experiment: String,
+    pub(crate) title: String,
+    pub(crate) caption: Option<String>,
+    /// The axes that tell the rows apart, where a run has them.
+    pub(crate) rows: Vec<String>,
+    /// The axis of the columns.
+    pub(crate) columns: String,
+    /// The axis with a map for each of its values.
+    pub(crate) maps: String,
+    /// Only the runs in which that axis has one of these values.
+    pub(crate) of: Vec<String>,
+    pub(crate) measure: Measure,
+    /// Values from which on a cell is as cold and as hot as they get.
+    pub(crate) range: (f64, f64),
+}
+
 impl Paper {
     /// Reads `claims.toml` in `folder`.
     ///
@@ -213,13 +240,19 @@ impl Paper {
         let mut paper: Self =
             toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
         let known = |name: &String| paper.experiments.iter().any(|experiment| experiment.name == *name);
-        let claims = paper.claims.iter().map(|claim| &claim.experiment);
-        if let Some(unknown) =
-            claims.chain(paper.figures.iter().map(|f| &f.experiment)).find(|name| !known(name))
-        {
+        let named = (paper.claims.iter().map(|claim| &claim.experiment))
+            .chain(paper.figures.iter().map(|figure| &figure.experiment))
+            .chain(paper.heat_maps.iter().map(|map| &map.experiment))
+            .chain(paper.experiments.iter().flat_map(|experiment| &experiment.together));
+        if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
             let accepted: Vec<_> = paper.experiments.iter().map(|e| e.name.as_str()).collect();
             let accepted = accepted.join(", ");
             return Err(refuse(format!("unknown experiment \"{unknown}\"; accepted: {accepted}")));
+        }
+        let one = |experiment: &&Experiment| experiment.scenario.is_some() != experiment.together.is_empty();
+        if let Some(experiment) = paper.experiments.iter().find(one) {
+            let name = &experiment.name;
+            return Err(refuse(format!("experiment \"{name}\": accepted: either scenario or together")));
         }
         paper.file = file;
         Ok(paper)

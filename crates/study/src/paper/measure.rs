@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_report::{Unit, summarise};
+use suimon_report::{RunSummary, StreamTotals, Unit, summarise};
 use suimon_results::{FlowResult, RateSpread, RunResult, jain_index};
 use suimon_units::{Decibels, Probability, Rate};
 
@@ -15,7 +15,8 @@ pub(super) type Selection<'a> = Vec<&'a RunResult>;
 /// The quantities that a measure can be of.
 const QUANTITIES: &str = "goodput_bps, goodput_mbps, total_goodput_mbps, jain_index, utilisation_percent, \
 backlog_mean_packets, backlog_max_packets, delay_mean_ms, delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, \
-timeouts, window_cuts, aggregate_goodput_kbps, aggregate_reorder_mean_kb, rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
+timeouts, window_cuts, aggregate_goodput_kbps, aggregate_reorder_mean_kb, \
+aggregate_share_of_paths, aggregate_share_of_best, rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
 
 /// The quantities that a measure with a window can be of.
 const WINDOW_QUANTITIES: &str = "backlog_mean_kb, backlog_cov, backlog_min_kb, backlog_max_kb, backlog_range_kb, \
@@ -27,7 +28,12 @@ pub(super) type Refusal = String;
 
 /// The runs of `runs` whose labels have these values.
 pub(super) fn select<'a>(runs: &'a [RunResult], at: &BTreeMap<String, String>) -> Selection<'a> {
-    runs.iter().filter(|run| at.iter().all(|(axis, value)| label(run, axis) == Some(value))).collect()
+    runs.iter().filter(|run| is_at(run, at)).collect()
+}
+
+/// Whether the labels of `run` have these values.
+fn is_at(run: &RunResult, at: &BTreeMap<String, String>) -> bool {
+    at.iter().all(|(axis, value)| label(run, axis) == Some(value))
 }
 
 /// The value of `axis` for `run`.
@@ -135,13 +141,42 @@ fn over_seeds(
         let place: Vec<_> = at.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
         return Err(format!("no run has {}", place.join(", ")));
     }
-    let values = selected.iter().map(|run| quantity(run, measure, window)).collect::<Result<Vec<_>, _>>()?;
+    let values = match share(measure) {
+        Some(share) => shares(runs, at, share)?,
+        None => selected.iter().map(|run| quantity(run, measure, window)).collect::<Result<Vec<_>, _>>()?,
+    };
     let extreme = |mean| Estimate { mean, half_width: None };
     Ok(match measure.seeds {
         OverSeeds::Mean => Estimate::of(&values),
+        OverSeeds::Average => extreme(Estimate::of(&values).mean),
         OverSeeds::Most => extreme(values.into_iter().fold(f64::NEG_INFINITY, f64::max)),
         OverSeeds::Least => extreme(values.into_iter().fold(f64::INFINITY, f64::min)),
     })
+}
+
+/// A stream's goodput beside that of its paths alone.
+type Share = fn(&StreamTotals) -> Option<f64>;
+
+/// The quantity, where it takes other runs to tell it.
+fn share(measure: &Measure) -> Option<Share> {
+    match measure.of.as_str() {
+        "aggregate_share_of_paths" => Some(|stream| stream.share_of_paths),
+        "aggregate_share_of_best" => Some(|stream| stream.share_of_best),
+        _ => None,
+    }
+}
+
+/// The shares at `at`.
+fn shares(runs: &[RunResult], at: &BTreeMap<String, String>, share: Share) -> Result<Vec<f64>, Refusal> {
+    let summaries = summarise(runs);
+    let chosen = summaries.iter().filter(|summary| is_at(summary.run, at));
+    let value = |summary: &RunSummary<'_>| {
+        let stream = summary.total.stream.as_ref();
+        stream.and_then(share).ok_or_else(|| {
+            format!("{}: a share needs runs in which each flow carries the stream alone", summary.name)
+        })
+    };
+    chosen.map(value).collect()
 }
 
 fn quantity(run: &RunResult, measure: &Measure, window: Option<&str>) -> Result<f64, Refusal> {

@@ -3,6 +3,7 @@
 mod claims;
 mod estimation;
 mod figures;
+mod heat_maps;
 mod judge;
 mod measure;
 
@@ -48,10 +49,15 @@ pub fn evaluate<E: From<StudyError>>(
     let verdicts: Vec<_> =
         outcomes.iter().map(|outcome| judge_outcome(paper, outcome)).collect::<Result<_, _>>()?;
     let figures = figures::draw(paper, &outcomes)?;
+    let heat_maps = heat_maps::draw(paper, &outcomes)?;
     let broken: usize = verdicts.iter().map(|(_, broken)| broken).sum();
-    let verdicts: Vec<_> = verdicts.into_iter().map(|(table, _)| table).collect();
+    // An experiment that others judge has nothing to say of its own.
+    let speaks = |table: &VerdictTable| !table.rows.is_empty() || table.note.is_some();
+    let verdicts: Vec<_> = verdicts.into_iter().map(|(table, _)| table).filter(speaks).collect();
     let notes = summary(&verdicts);
-    let runs = outcomes.into_iter().filter_map(|outcome| outcome.results.ok()).flatten().collect();
+    // What is judged together was run apart.
+    let own = outcomes.into_iter().filter(|outcome| outcome.experiment.scenario.is_some());
+    let runs = own.filter_map(|outcome| outcome.results.ok()).flatten().collect();
     let header = ReportHeader {
         title: paper.title.clone(),
         description: paper.description.clone(),
@@ -59,7 +65,7 @@ pub fn evaluate<E: From<StudyError>>(
         version: VERSION.to_owned(),
         scenario_text: None,
     };
-    let findings = Findings { header, name: name.to_owned(), runs, verdicts, figures, notes };
+    let findings = Findings { header, name: name.to_owned(), runs, verdicts, figures, heat_maps, notes };
     Ok(Judged { findings, broken })
 }
 
@@ -122,12 +128,13 @@ fn run_all<'a, E: From<StudyError>>(
     let mut runs: Vec<Run> = Vec::new();
     let mut parts = Vec::new();
     for experiment in experiments {
+        let Some(scenario) = &experiment.scenario else { continue };
         let missing = experiment.needs.as_ref().map(|file| folder.join(file)).filter(|file| !file.is_file());
         if let Some(file) = missing {
             parts.push((*experiment, Err(format!("{} is not there", file.display()))));
             continue;
         }
-        let mut own = Document::read(folder.join(&experiment.scenario))
+        let mut own = Document::read(folder.join(scenario))
             .and_then(|document| document.runs())
             .map_err(StudyError::from)?;
         for run in &mut own {
@@ -141,7 +148,25 @@ fn run_all<'a, E: From<StudyError>>(
         experiment,
         results: part.map(|count| results.by_ref().take(count).collect()),
     });
-    Ok(outcomes.collect())
+    let mut outcomes: Vec<_> = outcomes.collect();
+    for experiment in experiments.iter().filter(|experiment| experiment.scenario.is_none()) {
+        let results = together(experiment, &outcomes);
+        outcomes.push(Outcome { experiment, results });
+    }
+    Ok(outcomes)
+}
+
+/// The runs of all experiments that `experiment` takes together; why not, where one has none.
+fn together(experiment: &Experiment, outcomes: &[Outcome<'_>]) -> Result<Vec<RunResult>, String> {
+    let mut runs = Vec::new();
+    for name in &experiment.together {
+        match outcomes.iter().find(|outcome| outcome.experiment.name == *name) {
+            Some(Outcome { results: Ok(results), .. }) => runs.extend_from_slice(results),
+            Some(Outcome { results: Err(reason), .. }) => return Err(reason.clone()),
+            None => return Err(format!("experiment \"{name}\" was not run")),
+        }
+    }
+    Ok(runs)
 }
 
 /// The verdicts of one experiment, and how many claims that once held do not.
