@@ -1,10 +1,12 @@
 //! Tables and columns that data frames take over without a copy, by the Arrow PyCapsule interface.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_array::types::{Float64Type, Int32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{ArrowError, DataType, Field};
 use pyo3::exceptions::{PyImportError, PyIndexError, PyKeyError};
 use pyo3::prelude::*;
@@ -36,13 +38,26 @@ impl Table {
     pub(crate) fn of(py: Python<'_>, make: impl Fn() -> suimon_report::Table + Send + Sync) -> Self {
         py.detach(|| {
             let table = make();
-            Self { name: table.name(), batch: table.record_batch() }
+            // Samples may be millions, and their texts are few.
+            let is_series = table.name().ends_with("series");
+            let batch = if is_series { table.dictionary_batch() } else { table.record_batch() };
+            Self { name: table.name(), batch }
         })
+    }
+
+    /// The same with NaN for missing numbers, which pandas would copy a column for; it stands there already.
+    fn with_nan(&self) -> PyResult<RecordBatch> {
+        let columns =
+            self.batch.columns().iter().map(|column| match column.as_primitive_opt::<Float64Type>() {
+                Some(numbers) => Arc::new(Float64Array::new(numbers.values().clone(), None)),
+                None => Arc::clone(column),
+            });
+        RecordBatch::try_new(self.batch.schema(), columns.collect()).map_err(internal)
     }
 
     pub(crate) fn of_verdicts(tables: &[VerdictTable]) -> Self {
         let rows = || tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
-        let column = |values: Vec<&str>| -> ArrayRef { std::sync::Arc::new(StringArray::from(values)) };
+        let column = |values: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(values)) };
         let columns = [
             ("experiment", column(rows().map(|(table, _)| table.title.as_str()).collect())),
             ("claim", column(rows().map(|(_, row)| row.claim.as_str()).collect())),
@@ -111,11 +126,11 @@ impl Table {
     }
 
     /// A pandas data frame, each column a block of its own so that numbers are not copied.
-    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         library(py, "pandas")?;
         let options = [("split_blocks", true)].into_py_dict(py)?;
-        Self::to_arrow(slf)?.call_method("to_pandas", (), Some(&options))
+        let shown = Bound::new(py, Self { name: self.name, batch: self.with_nan()? })?;
+        Self::to_arrow(&shown)?.call_method("to_pandas", (), Some(&options))
     }
 
     fn __repr__(&self) -> String {
@@ -201,6 +216,11 @@ fn value<'py>(py: Python<'py>, values: &ArrayRef, row: usize) -> PyResult<Bound<
     Ok(match values.data_type() {
         DataType::UInt64 => values.as_primitive::<UInt64Type>().value(row).into_pyobject(py)?.into_any(),
         DataType::Float64 => values.as_primitive::<Float64Type>().value(row).into_pyobject(py)?.into_any(),
+        DataType::Dictionary(..) => {
+            let words = values.as_dictionary::<Int32Type>();
+            let place = words.key(row).expect("it is there, as asked before");
+            words.values().as_string::<i32>().value(place).into_pyobject(py)?.into_any()
+        }
         _ => values.as_string::<i32>().value(row).into_pyobject(py)?.into_any(),
     })
 }

@@ -1,8 +1,12 @@
 //! Tables of typed columns: defined once, written as CSV, Parquet and JSON.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt64Array,
+};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, Schema};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -25,15 +29,89 @@ pub struct TableColumn {
     pub values: Values,
 }
 
-/// The values of a column; `None` where a row has none.
+/// The values of a column; none where a row has none. Counts and numbers are as Arrow has them, so that nothing copies
+/// them on the way to a file or a data frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// Text.
-    Text(Vec<Option<Arc<str>>>),
+    Text(Words),
     /// Counts.
-    Count(Vec<Option<u64>>),
+    Count(UInt64Array),
     /// Measurements; all finite.
-    Number(Vec<Option<f64>>),
+    Number(Float64Array),
+}
+
+/// Texts of which many are the same: each is kept once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Words {
+    words: Vec<Arc<str>>,
+    /// The place of each row's word; [`Words::NONE`] where it has none.
+    places: Vec<i32>,
+}
+
+impl Words {
+    const NONE: i32 = -1;
+
+    fn get(&self, row: usize) -> Option<&str> {
+        usize::try_from(self.places[row]).ok().map(|place| &*self.words[place])
+    }
+
+    fn dictionary(&self) -> ArrayRef {
+        let is_there = BooleanBuffer::collect_bool(self.places.len(), |row| self.places[row] != Self::NONE);
+        let nulls = Some(NullBuffer::new(is_there)).filter(|nulls| nulls.null_count() > 0);
+        let places = Int32Array::new(self.places.clone().into(), nulls);
+        let words: StringArray = self.words.iter().map(|word| Some(&**word)).collect();
+        let dictionary = DictionaryArray::try_new(places, Arc::new(words));
+        Arc::new(dictionary.expect("every place has a word"))
+    }
+
+    fn plain(&self) -> ArrayRef {
+        Arc::new((0..self.places.len()).map(|row| self.get(row)).collect::<StringArray>())
+    }
+}
+
+/// Collects [`Words`].
+#[derive(Debug, Default)]
+pub(crate) struct WordsBuilder {
+    words: Words,
+    known: HashMap<Arc<str>, i32>,
+}
+
+impl WordsBuilder {
+    /// Adds `word` for so many rows.
+    pub(crate) fn push(&mut self, word: Option<Arc<str>>, rows: usize) {
+        let place = word.map_or(Words::NONE, |word| self.place(word));
+        self.words.places.extend(std::iter::repeat_n(place, rows));
+    }
+
+    fn place(&mut self, word: Arc<str>) -> i32 {
+        // Most rows have the word of the row before.
+        let last = self.words.places.last().copied().unwrap_or(Words::NONE);
+        let is_last = |last: usize| Arc::ptr_eq(&self.words.words[last], &word);
+        if usize::try_from(last).is_ok_and(is_last) {
+            return last;
+        }
+        if let Some(place) = self.known.get(&word) {
+            return *place;
+        }
+        let place = i32::try_from(self.words.words.len()).expect("a table has fewer words than 2^31");
+        self.words.words.push(word.clone());
+        self.known.insert(word, place);
+        place
+    }
+
+    pub(crate) fn finish(self) -> Words {
+        self.words
+    }
+}
+
+/// Numbers of which those that are not finite are none.
+pub(crate) fn finite(values: Vec<f64>) -> Float64Array {
+    if values.iter().all(|value| value.is_finite()) {
+        return Float64Array::new(values.into(), None);
+    }
+    let is_finite = BooleanBuffer::collect_bool(values.len(), |row| values[row].is_finite());
+    Float64Array::new(values.into(), Some(NullBuffer::new(is_finite)))
 }
 
 /// One value of a table.
@@ -47,7 +125,7 @@ pub(crate) enum Value<'a> {
 impl Values {
     fn len(&self) -> usize {
         match self {
-            Self::Text(values) => values.len(),
+            Self::Text(words) => words.places.len(),
             Self::Count(values) => values.len(),
             Self::Number(values) => values.len(),
         }
@@ -55,9 +133,9 @@ impl Values {
 
     pub(crate) fn get(&self, row: usize) -> Option<Value<'_>> {
         match self {
-            Self::Text(values) => values[row].as_deref().map(Value::Text),
-            Self::Count(values) => values[row].map(Value::Count),
-            Self::Number(values) => values[row].map(Value::Number),
+            Self::Text(words) => words.get(row).map(Value::Text),
+            Self::Count(values) => values.is_valid(row).then(|| Value::Count(values.value(row))),
+            Self::Number(values) => values.is_valid(row).then(|| Value::Number(values.value(row))),
         }
     }
 }
@@ -86,17 +164,26 @@ impl Table {
         self.columns.first().map_or(0, |column| column.values.len())
     }
 
-    /// The table in Arrow's form.
+    /// The table in Arrow's form, texts as texts.
     #[must_use]
     pub fn record_batch(&self) -> RecordBatch {
+        self.batch(&DataType::Utf8, Words::plain)
+    }
+
+    /// The same with each different text once: no larger than need be, and made at once, however many rows there are.
+    #[must_use]
+    pub fn dictionary_batch(&self) -> RecordBatch {
+        let kind = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        self.batch(&kind, Words::dictionary)
+    }
+
+    fn batch(&self, text: &DataType, of_text: fn(&Words) -> ArrayRef) -> RecordBatch {
         let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());
         for column in &self.columns {
             let (kind, array): (DataType, ArrayRef) = match &column.values {
-                Values::Text(values) => {
-                    (DataType::Utf8, Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()))
-                }
-                Values::Count(values) => (DataType::UInt64, Arc::new(UInt64Array::from(values.clone()))),
-                Values::Number(values) => (DataType::Float64, Arc::new(Float64Array::from(values.clone()))),
+                Values::Text(words) => (text.clone(), of_text(words)),
+                Values::Count(values) => (DataType::UInt64, Arc::new(values.clone())),
+                Values::Number(values) => (DataType::Float64, Arc::new(values.clone())),
             };
             fields.push(Field::new(&column.name, kind, true));
             arrays.push(array);
@@ -157,7 +244,9 @@ impl<'a, R> TableBuilder<'a, R> {
     }
 
     pub(crate) fn text(&mut self, name: impl Into<String>, value: impl Fn(&R) -> Option<Arc<str>>) {
-        self.table.push(name, Values::Text(self.rows.iter().map(value).collect()));
+        let mut words = WordsBuilder::default();
+        self.rows.iter().for_each(|row| words.push(value(row), 1));
+        self.table.push(name, Values::Text(words.finish()));
     }
 
     pub(crate) fn count(&mut self, name: impl Into<String>, value: impl Fn(&R) -> Option<u64>) {
@@ -165,8 +254,8 @@ impl<'a, R> TableBuilder<'a, R> {
     }
 
     pub(crate) fn number(&mut self, name: impl Into<String>, value: impl Fn(&R) -> Option<f64>) {
-        let finite = |row| value(row).filter(|number| number.is_finite());
-        self.table.push(name, Values::Number(self.rows.iter().map(finite).collect()));
+        let values = self.rows.iter().map(|row| value(row).unwrap_or(f64::NAN)).collect();
+        self.table.push(name, Values::Number(finite(values)));
     }
 
     pub(crate) fn build(self) -> Table {

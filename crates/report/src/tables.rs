@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use suimon_results::{
     AggregateResult, Event, FlowResult, QueueResult, RateSpread, RunResult, Series, WindowResult,
 };
@@ -9,7 +10,7 @@ use suimon_units::{Duration, Instant, Rate};
 
 use crate::streams::Alone;
 use crate::summary::{RunSummary, summarise};
-use crate::table::{Table, TableBuilder};
+use crate::table::{Table, TableBuilder, Values, WordsBuilder, finite};
 
 /// Results as tables: one row a run, flow, queue, event or sample.
 #[derive(Debug, Clone, PartialEq)]
@@ -340,37 +341,61 @@ impl Keys {
         runs: &[RunResult],
         of: impl Fn(&RunResult) -> &[Series],
     ) -> Table {
-        struct Sample<'a> {
-            series: &'a Series,
-            subject: Arc<str>,
-            index: usize,
-        }
+        let blocks: Vec<(usize, &Series)> = runs
+            .iter()
+            .enumerate()
+            .flat_map(|(run, result)| of(result).iter().map(move |s| (run, s)))
+            .collect();
         let mut names: Vec<&str> = Vec::new();
-        let mut rows: Vec<Row<Sample<'_>>> = Vec::new();
-        for (position, run) in runs.iter().enumerate() {
-            for series in of(run) {
-                for column in &series.columns {
-                    if !names.contains(&column.name.as_str()) {
-                        names.push(&column.name);
-                    }
-                }
-                let shared: Arc<str> = Arc::from(series.subject.as_str());
-                let samples = 0..series.times.len();
-                rows.extend(
-                    samples.map(|index| (position, Sample { series, subject: shared.clone(), index })),
-                );
+        for column in blocks.iter().flat_map(|(_, series)| &series.columns) {
+            if !names.contains(&column.name.as_str()) {
+                names.push(&column.name);
             }
         }
-        let mut t = self.builder(name, &rows);
-        t.text(subject, |(_, sample)| Some(sample.subject.clone()));
-        t.number("time_s", |(_, sample)| Some(sample.series.times[sample.index].as_secs_f64()));
-        for name in names {
-            t.number(name, |(_, sample)| {
-                let column = sample.series.columns.iter().find(|column| column.name == name)?;
-                column.values.get(sample.index).copied()
-            });
+        // Column by column and block by block, since there may be millions of rows.
+        let rows = blocks.iter().map(|(_, series)| series.times.len()).sum();
+        let counts = |of: &dyn Fn(usize) -> u64| {
+            let mut values: Vec<u64> = Vec::with_capacity(rows);
+            for (run, series) in &blocks {
+                values.extend(std::iter::repeat_n(of(*run), series.times.len()));
+            }
+            Values::Count(values.into())
+        };
+        let texts = |of: &dyn Fn(usize, &Series) -> Option<Arc<str>>| {
+            let mut words = WordsBuilder::default();
+            for (run, series) in &blocks {
+                words.push(of(*run, series), series.times.len());
+            }
+            Values::Text(words.finish())
+        };
+        let mut t = Table::new(name);
+        t.push("run", counts(&|run| self.before + run as u64 + 1));
+        t.push("scenario", texts(&|run, _| Some(self.scenarios[run].clone())));
+        for (axis, values) in &self.axes {
+            t.push(axis.as_str(), texts(&|run, _| values[run].clone()));
         }
-        t.build()
+        t.push("seed", counts(&|run| self.seeds[run]));
+        t.push(subject, texts(&|_, series| Some(Arc::from(series.subject.as_str()))));
+        let mut times = Vec::with_capacity(rows);
+        for (_, series) in &blocks {
+            times.extend(series.times.iter().map(|time| time.as_secs_f64()));
+        }
+        t.push("time_s", Values::Number(finite(times)));
+        let column = |name: &str| {
+            let mut values: Vec<f64> = Vec::with_capacity(rows);
+            for (_, series) in &blocks {
+                match series.columns.iter().find(|column| column.name == name) {
+                    Some(column) => values.extend_from_slice(&column.values),
+                    None => values.extend(std::iter::repeat_n(f64::NAN, series.times.len())),
+                }
+            }
+            Values::Number(finite(values))
+        };
+        let columns: Vec<Values> = names.par_iter().map(|name| column(name)).collect();
+        for (name, values) in names.into_iter().zip(columns) {
+            t.push(name, values);
+        }
+        t
     }
 }
 
@@ -409,7 +434,6 @@ fn ms(duration: Option<Duration>) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::samples::comparison;
-    use crate::table::Values;
 
     fn column<'a>(table: &'a Table, name: &str) -> &'a Values {
         &table.columns().iter().find(|column| column.name == name).unwrap().values
