@@ -9,7 +9,7 @@ use suimon_algorithms::congestion::{
     Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Delivery, Limits,
 };
 use suimon_algorithms::parameters::{Range, Value};
-use suimon_algorithms::queue::{Backlog, Buffer, Ecn, FlowId, Packet};
+use suimon_algorithms::queue::{Backlog, Buffer, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
 use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::receiver::Received;
 use suimon_algorithms::registry::{
@@ -539,9 +539,48 @@ mod queue {
     /// Id and ECN field of each packet sent, and id of each packet dropped.
     type Outcome = (Vec<(u64, Ecn)>, Vec<u64>);
 
+    fn build(spec: &AlgorithmSpec, buffer: Buffer) -> Box<dyn QueueDiscipline<TestPacket>> {
+        build_queue(spec, buffer, RandomStream::new(1, "queue"))
+    }
+
+    /// A discipline that is only asked about arrivals and told of departures.
+    #[derive(Debug)]
+    struct KeptByDriver {
+        asked: Box<dyn QueueDiscipline<TestPacket>>,
+        waiting: VecDeque<TestPacket>,
+    }
+
+    impl QueueDiscipline<TestPacket> for KeptByDriver {
+        fn enqueue(&mut self, now: Instant, mut packet: TestPacket, dropped: &mut Vec<Dropped<TestPacket>>) {
+            match self.asked.judge(now, &mut packet, self.backlog()) {
+                Ok(()) => self.waiting.push_back(packet),
+                Err(reason) => dropped.push(Dropped { packet, reason }),
+            }
+        }
+
+        fn dequeue(&mut self, now: Instant, _: &mut Vec<Dropped<TestPacket>>) -> Option<TestPacket> {
+            let packet = self.waiting.pop_front()?;
+            self.asked.on_departure(now, packet.size, self.backlog());
+            Some(packet)
+        }
+
+        fn backlog(&self) -> Backlog {
+            let bytes = self.waiting.iter().map(|packet| packet.size).sum();
+            Backlog { packets: self.waiting.len() as u64, bytes }
+        }
+
+        fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+            self.asked.on_link_rate(now, rate);
+        }
+    }
+
     /// What happens, with nothing lost from sight.
-    fn outcome(spec: &AlgorithmSpec, buffer: Buffer, steps: &[Step]) -> Result<Outcome, TestCaseError> {
-        let mut queue = build_queue::<TestPacket>(spec, buffer, RandomStream::new(1, "queue"));
+    fn outcome(
+        spec: &AlgorithmSpec,
+        mut queue: Box<dyn QueueDiscipline<TestPacket>>,
+        buffer: Buffer,
+        steps: &[Step],
+    ) -> Result<Outcome, TestCaseError> {
         let mut now = Instant::ZERO;
         let mut waiting = BTreeMap::new();
         let mut last_of_flow = BTreeMap::new();
@@ -613,8 +652,15 @@ mod queue {
             steps in prop::collection::vec(step(), 1..400),
         ) {
             for spec in queue_disciplines() {
-                let first = outcome(&spec, buffer, &steps)?;
-                prop_assert_eq!(first, outcome(&spec, buffer, &steps)?, "{}: same in, same out", spec);
+                let first = outcome(&spec, build(&spec, buffer), buffer, &steps)?;
+                let again = outcome(&spec, build(&spec, buffer), buffer, &steps)?;
+                prop_assert_eq!(&first, &again, "{}: same in, same out", spec);
+                let asked = build(&spec, buffer);
+                if asked.judges_arrivals() {
+                    let kept = Box::new(KeptByDriver { asked, waiting: VecDeque::new() });
+                    let other = outcome(&spec, kept, buffer, &steps)?;
+                    prop_assert_eq!(&first, &other, "{}: the same whoever keeps the packets", spec);
+                }
             }
         }
     }

@@ -28,11 +28,10 @@ impl<P: Packet> DropTail<P> {
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
-    fn enqueue(&mut self, _now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
-        if self.0.admits(packet.size()) {
-            self.0.push(packet);
-        } else {
-            dropped.push(Dropped { packet, reason: DropReason::Overflow });
+    fn enqueue(&mut self, now: Instant, mut packet: P, dropped: &mut Vec<Dropped<P>>) {
+        match self.judge(now, &mut packet, self.0.backlog()) {
+            Ok(()) => self.0.push(packet),
+            Err(reason) => dropped.push(Dropped { packet, reason }),
         }
     }
 
@@ -42,6 +41,14 @@ impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
 
     fn idle_passes(&self) -> bool {
         true
+    }
+
+    fn judges_arrivals(&self) -> bool {
+        true
+    }
+
+    fn judge(&mut self, _now: Instant, packet: &mut P, waiting: Backlog) -> Result<(), DropReason> {
+        if self.0.buffer().admits(waiting, packet.size()) { Ok(()) } else { Err(DropReason::Overflow) }
     }
 
     fn backlog(&self) -> Backlog {

@@ -26,7 +26,7 @@ pub trait EarlyDetection: Debug + Send {
     fn on_departure(&mut self, _now: Instant, _size: Bytes, _left: Backlog) {}
 
     /// How likely the packet that leaves now is to be marked, where the discipline marks packets as they
-    /// leave rather than as they come: arrivals are then chosen only to be dropped.
+    /// leave rather than as they come: arrivals are then chosen only to be dropped. Always or never.
     fn departure_mark(&self) -> Option<Probability> {
         None
     }
@@ -191,7 +191,7 @@ impl<P: Packet, D: EarlyDetection> EarlyQueue<P, D> {
 
     fn verdict(&mut self, arrival: &Arrival, packet: &P) -> Outcome {
         let advice = self.early.detection.advise(arrival, &mut self.random);
-        if !self.fifo.admits(arrival.size) {
+        if !self.fifo.buffer().admits(arrival.backlog, arrival.size) {
             self.early.spacing.restart();
             return Outcome::Dropped(DropReason::Overflow);
         }
@@ -215,28 +215,15 @@ impl<P: Packet, D: EarlyDetection> EarlyQueue<P, D> {
 
 impl<P: Packet + Send, D: EarlyDetection> QueueDiscipline<P> for EarlyQueue<P, D> {
     fn enqueue(&mut self, now: Instant, mut packet: P, dropped: &mut Vec<Dropped<P>>) {
-        let arrival = Arrival {
-            now,
-            flow: packet.flow(),
-            size: packet.size(),
-            opens_connection: packet.opens_connection(),
-            backlog: self.fifo.backlog(),
-        };
-        let outcome = self.verdict(&arrival, &packet);
-        self.early.detection.on_outcome(&arrival, outcome);
-        match outcome {
-            Outcome::Dropped(reason) => dropped.push(Dropped { packet, reason }),
-            Outcome::Passed => self.fifo.push(packet),
-            Outcome::Marked => {
-                packet.mark_congestion_experienced();
-                self.fifo.push(packet);
-            }
+        match self.judge(now, &mut packet, self.fifo.backlog()) {
+            Ok(()) => self.fifo.push(packet),
+            Err(reason) => dropped.push(Dropped { packet, reason }),
         }
     }
 
     fn dequeue(&mut self, now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
         let mut packet = self.fifo.pop()?;
-        self.early.detection.on_departure(now, packet.size(), self.fifo.backlog());
+        self.on_departure(now, packet.size(), self.fifo.backlog());
         if let Some(p) = self.early.detection.departure_mark()
             && self.heeds_marks(&packet)
             && self.random.chance(p)
@@ -244,6 +231,32 @@ impl<P: Packet + Send, D: EarlyDetection> QueueDiscipline<P> for EarlyQueue<P, D
             packet.mark_congestion_experienced();
         }
         Some(packet)
+    }
+
+    fn judges_arrivals(&self) -> bool {
+        !self.has_timer() && self.early.detection.departure_mark().is_none()
+    }
+
+    fn judge(&mut self, now: Instant, packet: &mut P, waiting: Backlog) -> Result<(), DropReason> {
+        let arrival = Arrival {
+            now,
+            flow: packet.flow(),
+            size: packet.size(),
+            opens_connection: packet.opens_connection(),
+            backlog: waiting,
+        };
+        let outcome = self.verdict(&arrival, packet);
+        self.early.detection.on_outcome(&arrival, outcome);
+        match outcome {
+            Outcome::Dropped(reason) => return Err(reason),
+            Outcome::Passed => {}
+            Outcome::Marked => packet.mark_congestion_experienced(),
+        }
+        Ok(())
+    }
+
+    fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
+        self.early.detection.on_departure(now, size, left);
     }
 
     fn backlog(&self) -> Backlog {

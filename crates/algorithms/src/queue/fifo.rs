@@ -27,6 +27,12 @@ impl<P: Packet> Fifo<P> {
         self.buffer.admits(self.backlog(), size)
     }
 
+    /// How much may wait.
+    #[must_use]
+    pub fn buffer(&self) -> Buffer {
+        self.buffer
+    }
+
     /// `packet` joins at the end, whether or not it fits.
     pub fn push(&mut self, packet: P) {
         self.bytes += packet.size();

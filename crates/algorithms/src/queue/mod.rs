@@ -50,6 +50,24 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
         false
     }
 
+    /// True where all is decided as packets come, and they leave in that order: the driver may then keep them
+    /// itself, and ask [`QueueDiscipline::judge`] and tell [`QueueDiscipline::on_departure`] in place of
+    /// [`QueueDiscipline::enqueue`] and [`QueueDiscipline::dequeue`]. Asked once.
+    fn judges_arrivals(&self) -> bool {
+        false
+    }
+
+    /// What becomes of `packet`, which finds `waiting`: it joins, with a mark or without, or is dropped.
+    ///
+    /// # Errors
+    /// Why it is dropped.
+    fn judge(&mut self, _now: Instant, _packet: &mut P, _waiting: Backlog) -> Result<(), DropReason> {
+        Ok(())
+    }
+
+    /// A packet of `size` that was let join leaves, and `left` waits behind it.
+    fn on_departure(&mut self, _now: Instant, _size: Bytes, _left: Backlog) {}
+
     /// True where [`QueueDiscipline::next_wakeup`] ever gives a time. Asked once.
     fn has_timer(&self) -> bool {
         false
