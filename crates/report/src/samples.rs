@@ -83,7 +83,7 @@ pub(crate) fn comparison() -> Vec<RunResult> {
                 vec![queue("downlink", delay)],
             );
             let times = vec![Instant::ZERO, Instant::from_nanos(100_000_000)];
-            result.events = vec![Event { time: times[1], flow: "web".to_owned(), kind: EventKind::Recovery }];
+            result.events = vec![Event { time: times[1], flow: 0, kind: EventKind::Recovery }];
             let column =
                 |name: &str, values: [f64; 2]| Column { name: name.to_owned(), values: values.to_vec() };
             result.flow_series = vec![Series {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use suimon_results::{
-    AggregateResult, Event, FlowResult, QueueResult, RateSpread, RunResult, Series, WindowResult,
+    AggregateResult, Event, EventKind, FlowResult, QueueResult, RateSpread, RunResult, Series, WindowResult,
 };
 use suimon_units::{Duration, Instant, Rate};
 
@@ -317,8 +317,14 @@ impl Keys {
         let rows: Vec<Row<&Event>> = rows_of(runs, |run| &run.events);
         let mut t = self.builder("events", &rows);
         t.number("time_s", |(_, e)| Some(e.time.as_secs_f64()));
-        t.text("flow", |(_, e)| text(&e.flow));
-        t.text("event", |(_, e)| text(e.kind.as_str()));
+        let names = |run: &RunResult| match run.events.is_empty() {
+            true => Vec::new(),
+            false => run.flows.iter().map(|flow| text(&flow.name)).collect(),
+        };
+        let names: Vec<Vec<_>> = runs.iter().map(names).collect();
+        let kinds = EventKind::ALL.map(|kind| text(kind.as_str()));
+        t.text("flow", |(run, e)| names[*run][e.flow as usize].clone());
+        t.text("event", |(_, e)| kinds[e.kind as usize].clone());
         t.build()
     }
 

@@ -227,8 +227,8 @@ pub struct WindowResult {
 pub struct Event {
     /// When.
     pub time: Instant,
-    /// Name of the flow.
-    pub flow: String,
+    /// The flow: its place in [`RunResult::flows`].
+    pub flow: u32,
     /// What.
     pub kind: EventKind,
 }
@@ -253,6 +253,10 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Every kind at the place of its number.
+    pub const ALL: [Self; 6] =
+        [Self::Started, Self::Completed, Self::Recovery, Self::Timeout, Self::Spurious, Self::EcnCut];
+
     /// As tables and files write it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -300,6 +304,11 @@ pub fn jain_index(shares: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_of_event_is_at_its_place() {
+        assert!(EventKind::ALL.into_iter().enumerate().all(|(place, kind)| kind as usize == place));
+    }
 
     #[test]
     fn jain_index_of_equal_shares_is_one_and_of_one_taker_one_nth() {
