@@ -18,15 +18,15 @@ pub struct QueueMeter {
     totals: QueueTotals,
     backlog: Backlog,
     changed_at: Instant,
-    /// What the next sample of the series needs.
-    sample: SampleTotals,
+    /// What had been sent at the last sample of the series, and what was dropped since.
+    sampled: Sent,
+    dropped: u64,
     /// Windows that are open.
     windows: Vec<QueueWindow>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct QueueTotals {
-    packets: u64,
     bytes: Bytes,
     marked: u64,
     overflow: u64,
@@ -39,12 +39,22 @@ struct QueueTotals {
     delays: DelayHistogram,
 }
 
+/// What was sent, and how long it had waited, in nanoseconds. Only differences count, which may wrap.
 #[derive(Debug, Clone, Default)]
-struct SampleTotals {
-    bytes: Bytes,
+struct Sent {
     packets: u64,
-    delay: Duration,
-    dropped: u64,
+    bytes: u64,
+    delay: u64,
+}
+
+impl Sent {
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            packets: self.packets.wrapping_sub(before.packets),
+            bytes: self.bytes.wrapping_sub(before.bytes),
+            delay: self.delay.wrapping_sub(before.delay),
+        }
+    }
 }
 
 impl QueueMeter {
@@ -59,7 +69,8 @@ impl QueueMeter {
             totals: QueueTotals::default(),
             backlog: Backlog::default(),
             changed_at: Instant::ZERO,
-            sample: SampleTotals::default(),
+            sampled: Sent::default(),
+            dropped: 0,
             windows: Vec::new(),
         }
     }
@@ -85,6 +96,7 @@ impl QueueMeter {
 
     /// The warm-up is over: begin anew with what waits now.
     pub fn restart(&mut self, now: Instant) {
+        self.sampled = self.sampled.since(&self.sent());
         self.totals = QueueTotals { max: self.backlog, ..QueueTotals::default() };
         self.since = now;
         self.changed_at = now;
@@ -92,17 +104,17 @@ impl QueueMeter {
 
     /// A packet left that had `waited` so long, newly `marked` or not.
     pub fn on_sent(&mut self, size: u32, waited: Duration, marked: bool) {
-        let size = Bytes::new(u64::from(size));
-        self.totals.packets += 1;
-        self.totals.bytes += size;
+        self.totals.bytes += Bytes::new(u64::from(size));
         if marked {
             self.totals.marked += 1;
             self.windows.iter_mut().for_each(|window| window.marked += 1);
         }
         self.totals.delays.record(waited);
-        self.sample.bytes += size;
-        self.sample.packets += 1;
-        self.sample.delay += waited;
+    }
+
+    fn sent(&self) -> Sent {
+        let QueueTotals { bytes, delays, .. } = &self.totals;
+        Sent { packets: delays.count(), bytes: bytes.get(), delay: delays.sum().as_nanos() }
     }
 
     /// A packet was dropped or lost.
@@ -118,7 +130,7 @@ impl QueueMeter {
             }
             DropReason::Link => self.totals.lost_on_link += 1,
         }
-        self.sample.dropped += 1;
+        self.dropped += 1;
     }
 
     /// This much waits from `now` on.
@@ -172,7 +184,7 @@ impl QueueMeter {
             name: self.name,
             discipline: self.discipline,
             colour: self.colour.to_owned(),
-            packets: totals.packets,
+            packets: totals.delays.count(),
             bytes: totals.bytes,
             utilisation: potential(self.since, end).map(|all| totals.bytes.as_f64() / all.as_f64().max(1.0)),
             backlog_mean_packets: totals.packet_time as f64 / nanos,
@@ -193,12 +205,14 @@ impl QueueMeter {
 
     /// The values of one sample over the `interval` before it.
     pub fn sample(&mut self, interval: Duration, probe: &mut dyn Probe) {
-        let sample = std::mem::take(&mut self.sample);
+        let sent = self.sent();
+        let new = sent.since(&self.sampled);
+        self.sampled = sent;
         probe.value("backlog_packets", self.backlog.packets as f64);
         probe.value("backlog_bytes", self.backlog.bytes.as_f64());
-        let delay = sample.delay.as_millis_f64() / sample.packets as f64;
-        probe.value("delay_ms", if sample.packets > 0 { delay } else { f64::NAN });
-        probe.value("throughput_bps", Rate::of(sample.bytes, interval).as_bps_f64());
-        probe.value("dropped_packets", sample.dropped as f64);
+        let delay = Duration::from_nanos(new.delay).as_millis_f64() / new.packets as f64;
+        probe.value("delay_ms", if new.packets > 0 { delay } else { f64::NAN });
+        probe.value("throughput_bps", Rate::of(Bytes::new(new.bytes), interval).as_bps_f64());
+        probe.value("dropped_packets", std::mem::take(&mut self.dropped) as f64);
     }
 }

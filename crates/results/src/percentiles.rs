@@ -21,7 +21,19 @@ pub struct DelayHistogram {
 
 impl DelayHistogram {
     /// Counts one `delay`.
+    #[inline]
     pub fn record(&mut self, delay: Duration) {
+        match self.counts.first_mut() {
+            // Most packets do not wait at all.
+            Some(none) if delay == Duration::ZERO => {
+                *none += 1;
+                self.total += 1;
+            }
+            _ => self.record_wait(delay),
+        }
+    }
+
+    fn record_wait(&mut self, delay: Duration) {
         let bucket = Self::bucket(delay);
         if bucket >= self.counts.len() {
             let octaves = bucket as u64 / SUB_BUCKETS + 1;
@@ -37,6 +49,12 @@ impl DelayHistogram {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.total
+    }
+
+    /// Their sum; the longest duration there is where it is longer.
+    #[must_use]
+    pub fn sum(&self) -> Duration {
+        u64::try_from(self.sum_nanos).map_or(Duration::MAX, Duration::from_nanos)
     }
 
     /// Their mean; zero where none was recorded.

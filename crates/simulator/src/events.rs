@@ -16,6 +16,8 @@ pub(crate) enum Event {
     WireArrival,
     /// The retransmission timer of the flow's sending side may have run out.
     SenderTimer,
+    /// Retransmission timers of several flows may run out soon.
+    Timers,
     /// The flow's sending side may have more to send.
     SenderTurn,
     /// The timer of the flow's receiving side may have run out.
@@ -43,11 +45,12 @@ pub(crate) enum Event {
 }
 
 /// Every event at the place of its number.
-const EVENTS: [Event; 16] = [
+const EVENTS: [Event; 17] = [
     Event::LinkLook,
     Event::LinkArrival,
     Event::WireArrival,
     Event::SenderTimer,
+    Event::Timers,
     Event::SenderTurn,
     Event::ReceiverTimer,
     Event::QueueTimer,
@@ -62,40 +65,39 @@ const EVENTS: [Event; 16] = [
     Event::Window,
 ];
 
-/// Bits of an entry, from the top: time in nanoseconds (two years), order of scheduling, event, index.
-const TIME_BITS: u32 = 56;
-const ORDER_BITS: u32 = 44;
-const EVENT_BITS: u32 = 4;
+/// An entry: above, the time in nanoseconds; below, from the top, order of scheduling, event, index. The order
+/// begins anew after 34 billion events, which matters only for some that happen at the same nanosecond.
+type Entry = u128;
+const EVENT_BITS: u32 = 5;
 const INDEX_BITS: u32 = 24;
-const _: () = assert!(TIME_BITS + ORDER_BITS + EVENT_BITS + INDEX_BITS == u128::BITS);
+const NEXT_IN_ORDER: u64 = 1 << (EVENT_BITS + INDEX_BITS);
 
 /// Events by time; those of the same time in the order in which they were scheduled.
 ///
 /// A binary heap of single integers, since its comparisons and moves are what a run does most.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    heap: BinaryHeap<Reverse<u128>>,
+    heap: BinaryHeap<Reverse<Entry>>,
     /// The first entry was given out already. It goes when the next one comes in, which costs one way
     /// through the heap instead of two, and nearly every event schedules another.
     first_is_spent: bool,
     /// How many were scheduled before, at its place in an entry.
-    order: u128,
+    order: u64,
     now: Instant,
 }
 
 impl EventQueue {
-    /// Schedules `event` for the link or flow of this `index`; what lies beyond the time that an entry
-    /// can hold never comes.
+    /// Schedules `event` for the link or flow of this `index`; at the end of time nothing comes any more.
     pub(crate) fn schedule(&mut self, time: Instant, event: Event, index: u32) {
-        if time.as_nanos() >> TIME_BITS != 0 {
+        if time == Instant::MAX {
             return;
         }
         debug_assert!(time >= self.now, "{event:?} would happen in the past");
         debug_assert!(index >> INDEX_BITS == 0, "a scenario has fewer flows and links");
         let what = (event as u32) << INDEX_BITS | index;
-        let time = u128::from(time.as_nanos()) << (u128::BITS - TIME_BITS);
-        let entry = Reverse(time | self.order | u128::from(what));
-        self.order += 1 << (EVENT_BITS + INDEX_BITS);
+        let below = self.order | u64::from(what);
+        let entry = Reverse(Entry::from(time.as_nanos()) << u64::BITS | Entry::from(below));
+        self.order = self.order.wrapping_add(NEXT_IN_ORDER);
         if self.first_is_spent
             && let Some(mut first) = self.heap.peek_mut()
         {
@@ -106,16 +108,23 @@ impl EventQueue {
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<(Instant, Event, u32)> {
-        if self.first_is_spent {
+    /// The time of the event that was given out last.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What happens next, until `end`.
+    pub(crate) fn pop(&mut self, end: Instant) -> Option<(Instant, Event, u32)> {
+        if std::mem::take(&mut self.first_is_spent) {
             self.heap.pop();
         }
-        let Some(&Reverse(entry)) = self.heap.peek() else {
-            self.first_is_spent = false;
+        let Reverse(entry) = *self.heap.peek()?;
+        let time = Instant::from_nanos((entry >> u64::BITS) as u64);
+        if time > end {
             return None;
-        };
+        }
         self.first_is_spent = true;
-        self.now = Instant::from_nanos((entry >> (u128::BITS - TIME_BITS)) as u64);
+        self.now = time;
         let what = entry as u32;
         let number = what >> INDEX_BITS & ((1 << EVENT_BITS) - 1);
         let index = what & ((1 << INDEX_BITS) - 1);
@@ -138,7 +147,7 @@ mod tests {
         queue.schedule(at(3), Event::Sample, 0);
         queue.schedule(at(5), Event::LinkLook, 0);
         let order: Vec<_> =
-            std::iter::from_fn(|| queue.pop()).map(|(_, event, index)| (event, index)).collect();
+            std::iter::from_fn(|| queue.pop(Instant::MAX)).map(|(_, event, index)| (event, index)).collect();
         let expected =
             [(Event::Sample, 0), (Event::LinkLook, 9), (Event::LinkArrival, 1), (Event::LinkLook, 0)];
         assert_eq!(order, expected);
@@ -149,18 +158,17 @@ mod tests {
         for (number, event) in EVENTS.into_iter().enumerate() {
             assert_eq!(event as usize, number);
             let mut queue = EventQueue::default();
-            let (time, index) = (Instant::from_nanos((1 << TIME_BITS) - 1), (1 << INDEX_BITS) - 1);
+            let (time, index) = (Instant::from_nanos(u64::MAX - 1), (1 << INDEX_BITS) - 1);
             queue.schedule(time, event, index);
-            assert_eq!(queue.pop(), Some((time, event, index)));
+            assert_eq!(queue.pop(Instant::MAX), Some((time, event, index)));
         }
     }
 
     #[test]
-    fn what_lies_beyond_the_end_of_time_never_comes() {
+    fn what_lies_at_the_end_of_time_never_comes() {
         let mut queue = EventQueue::default();
-        queue.schedule(Instant::from_nanos(1 << TIME_BITS), Event::Sample, 0);
         queue.schedule(Instant::MAX, Event::Sample, 0);
-        assert_eq!(queue.pop(), None);
+        assert_eq!(queue.pop(Instant::MAX), None);
     }
 
     proptest! {
@@ -182,7 +190,7 @@ mod tests {
                     None => {
                         let next = (!expected.is_empty()).then(|| expected.remove(0));
                         now = next.map_or(now, |(time, _)| time);
-                        let popped = queue.pop().map(|(time, _, index)| (time.as_nanos(), index));
+                        let popped = queue.pop(Instant::MAX).map(|(time, _, index)| (time.as_nanos(), index));
                         prop_assert_eq!(popped, next);
                     }
                 }

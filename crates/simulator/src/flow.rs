@@ -19,11 +19,8 @@ use crate::windows::FlowSums;
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) endpoints: Endpoints,
-    /// Numbers of the nodes that it leads from and to.
-    pub(crate) ends: (u16, u16),
-    /// Where its routes begin.
-    pub(crate) forward: u32,
-    pub(crate) backward: u32,
+    pub(crate) there: Way,
+    pub(crate) back: Way,
     /// The aggregate that it carries data for.
     pub(crate) carries: Option<Carries>,
     /// When the next event of each kind that counts happens; others are stale.
@@ -44,6 +41,18 @@ pub(crate) struct Flow {
     pub(crate) spread: Option<Box<SpreadMeter>>,
     /// The tally when the warm-up ended.
     before_measuring: Tally,
+}
+
+/// What all packets in one direction have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    /// Where its route begins.
+    pub(crate) hop: u32,
+    /// Bytes beside the payload.
+    pub(crate) header: u32,
+    /// Numbers of the nodes that it leads from and to.
+    pub(crate) source: u16,
+    pub(crate) destination: u16,
 }
 
 #[derive(Debug)]
@@ -113,22 +122,25 @@ impl Flow {
                 (Endpoints::Udp { source: DatagramSource::new(udp), received: 0 }, udp.on_off)
             }
         };
+        let there = match &flow.via {
+            Some(via) => routes.over(via),
+            None => routes.between(&flow.from, &flow.to),
+        };
+        let (back, header) = match (&flow.traffic, &flow.via) {
+            // Nothing answers a datagram, so there need not be a way back; its payload counts as all of it.
+            (Traffic::Udp(_), _) => (NOWHERE, Bytes::ZERO),
+            (Traffic::Tcp(tcp), None) => (routes.between(&flow.to, &flow.from), tcp.profile.header),
+            (Traffic::Tcp(tcp), Some(via)) => {
+                let back: Vec<_> = via.iter().rev().map(|link| Link::other_direction(link)).collect();
+                (routes.over(&back), tcp.profile.header)
+            }
+        };
+        let header = header.get() as u32;
+        let (source, destination) = (routes.number_of(&flow.from), routes.number_of(&flow.to));
         Self {
             endpoints,
-            ends: (routes.number_of(&flow.from), routes.number_of(&flow.to)),
-            forward: match &flow.via {
-                Some(via) => routes.over(via),
-                None => routes.between(&flow.from, &flow.to),
-            },
-            backward: match (&flow.traffic, &flow.via) {
-                // Nothing answers a datagram, so there need not be a way back.
-                (Traffic::Udp(_), _) => NOWHERE,
-                (Traffic::Tcp(_), None) => routes.between(&flow.to, &flow.from),
-                (Traffic::Tcp(_), Some(via)) => {
-                    let back: Vec<_> = via.iter().rev().map(|link| Link::other_direction(link)).collect();
-                    routes.over(&back)
-                }
-            },
+            there: Way { hop: there, header, source, destination },
+            back: Way { hop: back, header, source: destination, destination: source },
             carries,
             sender_timer: Instant::MAX,
             sender_turn: Instant::MAX,

@@ -19,9 +19,11 @@ mod measure;
 mod multipath;
 mod packet;
 mod radio;
+mod ring;
 mod routes;
 mod saturate;
 mod tcp;
+mod timers;
 mod udp;
 mod watch;
 mod windows;
@@ -48,7 +50,7 @@ pub fn run_observed(
     labels: &[(String, String)],
     on_progress: &mut dyn FnMut(Duration),
 ) -> RunResult {
-    world::World::new(&extra_delay::drawn(scenario)).run(labels, on_progress)
+    world::World::new(&extra_delay::drawn(scenario), None).run(labels, on_progress)
 }
 
 /// As [`run`], and shows every packet that comes to the reported link called `link`, in order, with the
@@ -60,5 +62,5 @@ pub fn run_watched(
     link: &str,
     on_packet: &mut dyn FnMut(&Seen, Option<Duration>),
 ) -> RunResult {
-    world::World::new(&extra_delay::drawn(scenario)).watched(link, on_packet).run(&[], &mut |_| {})
+    world::World::new(&extra_delay::drawn(scenario), Some((link, on_packet))).run(&[], &mut |_| {})
 }

@@ -59,34 +59,36 @@ impl Packets {
         place
     }
 
+    /// The packet at `place`, which is free from now on.
     #[inline(always)]
-    pub(crate) fn take(&mut self, place: u32) -> Packet {
+    pub(crate) fn take(&mut self, place: u32) -> &mut Packet {
         self.free.push(place);
-        self.places[place as usize]
+        &mut self.places[place as usize]
     }
 
-    /// The SACK blocks of `packet`, which was taken from `place` last.
-    pub(crate) fn sack_of(&self, packet: &Packet, place: u32) -> &Sack {
-        if packet.has_sack { &self.sacks[place as usize] } else { const { &Sack::new() } }
+    /// As [`Packets::take`], with the SACK blocks, where there are any.
+    #[inline(always)]
+    pub(crate) fn take_with_sack(&mut self, place: u32) -> (&mut Packet, &Sack) {
+        self.free.push(place);
+        let packet = &mut self.places[place as usize];
+        let sack = if packet.has_sack { &self.sacks[place as usize] } else { const { &Sack::new() } };
+        (packet, sack)
     }
 }
 
 /// A packet, as its endpoints see it. One flat record for all kinds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet {
-    /// Bytes on the link, headers included.
-    pub(crate) size: u32,
-    /// Payload bytes; zero for a pure ACK.
-    pub(crate) payload: u32,
     /// First payload byte of a data packet; cumulative acknowledgement of an ACK.
     pub(crate) seq: u64,
     /// Timestamp value (RFC 7323): when the sender of the packet sent it.
     pub(crate) ts_val: Instant,
     /// Timestamp echo reply (RFC 7323).
     pub(crate) ts_ecr: Instant,
-    /// Advertised window of an ACK, in bytes.
-    pub(crate) window: u32,
+    /// Payload of data, or the window that the receiving side advertises.
+    pub(crate) bytes: u32,
     pub(crate) kind: PacketKind,
+    /// As it is sent; on its way the frame has it.
     pub(crate) ecn: Ecn,
     /// Of data: congestion window reduced. Of an ACK: ECN echo (RFC 3168 §6.1).
     pub(crate) ecn_flag: bool,
@@ -94,7 +96,7 @@ pub(crate) struct Packet {
     pub(crate) has_sack: bool,
 }
 
-const _: () = assert!(size_of::<Packet>() == 40, "every packet in flight takes this much");
+const _: () = assert!(size_of::<Packet>() == 32, "every packet in flight takes this much");
 
 /// The SACK blocks of an ACK (RFC 2018).
 #[derive(Debug, Clone, Copy, Default)]
@@ -151,20 +153,23 @@ impl PacketKind {
 }
 
 impl Packet {
-    /// A packet of `kind` and `size` sent at `now`, all else empty.
-    pub(crate) fn new(kind: PacketKind, size: u32, now: Instant) -> Self {
+    /// A packet of `kind` sent at `now`, all else empty.
+    pub(crate) fn new(kind: PacketKind, now: Instant) -> Self {
         Self {
-            size,
-            payload: 0,
             seq: 0,
             ts_val: now,
             ts_ecr: Instant::ZERO,
-            window: 0,
+            bytes: 0,
             kind,
             ecn: Ecn::NotCapable,
             ecn_flag: false,
             has_sack: false,
         }
+    }
+
+    /// Bytes of payload; none in a pure ACK.
+    pub(crate) fn payload(&self) -> u32 {
+        if self.kind.is_data() { self.bytes } else { 0 }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use suimon_scenario::{Capacity, Link, Scenario};
-use suimon_units::{Duration, Rate};
+use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::Event;
 use crate::link::line::Line;
@@ -28,25 +28,33 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Routes {
     pub(crate) steps: Vec<Step>,
-    wires: Vec<Wire>,
+    /// Each with the line where packets are that an event follows to the far end.
+    wires: Vec<(Wire, u32)>,
+    /// The wire that a link is, by index of the link.
+    wire_of: Vec<Option<u32>>,
     /// Packets that an event follows to the end of a wire.
     pub(crate) lines: Vec<Line>,
 }
 
 impl Routes {
-    /// Takes a packet over the wires that come next for it, if any: it then bears the time at which it
-    /// reaches the end of the last of them. Gives the line of that one, and the step that comes next.
+    /// Takes a packet over the wires that come next for it, if any, as is known `now`: it then bears the time at
+    /// which it reaches the end of the last of them. Gives the line of that one, and the step that comes next.
     #[inline(always)]
-    pub(crate) fn pass_wires(&mut self, frame: &mut Frame) -> (Option<u32>, Step) {
+    pub(crate) fn pass_wires(&mut self, now: Instant, frame: &mut Frame) -> (Option<u32>, Step) {
         let mut line = None;
         loop {
             let step = self.steps[frame.hop as usize];
             let Step::Wire(wire) = step else { return (line, step) };
-            let wire = &mut self.wires[wire as usize];
-            frame.time = wire.pass(frame.time, frame.size);
+            let (wire, its_line) = &mut self.wires[wire as usize];
+            frame.time = wire.pass(now, frame.time, frame.size);
             frame.hop += 1;
-            line = Some(wire.line);
+            line = Some(*its_line);
         }
+    }
+
+    /// The wire that the link of this index is.
+    pub(crate) fn wire_mut(&mut self, link: usize) -> Option<&mut Wire> {
+        self.wire_of[link].map(|wire| &mut self.wires[wire as usize].0)
     }
 
     /// For each of so many links: how long at least a packet that it has sent takes over the wires behind it.
@@ -55,7 +63,7 @@ impl Routes {
         for (place, step) in self.steps.iter().enumerate() {
             if let Step::Link(link) = *step {
                 let wires = self.steps[place + 1..].iter().map_while(|step| match *step {
-                    Step::Wire(wire) => Some(self.wires[wire as usize].delay()),
+                    Step::Wire(wire) => Some(self.wires[wire as usize].0.delay()),
                     _ => None,
                 });
                 let least = &mut onward[link as usize];
@@ -179,16 +187,18 @@ impl<'a> Planner<'a> {
         path
     }
 
-    /// The routes as packets take them: links that decide nothing, and are fed in order, become wires.
-    pub(crate) fn finish(mut self) -> Routes {
+    /// The routes as packets take them: links that decide nothing, and are fed in order, become wires, but for
+    /// the one that is `watched`.
+    pub(crate) fn finish(mut self, watched: Option<usize>) -> Routes {
         let (mut wires, mut lines) = (Vec::new(), Vec::new());
         let mut shared = HashMap::new();
         let links = &self.scenario.links;
-        let wire_of: Vec<_> = (links.iter().zip(self.feeders()))
-            .map(|(link, feeder)| {
+        let wire_of: Vec<_> = (links.iter().zip(self.feeders()).enumerate())
+            .map(|(index, (link, feeder))| {
                 let Feeder::One(before) = feeder else { return None };
                 let before = before.map(|before| &links[before as usize]);
-                if before.is_some_and(|before| before.reordering.is_some()) || !decides_nothing(link) {
+                let in_order = before.is_none_or(|before| before.reordering.is_none());
+                if !in_order || !decides_nothing(link) || watched == Some(index) {
                     return None;
                 }
                 let new = lines.len() as u32;
@@ -201,18 +211,18 @@ impl<'a> Planner<'a> {
                 if line == new {
                     lines.push(Line::new(Event::WireArrival, line));
                 }
-                wires.push(Wire::new(link, line));
-                Some(Step::Wire(wires.len() as u32 - 1))
+                wires.push((Wire::new(link), line));
+                Some(wires.len() as u32 - 1)
             })
             .collect();
         for step in &mut self.steps {
             if let Step::Link(link) = *step
                 && let Some(wire) = wire_of[link as usize]
             {
-                *step = wire;
+                *step = Step::Wire(wire);
             }
         }
-        Routes { steps: self.steps, wires, lines }
+        Routes { steps: self.steps, wires, wire_of, lines }
     }
 
     fn feeders(&self) -> Vec<Feeder> {

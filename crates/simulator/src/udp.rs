@@ -72,8 +72,8 @@ impl DatagramSource {
     pub(crate) fn on_wakeup(&mut self, now: Instant, out: &mut Vec<Packet>) {
         while self.next_turn().is_some_and(|due| due <= now) {
             let size = self.limit.map_or(self.packet_size, |all| self.packet_size.min(all - self.bytes_sent));
-            let mut packet = Packet::new(PacketKind::Datagram, size.get() as u32, now);
-            packet.payload = packet.size;
+            let mut packet = Packet::new(PacketKind::Datagram, now);
+            packet.bytes = size.get() as u32;
             out.push(packet);
             self.packets_sent += 1;
             self.bytes_sent += size;

@@ -7,7 +7,7 @@ use suimon_units::{Bytes, Instant, Rate};
 
 use crate::events::{Event, EventQueue};
 use crate::flow::Flow;
-use crate::link::Link;
+use crate::link::meter::Meters;
 
 /// What flows had sent and received by some time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,7 +85,7 @@ impl<'a> Windows<'a> {
         &mut self,
         now: Instant,
         index: usize,
-        links: &mut [Link],
+        meters: &mut Meters<'_>,
         flows: &[Flow],
         events: &mut EventQueue,
     ) {
@@ -94,8 +94,8 @@ impl<'a> Windows<'a> {
         match self.open.iter_mut().find(|open| open.window == index) {
             None => {
                 for (link, _) in &self.links {
-                    if let Some(meter) = &mut links[*link].meter {
-                        meter.open_window(now, index);
+                    if let Some(meter) = meters.of(*link) {
+                        meter.books.open_window(now, index);
                     }
                 }
                 self.open.push(OpenWindow::new(now, index, &sums));
@@ -105,7 +105,7 @@ impl<'a> Windows<'a> {
                     open.sample(now, &sums);
                 }
                 if now >= window.to {
-                    self.close(now, index, links, &sums);
+                    self.close(now, index, meters, &sums);
                     return;
                 }
             }
@@ -113,12 +113,13 @@ impl<'a> Windows<'a> {
         events.schedule(window.to.min(now + window.sample), Event::Window, index as u32);
     }
 
-    fn close(&mut self, now: Instant, index: usize, links: &mut [Link], sums: &[FlowSums]) {
+    fn close(&mut self, now: Instant, index: usize, meters: &mut Meters<'_>, sums: &[FlowSums]) {
         let Some(position) = self.open.iter().position(|open| open.window == index) else { return };
         let open = self.open.remove(position);
         for (((link, _), crossing), sums) in self.links.iter().zip(&open.links).zip(sums) {
-            let meter = links[*link].meter.as_mut();
-            if let Some((name, queue)) = meter.and_then(|meter| meter.close_window(now, index)) {
+            if let Some((name, queue)) =
+                meters.of(*link).and_then(|meter| meter.books.close_window(now, index))
+            {
                 let window = self.windows[index].name.clone();
                 self.closed.push(crossing.result((window, name), (open.since, now), &queue, *sums));
             }
@@ -126,10 +127,15 @@ impl<'a> Windows<'a> {
     }
 
     /// Closes what is still open at the end of the run, and gives the rows of all.
-    pub(crate) fn finish(&mut self, end: Instant, links: &mut [Link], flows: &[Flow]) -> Vec<WindowResult> {
+    pub(crate) fn finish(
+        &mut self,
+        end: Instant,
+        meters: &mut Meters<'_>,
+        flows: &[Flow],
+    ) -> Vec<WindowResult> {
         let sums = self.sums(flows);
         while let Some(open) = self.open.first() {
-            self.close(end, open.window, links, &sums);
+            self.close(end, open.window, meters, &sums);
         }
         std::mem::take(&mut self.closed)
     }

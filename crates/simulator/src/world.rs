@@ -11,13 +11,15 @@ use suimon_scenario::Scenario;
 use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::{Event, EventQueue};
-use crate::flow::{Endpoints, Flow, Profiles};
+use crate::flow::{Endpoints, Flow, Profiles, Way};
+use crate::link::meter::Meters;
 use crate::link::{Link, Surroundings};
 use crate::measure::sample_tcp;
 use crate::multipath::{self, Carries, Multipath};
 use crate::packet::{Frame, Packet, PacketKind, Packets};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
+use crate::timers::Timers;
 use crate::watch::Watch;
 use crate::windows::Windows;
 
@@ -33,6 +35,7 @@ pub(crate) struct World<'a> {
     radios: Radios,
     flows: Vec<Flow>,
     multipaths: Vec<Multipath>,
+    timers: Timers,
     /// Flows with a size that are not complete, and not stopped before that.
     incomplete: usize,
     /// When the run is over: what is left at this time is still handled.
@@ -73,7 +76,14 @@ impl fmt::Debug for Watcher<'_> {
 }
 
 impl<'a> World<'a> {
-    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+    /// The run of `scenario`; if asked, shows what comes to the reported link of this name whenever a sample is
+    /// taken.
+    pub(crate) fn new(scenario: &'a Scenario, watch: Option<(&str, OnPacket<'a>)>) -> Self {
+        let watcher = watch.filter(|_| scenario.record.interval.is_some()).and_then(|(name, on_packet)| {
+            let mut links = scenario.links.iter();
+            let link = links.position(|each| each.reported && each.name == name)?;
+            Some(Watcher { link, on_packet })
+        });
         let mut events = EventQueue::default();
         let mut routes = Planner::new(scenario);
         let mut profiles = Profiles::default();
@@ -107,18 +117,22 @@ impl<'a> World<'a> {
             }
         });
         let windows = Windows::new(scenario, &mut events, |link| {
-            let crosses = |(_, flow): &(usize, &Flow)| routes.crosses(flow.forward, link);
+            let crosses = |(_, flow): &(usize, &Flow)| routes.crosses(flow.there.hop, link);
             flows.iter().enumerate().filter(crosses).map(|(index, _)| index).collect()
         });
-        let routes = routes.finish();
-        let links = (scenario.links.iter().enumerate().zip(routes.onward(scenario.links.len())))
+        let routes = routes.finish(watcher.as_ref().map(|watcher| watcher.link));
+        let mut links: Vec<_> = (scenario.links.iter().enumerate().zip(routes.onward(scenario.links.len())))
             .map(|((index, link), onward)| Link::new(index as u32, link, scenario.seed, onward))
             .collect();
+        if let Some(watcher) = &watcher {
+            links[watcher.link].watch = Some(Box::new(Watch::for_others()));
+        }
         Self {
             end: Instant::ZERO + scenario.duration,
             incomplete: flows.iter().filter(|flow| flow.will_complete()).count()
                 + multipaths.iter().filter(|multipath| multipath.will_complete()).count(),
             scenario,
+            timers: Timers::new(flows.len()),
             around: Surroundings { events, routes, dropped: Vec::new() },
             links,
             radios: Radios::new(scenario),
@@ -126,23 +140,12 @@ impl<'a> World<'a> {
             multipaths,
             recorder,
             windows,
-            watcher: None,
+            watcher,
             kept_events: Vec::new(),
             events_not_kept: 0,
             outbox: Vec::new(),
             packets: Packets::default(),
         }
-    }
-
-    /// Shows what comes to the reported link called `link` whenever a sample is taken.
-    pub(crate) fn watched(mut self, link: &str, on_packet: OnPacket<'a>) -> Self {
-        let mut links = self.scenario.links.iter();
-        let link = links.position(|each| each.reported && each.name == link);
-        if let Some(link) = link.filter(|_| self.recorder.is_some()) {
-            self.links[link].watch = Some(Box::new(Watch::for_others()));
-            self.watcher = Some(Watcher { link, on_packet });
-        }
-        self
     }
 
     pub(crate) fn run(
@@ -151,10 +154,7 @@ impl<'a> World<'a> {
         on_progress: &mut dyn FnMut(Duration),
     ) -> RunResult {
         let mut until_report = EVENTS_PER_REPORT;
-        while let Some((now, event, index)) = self.around.events.pop() {
-            if now > self.end {
-                break;
-            }
+        while let Some((now, event, index)) = self.around.events.pop(self.end) {
             self.handle(now, event, index);
             until_report -= 1;
             if until_report == 0 {
@@ -175,6 +175,7 @@ impl<'a> World<'a> {
                 self.account_for_dropped(index);
             }
             Event::SenderTimer => self.on_sender_timer(now, index),
+            Event::Timers => self.on_timers(now),
             Event::SenderTurn => self.on_sender_turn(now, index),
             Event::ReceiverTimer => self.on_receiver_timer(now, index),
             Event::RadioWaiting => self.radios.on_waiting(now, index, &mut self.around.events),
@@ -223,7 +224,8 @@ impl<'a> World<'a> {
         }
     }
 
-    #[inline(always)]
+    // A call of its own, since packets come to most links by wires, which leads through `announce`.
+    #[inline(never)]
     fn offer(&mut self, now: Instant, link: u32, frame: Frame) {
         self.links[link as usize].offer(now, frame, &mut self.around);
         self.account_for_dropped(link);
@@ -239,8 +241,8 @@ impl<'a> World<'a> {
     #[cold]
     fn take_back_dropped(&mut self, link: u32) {
         while let Some(Dropped { packet: frame, reason }) = self.around.dropped.pop() {
-            if let Some(meter) = &mut self.links[link as usize].meter {
-                meter.on_dropped(reason);
+            if let Some(meter) = &mut self.links[link as usize].wire.meter {
+                meter.books.on_dropped(reason);
             }
             if self.packets.take(frame.packet).kind.is_data() {
                 self.flows[frame.flow as usize].tally.lost += 1;
@@ -251,7 +253,8 @@ impl<'a> World<'a> {
     #[inline(never)]
     fn deliver(&mut self, now: Instant, frame: &Frame) {
         let index = frame.flow;
-        let packet = Packet { ecn: frame.ecn, ..self.packets.take(frame.packet) };
+        let (packet, sack) = self.packets.take_with_sack(frame.packet);
+        packet.ecn = frame.ecn;
         let flow = &mut self.flows[index as usize];
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
@@ -260,16 +263,16 @@ impl<'a> World<'a> {
             return;
         }
         if let Some(spread) = flow.spread.as_mut().filter(|_| packet.kind.is_data()) {
-            spread.on_packet(now, packet.size);
+            spread.on_packet(now, frame.size);
         }
         match &mut flow.endpoints {
             Endpoints::Udp { received, .. } => {
-                *received += u64::from(packet.payload);
+                *received += u64::from(packet.bytes);
                 flow.last_delivery = now;
             }
             Endpoints::Tcp { receiver, .. } if packet.kind.is_forward() => {
                 let before = receiver.delivered();
-                let answer = receiver.on_packet(now, &packet);
+                let answer = receiver.on_packet(now, packet);
                 let delivered = receiver.delivered();
                 if delivered > before {
                     flow.last_delivery = now;
@@ -280,35 +283,32 @@ impl<'a> World<'a> {
                 self.send_answer(now, index, answer);
             }
             Endpoints::Tcp { sender, .. } => {
-                let carries = flow.carries;
-                let sack = self.packets.sack_of(&packet, frame.packet);
-                sender.on_packet(now, &packet, sack, &mut self.outbox);
+                let (carries, sent) = (flow.carries, packet.ts_val);
+                sender.on_packet(now, packet, sack, &mut self.outbox);
                 self.after_sender(now, index);
                 if let Some(carries) = carries {
-                    self.hear(now, carries, Some(packet.ts_val));
+                    self.hear(now, carries, Some(sent));
                 }
             }
         }
     }
 
-    /// Sends `packet`, which has its `place`, of the flow with this `index` on the route that begins at `hop`.
+    /// Sends `packet`, which has its `place`, of the flow with this `index` on its `way`.
     #[inline(never)]
-    fn send(&mut self, now: Instant, index: u32, hop: u32, packet: &Packet, place: u32) {
-        let (from, to) = self.flows[index as usize].ends;
-        let (source, destination) = if packet.kind.is_forward() { (from, to) } else { (to, from) };
+    fn send(&mut self, now: Instant, index: u32, way: Way, packet: &Packet, place: u32) {
         let mut frame = Frame {
             time: now,
             packet: place,
             flow: index,
-            hop,
-            size: packet.size,
-            source,
-            destination,
+            hop: way.hop,
+            size: way.header + packet.payload(),
+            source: way.source,
+            destination: way.destination,
             ecn: packet.ecn,
             was_marked: false,
             opens_connection: packet.kind == PacketKind::Syn,
         };
-        match self.around.routes.pass_wires(&mut frame) {
+        match self.around.routes.pass_wires(now, &mut frame) {
             (None, _) => self.forward(now, frame),
             (Some(line), next) => self.announce(now, frame, line, next),
         }
@@ -337,14 +337,14 @@ impl<'a> World<'a> {
             self.around.events.schedule(at, Event::ReceiverTimer, index);
         }
         if let Some(answer) = answer {
-            let hop = flow.backward;
+            let way = flow.back;
             let place = match &flow.endpoints {
                 Endpoints::Tcp { receiver, .. } if answer.has_sack => {
                     self.packets.put_with_sack(&answer, &receiver.sack(&answer))
                 }
                 _ => self.packets.put(&answer),
             };
-            self.send(now, index, hop, &answer, place);
+            self.send(now, index, way, &answer, place);
         }
     }
 
@@ -352,7 +352,7 @@ impl<'a> World<'a> {
     fn after_sender(&mut self, now: Instant, index: u32) {
         self.keep_wakeups(index);
         let flow = &mut self.flows[index as usize];
-        let hop = flow.forward;
+        let way = flow.there;
         let event = match &mut flow.endpoints {
             Endpoints::Tcp { sender, .. } => sender.counters.event.take(),
             Endpoints::Udp { source, .. } => {
@@ -366,24 +366,35 @@ impl<'a> World<'a> {
             }
             self.note(now, index, kind);
         }
-        let mut outbox = std::mem::take(&mut self.outbox);
-        for packet in &outbox {
-            let place = self.packets.put(packet);
-            self.send(now, index, hop, packet, place);
+        let mut sent = 0;
+        while let Some(packet) = self.outbox.get(sent).copied() {
+            sent += 1;
+            let place = self.packets.put(&packet);
+            self.send(now, index, way, &packet, place);
         }
-        outbox.clear();
-        self.outbox = outbox;
+        self.outbox.clear();
     }
 
     /// Keeps the wakeups of the sending side scheduled.
     fn keep_wakeups(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         let (timer, turn) = (flow.next_timer(), flow.next_turn());
-        if let Some(at) = brought_forward(&mut flow.sender_timer, timer) {
-            self.around.events.schedule(at, Event::SenderTimer, index);
+        if let Some(at) = timer.filter(|at| *at < flow.sender_timer) {
+            flow.sender_timer = self.timers.expect(at, index, &mut self.around.events);
         }
         if let Some(at) = brought_forward(&mut flow.sender_turn, turn) {
             self.around.events.schedule(at, Event::SenderTurn, index);
+        }
+    }
+
+    /// A slot of timers begins: those that have moved on move on here too.
+    fn on_timers(&mut self, now: Instant) {
+        while let Some(index) = self.timers.pop(&mut self.around.events) {
+            let flow = &mut self.flows[index as usize];
+            if flow.sender_timer == now {
+                flow.sender_timer = Instant::MAX;
+                self.keep_wakeups(index);
+            }
         }
     }
 
@@ -536,13 +547,23 @@ impl<'a> World<'a> {
             self.links[index].catch_up(now, &mut self.around);
             self.account_for_dropped(index as u32);
         }
+        // Only now, since what has left a link may have passed others since.
+        for index in 0..self.links.len() {
+            if let Some(meter) = self.meters().of(index) {
+                meter.settle(now);
+            }
+        }
+    }
+
+    fn meters(&mut self) -> Meters<'_> {
+        Meters { links: &mut self.links, routes: &mut self.around.routes }
     }
 
     fn on_warmup_end(&mut self, now: Instant) {
         self.catch_up(now);
-        for link in &mut self.links {
-            if let Some(meter) = &mut link.meter {
-                meter.restart(now);
+        for index in 0..self.links.len() {
+            if let Some(meter) = self.meters().of(index) {
+                meter.books.restart(now);
             }
         }
         for flow in &mut self.flows {
@@ -580,11 +601,12 @@ impl<'a> World<'a> {
             }
         }
         for (index, series) in &mut recorder.queues {
-            let link = &mut self.links[*index];
-            if let Some(meter) = &mut link.meter {
+            let mut meters = Meters { links: &mut self.links, routes: &mut self.around.routes };
+            if let Some(meter) = meters.of(*index) {
                 series.begin(now);
-                meter.sample(interval, series);
+                meter.books.sample(interval, series);
             }
+            let link = &mut self.links[*index];
             link.queue().probe(series);
             if let Some(watch) = &mut link.watch {
                 watch.sample(&self.flows, series);
@@ -599,13 +621,13 @@ impl<'a> World<'a> {
 
     fn on_window(&mut self, now: Instant, index: u32) {
         self.catch_up(now);
+        let mut meters = Meters { links: &mut self.links, routes: &mut self.around.routes };
         let events = &mut self.around.events;
-        self.windows.on_event(now, index as usize, &mut self.links, &self.flows, events);
+        self.windows.on_event(now, index as usize, &mut meters, &self.flows, events);
     }
 
     fn note(&mut self, time: Instant, flow: u32, kind: EventKind) {
         if self.kept_events.len() < RunResult::MAX_EVENTS {
-            let flow = self.scenario.flows[flow as usize].name.clone();
             self.kept_events.push(ResultEvent { time, flow, kind });
         } else {
             self.events_not_kept += 1;
@@ -618,7 +640,9 @@ impl<'a> World<'a> {
             // All was complete before anything was to be measured.
             self.on_warmup_end(end);
         }
-        let windows = self.windows.finish(end, &mut self.links, &self.flows);
+        let mut meters = Meters { links: &mut self.links, routes: &mut self.around.routes };
+        let windows = self.windows.finish(end, &mut meters, &self.flows);
+        let meters: Vec<_> = (0..self.scenario.links.len()).map(|index| meters.take(index)).collect();
         let measured_from = (Instant::ZERO + self.scenario.record.warmup).min(end);
         let specs = self.scenario.flows.iter();
         let flows =
@@ -626,13 +650,8 @@ impl<'a> World<'a> {
         let aggregates = (self.multipaths.iter_mut().zip(&self.scenario.aggregates))
             .map(|(multipath, spec)| multipath.result(spec, measured_from, end))
             .collect();
-        let queues = self
-            .links
-            .iter_mut()
-            .filter_map(|link| {
-                let meter = link.meter.take()?;
-                Some(meter.result(end, |from, to| link.potential(from, to)))
-            })
+        let queues = (self.links.iter().zip(meters))
+            .filter_map(|(link, meter)| Some(meter?.books.result(end, |from, to| link.potential(from, to))))
             .collect();
         let (flow_series, queue_series, aggregate_series) =
             self.recorder.map_or_else(Default::default, |recorder| {

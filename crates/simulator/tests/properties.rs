@@ -325,6 +325,24 @@ proptest! {
     }
 
     #[test]
+    fn the_books_of_links_that_decide_nothing_are_those_of_others(scenario in dumbbell()) {
+        let mut waiting = scenario;
+        waiting.links[1].reported = true;
+        // It is known as packets come when they leave, and whether they may join.
+        let mut bounded = waiting.clone();
+        bounded.links.iter_mut().skip(1).for_each(|link| link.buffer = Buffer::Packets(u64::MAX));
+        // A loss that never strikes has to be told in time all the same, so packets wait in the queue.
+        let mut kept = waiting.clone();
+        kept.links.iter_mut().skip(2).for_each(|link| link.loss = Loss::Random(Probability::ZERO));
+        let expected = run(&kept);
+        for other in [run(&waiting), run(&bounded)] {
+            prop_assert_eq!(&expected.flows, &other.flows);
+            prop_assert_eq!(&expected.events, &other.events);
+            prop_assert_eq!(&expected.queues, &other.queues);
+        }
+    }
+
+    #[test]
     fn what_happens_elsewhere_does_not_matter(scenario in transfers()) {
         let alone = run(&scenario);
         let mut both = scenario;

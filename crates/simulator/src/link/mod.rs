@@ -1,20 +1,23 @@
 //! A unidirectional link: queue, server, and the packets in flight on it.
 
+mod foretold;
 pub(crate) mod line;
+pub(crate) mod meter;
 pub(crate) mod wire;
-
-use std::collections::VecDeque;
 
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::{DropReason, Dropped, Ecn, QueueDiscipline};
 use suimon_algorithms::registry::build_queue;
-use suimon_link::{Impairments, QueueMeter, Server};
+use suimon_link::{Impairments, Server};
 use suimon_scenario::{self as scenario, Capacity};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
+use self::foretold::{Foretold, Leaving};
 use self::line::Line;
+use self::wire::{Wire, decides_nothing, loses_nothing};
 use crate::events::{Event, EventQueue};
 use crate::packet::Frame;
+use crate::ring::Ring;
 use crate::routes::Routes;
 use crate::watch::Watch;
 
@@ -22,14 +25,12 @@ use crate::watch::Watch;
 #[derive(Debug)]
 pub(crate) struct Link {
     index: u32,
-    server: Server,
-    delay: Duration,
-    /// What each packet costs beside its own bytes.
-    overhead: u32,
+    pub(crate) wire: Wire,
     impairments: Option<Box<Impairments>>,
     /// Packets that are known to come, by the time at which they do.
-    coming: VecDeque<Frame>,
+    coming: Ring<Frame>,
     queue: Box<dyn QueueDiscipline<Frame>>,
+    keeping: Keeping,
     /// A packet that need not wait need not be shown to the queue.
     idle_passes: bool,
     queue_has_timer: bool,
@@ -37,19 +38,27 @@ pub(crate) struct Link {
     rate_told: Option<Rate>,
     /// Packets in the queue.
     waiting: usize,
-    /// The packet in transmission has left by then.
-    free_at: Instant,
     /// How long after what happens here it matters elsewhere, at the earliest.
     leeway: Duration,
     /// When the next [`Event::LinkLook`] that counts happens.
     look_at: Instant,
     /// Packets that a radio holds, in order.
-    on_air: VecDeque<Frame>,
+    on_air: Ring<Frame>,
     /// Packets between transmission and arrival.
     in_flight: Line,
     next_wakeup: Option<Instant>,
-    pub(crate) meter: Option<Box<QueueMeter>>,
     pub(crate) watch: Option<Box<Watch>>,
+}
+
+/// Where packets are while they wait.
+#[derive(Debug)]
+enum Keeping {
+    /// Nothing is decided, and what comes is on its way at once, to leave at its time: see [`decides_nothing`].
+    Nowhere,
+    /// So it is once it has been decided whether it may join.
+    Foretold(Foretold),
+    /// In the queue.
+    Queue,
 }
 
 /// What a link acts upon beyond itself.
@@ -67,33 +76,36 @@ impl Link {
         let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
         let mut queue: Box<dyn QueueDiscipline<Frame>> =
             build_queue(&link.queue, link.buffer, random("queue"));
-        let server = Server::new(&link.capacity);
-        let by_radio = matches!(server, Server::Radio);
-        let rate = server.rate_at(Instant::ZERO);
+        let wire = Wire::new(link);
+        let by_radio = matches!(wire.server, Server::Radio);
+        let rate = wire.server.rate_at(Instant::ZERO);
         if let Some(rate) = rate {
             queue.on_link_rate(Instant::ZERO, rate);
         }
         Self {
             index,
-            rate_told: matches!(server, Server::Steps(_)).then_some(rate).flatten(),
-            server,
-            delay: link.delay,
-            overhead: link.overhead.get() as u32,
+            rate_told: matches!(wire.server, Server::Steps(_)).then_some(rate).flatten(),
+            wire,
             impairments: Impairments::of(link, random("impairments")).map(Box::new),
-            coming: VecDeque::new(),
+            coming: Ring::default(),
+            // A loss on the way has to be told in time, not when the packet joins the queue.
+            keeping: if decides_nothing(link) {
+                Keeping::Nowhere
+            } else if queue.judges_arrivals() && loses_nothing(link) && !by_radio {
+                Keeping::Foretold(Foretold::default())
+            } else {
+                Keeping::Queue
+            },
             idle_passes: queue.idle_passes() || link.capacity == Capacity::Rate(Rate::MAX),
             queue_has_timer: queue.has_timer(),
             // A radio looks when it wants, and a queue with timers is told the time as it passes.
             leeway: if by_radio || queue.has_timer() { Duration::ZERO } else { link.delay + onward },
             queue,
             waiting: 0,
-            // A radio takes packets when it wants, so such a link is never free by itself.
-            free_at: if by_radio { Instant::MAX } else { Instant::ZERO },
             look_at: Instant::MAX,
-            on_air: VecDeque::new(),
+            on_air: Ring::default(),
             in_flight: Line::new(Event::LinkArrival, index),
             next_wakeup: None,
-            meter: link.reported.then(|| Box::new(QueueMeter::new(link))),
             watch: Watch::of(link, seed).map(Box::new),
         }
     }
@@ -150,6 +162,9 @@ impl Link {
     /// Does what was to be done by `now`, and sees to the rest being done in time.
     pub(crate) fn catch_up(&mut self, now: Instant, around: &mut Surroundings) {
         self.proceed(now, around);
+        if let Keeping::Foretold(foretold) = &mut self.keeping {
+            foretold.leave(now, &mut *self.queue, &mut self.wire.meter);
+        }
         self.keep_going(around);
     }
 
@@ -175,7 +190,7 @@ impl Link {
 
     /// When the first that waits can be sent.
     fn next_turn(&self) -> Instant {
-        if self.waiting > 0 { self.free_at } else { Instant::MAX }
+        if self.waiting > 0 { self.wire.free_at } else { Instant::MAX }
     }
 
     /// When the first that is known to come does.
@@ -228,7 +243,7 @@ impl Link {
         let frame = next?;
         self.count_sent(&frame, now);
         self.on_air.push_back(frame);
-        Some(Bytes::new(u64::from(frame.size + self.overhead)))
+        Some(self.wire.cost(frame.size))
     }
 
     /// The radio has carried the oldest of its packets by `at`.
@@ -249,7 +264,7 @@ impl Link {
 
     /// How many bytes the link could have sent between the two; `None` without a finite rate.
     pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
-        self.server.potential(from, to)
+        self.wire.server.potential(from, to)
     }
 
     /// Sends a packet on or puts it into the queue, at the time it bears.
@@ -259,8 +274,17 @@ impl Link {
         if let Some(watch) = &mut self.watch {
             watch.on_packet(now, &frame);
         }
+        match self.keeping {
+            Keeping::Nowhere => {
+                frame.time = self.wire.pass(around.events.now(), now, frame.size);
+                self.travel(frame, around);
+                return;
+            }
+            Keeping::Foretold(_) => return self.admit_foretold(frame, around),
+            Keeping::Queue => {}
+        }
         frame.was_marked = frame.ecn == Ecn::CongestionExperienced;
-        let idle = now >= self.free_at;
+        let idle = now >= self.wire.free_at;
         if idle && self.idle_passes {
             self.transmit(now, frame, around);
             return;
@@ -274,16 +298,54 @@ impl Link {
         self.waiting -= around.dropped.len() - dropped_before;
         if idle {
             self.send_next(now, around);
-        } else if self.waiting == 1 && matches!(self.server, Server::Radio) {
+        } else if self.waiting == 1 && matches!(self.wire.server, Server::Radio) {
             around.events.schedule(now, Event::RadioWaiting, self.index);
         }
         self.observe(now, around);
     }
 
+    /// The same where it is then known when the packet leaves.
+    #[inline(always)]
+    fn admit_foretold(&mut self, mut frame: Frame, around: &mut Surroundings) {
+        let now = frame.time;
+        let idle = now >= self.wire.free_at;
+        if self.rate_told.is_some() && !(idle && self.idle_passes) {
+            self.tell_rate(now);
+        }
+        let Self { keeping: Keeping::Foretold(foretold), queue, wire, .. } = self else { return };
+        foretold.leave(now, &mut **queue, &mut wire.meter);
+        let mut newly_marked = false;
+        if !(idle && self.idle_passes) {
+            let was_marked = frame.ecn == Ecn::CongestionExperienced;
+            if let Err(reason) = queue.judge(now, &mut frame, foretold.backlog()) {
+                around.dropped.push(Dropped { packet: frame, reason });
+                return;
+            }
+            newly_marked = frame.ecn == Ecn::CongestionExperienced && !was_marked;
+        }
+        let turn = now.max(wire.free_at);
+        let service = wire.send(turn, frame.size);
+        let waited = service.starts.saturating_since(now);
+        if !idle {
+            foretold.join(Leaving { turn, waited, size: frame.size, newly_marked });
+            if let Some(meter) = &mut wire.meter {
+                meter.books.on_backlog(now, foretold.backlog());
+            }
+        } else {
+            if !self.idle_passes {
+                queue.on_departure(now, Bytes::new(u64::from(frame.size)), foretold.backlog());
+            }
+            if let Some(meter) = &mut wire.meter {
+                meter.books.on_sent(frame.size, waited, newly_marked);
+            }
+        }
+        self.propagate(service.ends, frame, around);
+    }
+
     /// Tells the queue where the rate has changed.
     #[cold]
     fn tell_rate(&mut self, now: Instant) {
-        let rate = self.server.rate_at(now);
+        let rate = self.wire.server.rate_at(now);
         if let Some(rate) = rate.filter(|_| rate != self.rate_told) {
             self.rate_told = Some(rate);
             self.queue.on_link_rate(now, rate);
@@ -303,25 +365,24 @@ impl Link {
 
     #[inline(always)]
     fn transmit(&mut self, now: Instant, frame: Frame, around: &mut Surroundings) {
-        let service = self.server.send(now, Bytes::new(u64::from(frame.size + self.overhead)));
-        self.free_at = service.ends;
+        let service = self.wire.send(now, frame.size);
         self.count_sent(&frame, service.starts);
         self.propagate(service.ends, frame, around);
     }
 
     #[inline(always)]
     fn count_sent(&mut self, frame: &Frame, starts: Instant) {
-        if let Some(meter) = &mut self.meter {
+        if let Some(meter) = &mut self.wire.meter {
             let waited = starts.saturating_since(frame.time);
             let newly_marked = frame.ecn == Ecn::CongestionExperienced && !frame.was_marked;
-            meter.on_sent(frame.size, waited, newly_marked);
+            meter.books.on_sent(frame.size, waited, newly_marked);
         }
     }
 
     /// Puts a packet that left at `departure` on its way.
     #[inline(always)]
     fn propagate(&mut self, departure: Instant, mut frame: Frame, around: &mut Surroundings) {
-        frame.time = departure + self.delay;
+        frame.time = departure + self.wire.delay();
         if let Some(impairments) = &mut self.impairments {
             let Some(late) = impairments.apply(departure, frame.time) else {
                 around.dropped.push(Dropped { packet: frame, reason: DropReason::Link });
@@ -329,8 +390,14 @@ impl Link {
             };
             frame.time = late;
         }
+        self.travel(frame, around);
+    }
+
+    /// Takes a packet to where it matters next, from the far end, which it reaches at the time it bears.
+    #[inline(always)]
+    fn travel(&mut self, mut frame: Frame, around: &mut Surroundings) {
         frame.hop += 1;
-        match around.routes.pass_wires(&mut frame).0 {
+        match around.routes.pass_wires(around.events.now(), &mut frame).0 {
             None => self.in_flight.push(frame, &mut around.events),
             Some(line) => around.routes.lines[line as usize].push(frame, &mut around.events),
         }
@@ -339,8 +406,8 @@ impl Link {
     /// Keeps the books on what waits, and the queue's timer scheduled.
     #[inline(always)]
     fn observe(&mut self, now: Instant, around: &mut Surroundings) {
-        if let Some(meter) = &mut self.meter {
-            meter.on_backlog(now, self.queue.backlog());
+        if let Some(meter) = &mut self.wire.meter {
+            meter.books.on_backlog(now, self.queue.backlog());
         }
         if self.queue_has_timer
             && let Some(at) = self.queue.next_wakeup()

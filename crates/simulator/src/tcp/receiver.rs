@@ -95,7 +95,7 @@ impl Receiver {
         if packet.seq <= self.last_ack_sent {
             self.ts_recent = self.ts_recent.max(packet.ts_val);
         }
-        let end = packet.seq + u64::from(packet.payload);
+        let end = packet.seq + u64::from(packet.payload());
         let in_order = packet.seq <= self.rcv_nxt && end > self.rcv_nxt;
         let fills_a_gap = in_order && !self.out_of_order.is_empty();
         if in_order {
@@ -174,9 +174,9 @@ impl Receiver {
         let window = (buffer >> self.window_scale << self.window_scale).max(self.profile.mss.get());
         // The right edge never moves left (RFC 9293 §3.8.6).
         self.advertised = self.advertised.max(self.rcv_nxt + window);
-        let mut packet = Packet::new(kind, self.profile.header.get() as u32, now);
+        let mut packet = Packet::new(kind, now);
         packet.seq = self.rcv_nxt;
-        packet.window = (self.advertised - self.rcv_nxt) as u32;
+        packet.bytes = (self.advertised - self.rcv_nxt) as u32;
         packet.ts_ecr = self.ts_recent;
         packet.ecn_flag = self.echo_congestion;
         packet.has_sack = !self.out_of_order.is_empty();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn data(at: u64, segment: u64) -> Packet {
-        Packet { seq: segment * MSS, payload: MSS as u32, ..Packet::new(PacketKind::Data, 1_500, ms(at)) }
+        Packet { seq: segment * MSS, bytes: MSS as u32, ..Packet::new(PacketKind::Data, ms(at)) }
     }
 
     fn acked(answer: &Packet) -> u64 {
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(receiver.on_packet(ms(9), &data(9, 0)).unwrap().ts_ecr, ms(9));
         let late = receiver.on_packet(ms(10), &data(5, 1)).unwrap();
         assert_eq!((acked(&late), late.ts_ecr), (2, ms(9)));
-        let syn = Packet::new(PacketKind::Syn, 52, ms(1));
+        let syn = Packet::new(PacketKind::Syn, ms(1));
         assert_eq!(receiver.on_packet(ms(11), &syn).unwrap().ts_ecr, ms(9));
     }
 
@@ -332,8 +332,8 @@ mod tests {
         let profile = Arc::new(StackProfile::linux_6());
         let window = window.build_receiver(buffer);
         let mut receiver = Receiver::new(profile, window, buffer, MarkResponse::Once);
-        let syn = Packet::new(PacketKind::Syn, 52, ms(1));
-        assert_eq!(receiver.on_packet(ms(1), &syn).unwrap().window, 1_448);
+        let syn = Packet::new(PacketKind::Syn, ms(1));
+        assert_eq!(receiver.on_packet(ms(1), &syn).unwrap().bytes, 1_448);
     }
 
     #[test]
@@ -347,8 +347,8 @@ mod tests {
     #[test]
     fn the_window_counts_from_what_was_received_in_order() {
         let mut receiver = receiver(|profile| profile.delayed_ack = false);
-        assert_eq!(receiver.on_packet(ms(0), &data(0, 0)).unwrap().window, 96_000);
-        assert_eq!(receiver.on_packet(ms(0), &data(0, 2)).unwrap().window, 96_000);
+        assert_eq!(receiver.on_packet(ms(0), &data(0, 0)).unwrap().bytes, 96_000);
+        assert_eq!(receiver.on_packet(ms(0), &data(0, 2)).unwrap().bytes, 96_000);
     }
 
     /// What the ACKs acknowledge and whether they echo a mark, for segments of which these are marked.

@@ -6,6 +6,7 @@ use suimon_scenario::LossDetection;
 use suimon_units::{Bytes, Instant};
 
 use super::ranges::RangeSet;
+use crate::ring::Ring;
 
 /// RFC 6675 §2 `DupThresh`, until reordering shows that more are needed.
 const DUP_THRESH: u64 = 3;
@@ -40,7 +41,7 @@ impl Segment {
 /// Segments in flight and what is known of them.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
-    segments: VecDeque<Segment>,
+    segments: Ring<Segment>,
     sacked_ranges: RangeSet,
     /// Past the highest byte that was ever SACKed.
     highest_sacked: u64,
@@ -77,7 +78,7 @@ pub(crate) struct Update {
 impl Scoreboard {
     pub(crate) fn new(detection: LossDetection, detects_lost_retransmissions: bool) -> Self {
         Self {
-            segments: VecDeque::new(),
+            segments: Ring::default(),
             sacked_ranges: RangeSet::default(),
             highest_sacked: 0,
             sacked: 0,
@@ -136,11 +137,9 @@ impl Scoreboard {
             return None;
         }
         let from = self.index_of(self.retransmit_from);
-        let found = self
-            .segments
-            .range(from..)
-            .find(|segment| segment.is(LOST) && !segment.is(RETRANSMITTED))
-            .copied();
+        let found = (from..self.segments.len())
+            .map_while(|index| self.segments.get(index).copied())
+            .find(|segment| segment.is(LOST) && !segment.is(RETRANSMITTED));
         if let Some(segment) = found {
             self.retransmit_from = segment.seq;
         }
@@ -155,7 +154,7 @@ impl Scoreboard {
     /// The segment at `seq` was retransmitted.
     pub(crate) fn on_retransmitted(&mut self, now: Instant, seq: u64) {
         let index = self.index_of(seq);
-        let segment = &mut self.segments[index];
+        let Some(segment) = self.segments.get_mut(index) else { return };
         segment.sent_at = now;
         if !segment.is(LOST) {
             self.lost += u64::from(segment.len);
@@ -267,10 +266,9 @@ impl Scoreboard {
         if edge > self.marked_up_to {
             let from = self.index_of(self.marked_up_to);
             for index in from..self.segments.len() {
-                let segment = &mut self.segments[index];
-                if segment.seq >= edge {
+                let Some(segment) = self.segments.get_mut(index).filter(|segment| segment.seq < edge) else {
                     break;
-                }
+                };
                 if segment.flags & (SACKED | LOST) == 0 {
                     segment.flags |= LOST;
                     self.lost += u64::from(segment.len);
@@ -328,7 +326,7 @@ impl Scoreboard {
     /// After a timeout everything that is not SACKed counts as lost (RFC 6675 §5.1).
     pub(crate) fn mark_all_lost(&mut self) {
         self.lost = 0;
-        for segment in &mut self.segments {
+        for segment in self.segments.iter_mut() {
             if !segment.is(SACKED) {
                 segment.flags = (segment.flags & EVER_RETRANSMITTED) | LOST;
                 self.lost += u64::from(segment.len);
@@ -357,7 +355,7 @@ impl Scoreboard {
     /// What was marked lost was only late: the original of the segment at `late` has arrived. Takes back
     /// the marks, forgets the retransmissions, and expects as much reordering again.
     pub(crate) fn forgive(&mut self, late: u64, mss: Bytes) {
-        for segment in &mut self.segments {
+        for segment in self.segments.iter_mut() {
             segment.flags &= !(LOST | RETRANSMITTED);
         }
         (self.lost, self.retransmitted) = (0, 0);

@@ -193,7 +193,7 @@ impl Sender {
     }
 
     fn syn(&self, now: Instant) -> Packet {
-        let mut packet = Packet::new(PacketKind::Syn, self.profile.header.get() as u32, now);
+        let mut packet = Packet::new(PacketKind::Syn, now);
         packet.ecn = self.ecn_of_control();
         packet
     }
@@ -215,7 +215,7 @@ impl Sender {
     /// A SYN-ACK or an ACK arrived.
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, sack: &Sack, out: &mut Vec<Packet>) {
         self.ts_recent = self.ts_recent.max(packet.ts_val);
-        self.window_edge = self.window_edge.max(packet.seq + u64::from(packet.window));
+        self.window_edge = self.window_edge.max(packet.seq + u64::from(packet.bytes));
         match self.connection {
             Connection::SynSent { retries } if packet.kind == PacketKind::SynAck => {
                 self.connection = Connection::Established;
@@ -427,9 +427,9 @@ impl Sender {
     }
 
     fn data_packet(&self, now: Instant, seq: u64, len: u32) -> Packet {
-        let mut packet = Packet::new(PacketKind::Data, len + self.profile.header.get() as u32, now);
+        let mut packet = Packet::new(PacketKind::Data, now);
         packet.seq = seq;
-        packet.payload = len;
+        packet.bytes = len;
         packet.ts_ecr = self.ts_recent;
         packet
     }
@@ -439,10 +439,10 @@ impl Sender {
         self.counters.packets_sent += 1;
         self.last_sent = now;
         if let Phase::Recovery { reduction, .. } | Phase::Cut { reduction, .. } = &mut self.phase {
-            reduction.on_sent(Bytes::new(u64::from(packet.payload)));
+            reduction.on_sent(Bytes::new(u64::from(packet.bytes)));
         }
         if let Some(rate) = self.pacing_rate() {
-            let size = Bytes::new(u64::from(packet.payload));
+            let size = Bytes::new(u64::from(packet.bytes));
             self.paced_until = self.paced_until.max(now) + rate.transmission_time(size);
         }
     }

@@ -209,7 +209,7 @@ impl Script {
     }
 
     fn answer(&self, kind: PacketKind, at: u64, seq: u64) -> Packet {
-        Packet { seq, window: self.window as u32, ..Packet::new(kind, 40, ms(at)) }
+        Packet { seq, bytes: self.window as u32, ..Packet::new(kind, ms(at)) }
     }
 
     fn ack_packet(&mut self, at: u64, up_to: u64) -> Packet {
@@ -231,7 +231,7 @@ impl Script {
         self.times.entry(packet.seq).or_insert((self.now, self.now)).1 = self.now;
         let capable = self.sender.profile.ecn && !again;
         assert_eq!(packet.ecn == Ecn::Capable, capable, "new data alone is ECN-capable");
-        let length = u64::from(packet.payload);
+        let length = u64::from(packet.bytes);
         format!(
             "{}{}{}{}",
             if again { "r" } else { "" },

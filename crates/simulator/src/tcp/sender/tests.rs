@@ -609,7 +609,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_ignored() {
         ms(200),
         &crate::packet::Packet {
             seq: 11 * MSS,
-            ..crate::packet::Packet::new(crate::packet::PacketKind::Ack, 40, ms(200))
+            ..crate::packet::Packet::new(crate::packet::PacketKind::Ack, ms(200))
         },
         &crate::packet::Sack::new(),
         &mut Vec::new(),

@@ -1,0 +1,60 @@
+//! A queue that decides as packets come.
+
+use suimon_algorithms::queue::{Backlog, QueueDiscipline};
+use suimon_units::{Bytes, Duration, Instant};
+
+use super::meter::Meter;
+use crate::packet::Frame;
+use crate::ring::Ring;
+
+/// What waits where packets keep their order and all is decided as they come: it is then known when each leaves, and
+/// the packet itself is on its way already.
+#[derive(Debug, Default)]
+pub(super) struct Foretold {
+    leaving: Ring<Leaving>,
+    backlog: Backlog,
+}
+
+/// A packet that waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leaving {
+    /// When it leaves the queue.
+    pub(super) turn: Instant,
+    /// How long it has waited then.
+    pub(super) waited: Duration,
+    pub(super) size: u32,
+    pub(super) newly_marked: bool,
+}
+
+impl Foretold {
+    pub(super) fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// One more waits.
+    pub(super) fn join(&mut self, packet: Leaving) {
+        self.backlog.packets += 1;
+        self.backlog.bytes += Bytes::new(u64::from(packet.size));
+        self.leaving.push_back(packet);
+    }
+
+    /// Takes note of what has left by `now`.
+    #[inline(always)]
+    pub(super) fn leave(
+        &mut self,
+        now: Instant,
+        queue: &mut dyn QueueDiscipline<Frame>,
+        meter: &mut Option<Box<Meter>>,
+    ) {
+        while let Some(first) = self.leaving.pop_front_if(|first| first.turn <= now) {
+            let size = Bytes::new(u64::from(first.size));
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= size;
+            queue.on_departure(first.turn, size, self.backlog);
+            if let Some(meter) = meter {
+                meter.books.on_sent(first.size, first.waited, first.newly_marked);
+                meter.books.on_backlog(first.turn, self.backlog);
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The books of a link whose packets may be known ahead of their time.
+
+use suimon_algorithms::queue::Backlog;
+use suimon_link::QueueMeter;
+use suimon_scenario as scenario;
+use suimon_units::{Bytes, Instant};
+
+use super::Link;
+use crate::ring::Ring;
+use crate::routes::Routes;
+
+/// The meters of links, of which some are wires.
+pub(crate) struct Meters<'a> {
+    pub(crate) links: &'a mut [Link],
+    pub(crate) routes: &'a mut Routes,
+}
+
+impl Meters<'_> {
+    /// That of the link of this index.
+    pub(crate) fn of(&mut self, link: usize) -> Option<&mut Meter> {
+        self.place(link).as_deref_mut()
+    }
+
+    /// The same for good.
+    pub(crate) fn take(&mut self, link: usize) -> Option<Box<Meter>> {
+        self.place(link).take()
+    }
+
+    fn place(&mut self, link: usize) -> &mut Option<Box<Meter>> {
+        &mut self.routes.wire_mut(link).unwrap_or(&mut self.links[link].wire).meter
+    }
+}
+
+/// A packet that passes a link where it only waits for those before it, as soon as its times are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passage {
+    pub(crate) came: Instant,
+    /// When those before it have left, and it does not wait in the queue any more.
+    pub(crate) turn: Instant,
+    /// When its wait ends: see [`suimon_link::Service`].
+    pub(crate) starts: Instant,
+    pub(crate) size: u32,
+}
+
+/// The books of one link, and what is not in them yet.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    pub(crate) books: QueueMeter,
+    /// What passes and is not in the books yet, in order.
+    passing: Ring<Passage>,
+    /// So many of these have come, and wait: so much.
+    waiting: usize,
+    backlog: Backlog,
+}
+
+impl Meter {
+    pub(crate) fn new(link: &scenario::Link) -> Self {
+        Self {
+            books: QueueMeter::new(link),
+            passing: Ring::default(),
+            waiting: 0,
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// A packet passes, at times that may lie ahead of `now` or behind: it enters the books when they are settled.
+    #[inline(never)]
+    pub(crate) fn on_passage(&mut self, now: Instant, passage: Passage) {
+        self.passing.push_back(passage);
+        if self.passing.len().is_multiple_of(SETTLED_AT_ONCE) {
+            // What comes after it may come before now.
+            self.settle(now.min(passage.came));
+        }
+    }
+
+    /// Enters what has come and gone by `now`, each packet at its times; what leaves as another comes goes
+    /// before it.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        while let Some(&first) = self.passing.front() {
+            if self.waiting == 0 && first.turn == first.came {
+                if first.came > now {
+                    return;
+                }
+                self.passing.pop_front();
+                self.books.on_sent(first.size, first.starts.saturating_since(first.came), false);
+                continue;
+            }
+            let next = self.passing.get(self.waiting);
+            if self.waiting > 0 && next.is_none_or(|next| first.turn <= next.came) {
+                if first.turn > now {
+                    return;
+                }
+                self.passing.pop_front();
+                self.waiting -= 1;
+                self.books.on_sent(first.size, first.starts.saturating_since(first.came), false);
+                self.backlog.packets -= 1;
+                self.backlog.bytes -= Bytes::new(u64::from(first.size));
+                self.books.on_backlog(first.turn, self.backlog);
+            } else {
+                let Some(next) = next.copied().filter(|next| next.came <= now) else { return };
+                self.waiting += 1;
+                self.backlog.packets += 1;
+                self.backlog.bytes += Bytes::new(u64::from(next.size));
+                self.books.on_backlog(next.came, self.backlog);
+            }
+        }
+    }
+}
+
+/// The books are settled whenever so many more packets pass, and when somebody looks.
+const SETTLED_AT_ONCE: usize = 32;
