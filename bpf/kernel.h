@@ -119,6 +119,8 @@ struct tcp_sock {
 	u32 undo_marker;
 	u32 srtt_us;
 	u32 lsndtime;
+	u32 max_packets_out;
+	u8 is_cwnd_limited : 1;
 } core;
 
 struct rate_sample {
@@ -178,28 +180,38 @@ static __always_inline struct inet_connection_sock *inet_csk(struct sock *sk)
 }
 
 /* A bit field, wherever this kernel has it; the numbers are clang's for byte offset, byte size and the two shifts. */
+#define bit_field(from, field) ({                                                     \
+	void *at_ = (void *)(from) + __builtin_preserve_field_info((from)->field, 0); \
+	u64 bits_ = 0;                                                                \
+	switch (__builtin_preserve_field_info((from)->field, 1)) {                    \
+	case 1:                                                                       \
+		bits_ = *(u8 *)at_;                                                   \
+		break;                                                                \
+	case 2:                                                                       \
+		bits_ = *(u16 *)at_;                                                  \
+		break;                                                                \
+	case 4:                                                                       \
+		bits_ = *(u32 *)at_;                                                  \
+		break;                                                                \
+	case 8:                                                                       \
+		bits_ = *(u64 *)at_;                                                  \
+		break;                                                                \
+	}                                                                             \
+	bits_ <<= __builtin_preserve_field_info((from)->field, 4);                    \
+	bits_ >> __builtin_preserve_field_info((from)->field, 5);                     \
+})
+
 static __always_inline u32 tcp_ca_state(struct sock *sk)
 {
-	struct inet_connection_sock *icsk = inet_csk(sk);
-	void *at = (void *)icsk + __builtin_preserve_field_info(icsk->icsk_ca_state, 0);
-	u64 bits = 0;
+	return bit_field(inet_csk(sk), icsk_ca_state);
+}
 
-	switch (__builtin_preserve_field_info(icsk->icsk_ca_state, 1)) {
-	case 1:
-		bits = *(u8 *)at;
-		break;
-	case 2:
-		bits = *(u16 *)at;
-		break;
-	case 4:
-		bits = *(u32 *)at;
-		break;
-	case 8:
-		bits = *(u64 *)at;
-		break;
-	}
-	bits <<= __builtin_preserve_field_info(icsk->icsk_ca_state, 4);
-	return bits >> __builtin_preserve_field_info(icsk->icsk_ca_state, 5);
+/* As the kernel's: in slow start a window may be half used, since it doubles. */
+static __always_inline int tcp_is_cwnd_limited(struct tcp_sock *tp)
+{
+	if (bit_field(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
 static __always_inline u32 tcp_packets_in_flight(const struct tcp_sock *tp)

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Files of `bpf/`, without their `.bpf.c`.
-const PROGRAMS: [&str; 2] = ["fs_at", "fs_at_cubic"];
+const PROGRAMS: [&str; 4] = ["compound", "fs_at", "fs_at_cubic", "vegas"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

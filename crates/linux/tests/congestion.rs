@@ -294,3 +294,20 @@ fn a_marked_transfer_replays_ack_for_ack_and_takes_no_mark_for_the_radios() {
     let met = replayed("fs-at", "10Mbit 40ms 200packets", "codel", true, LENGTH, None);
     assert!(met.marks > 2 && met.radio == 0, "{met:?}");
 }
+
+#[test]
+fn vegas_and_compound_load_and_carry_data() {
+    if !can_load() {
+        return;
+    }
+    for (algorithm, least_queue, most_queue) in [("vegas", 0.5, 6.0), ("compound", 6.0, 60.0)] {
+        let own = Own::load(algorithm);
+        let hosts = hosts("10Mbit 40ms 60packets", "droptail");
+        let got = transfer(&hosts, &own, LENGTH, None);
+        let reports = hosts.emulation.finish().unwrap();
+        let queue = &reports[0].statistics.directions[0].totals;
+        eprintln!("{algorithm}: {got} bytes, mean backlog {} packets", queue.backlog_mean_packets);
+        assert!(got as f64 > 0.8 * 10e6 / 8.0 * LENGTH.as_secs_f64(), "{algorithm}: {got}");
+        assert!((least_queue..most_queue).contains(&queue.backlog_mean_packets), "{queue:?}");
+    }
+}

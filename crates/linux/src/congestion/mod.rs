@@ -57,6 +57,18 @@ pub const ALGORITHMS: &[Algorithm] = &[
         summary: "FS-AT over the kernel's CUBIC",
         object: object!("fs_at_cubic"),
     },
+    Algorithm {
+        name: "vegas",
+        kernel_name: "vegas",
+        summary: "holds its own backlog between 1 and 3 segments, judged once per round trip",
+        object: object!("vegas"),
+    },
+    Algorithm {
+        name: "compound",
+        kernel_name: "compound",
+        summary: "Reno's window plus one that grows while the queue is short",
+        object: object!("compound"),
+    },
 ];
 
 impl Algorithm {
