@@ -8,7 +8,9 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef int s32;
 
+#ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
+#endif
 
 static __always_inline u64 min(u64 a, u64 b)
 {

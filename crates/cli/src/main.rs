@@ -12,6 +12,8 @@ mod link;
 mod list;
 mod output;
 mod paper;
+#[cfg(feature = "bpf")]
+mod paper_kernel;
 mod progress;
 mod run;
 mod shell;

@@ -13,6 +13,7 @@ const EXAMPLE: &str = "\
 Examples:
   suimon paper fs-at
   suimon paper fs-at --experiment wired --json
+  sudo suimon paper fs-at --kernel
 
 Exits with 1 if a claim that once held no longer does.";
 
@@ -28,12 +29,21 @@ pub(crate) struct Arguments {
     /// Only this experiment
     #[arg(long, value_name = "NAME")]
     experiment: Option<String>,
+    /// On the running kernel, over emulated links, beside the simulator: some minutes, needs root
+    #[cfg(feature = "bpf")]
+    #[arg(long, conflicts_with = "experiment")]
+    kernel: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let paper = Paper::read(&find(&arguments.name, &places(arguments))?)?;
+    let folder = find(&arguments.name, &places(arguments))?;
+    #[cfg(feature = "bpf")]
+    if arguments.kernel {
+        return crate::paper_kernel::execute(&folder, arguments.output.json());
+    }
+    let paper = Paper::read(&folder)?;
     let experiments = paper.select(arguments.experiment.as_deref())?;
     let Judged { findings, broken } =
         evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| {

@@ -61,7 +61,7 @@ pub enum CongestionError {
         log: String,
     },
     /// A pin, a mount or a setting.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), if source.kind() == io::ErrorKind::PermissionDenied { "; run this by sudo" } else { "" })]
     File {
         /// Which.
         path: PathBuf,

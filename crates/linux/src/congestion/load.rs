@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 
@@ -24,16 +26,14 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// # Errors
 /// Where the machine lacks something, the name is in use, or the kernel refuses it. Nothing is left then.
 pub fn load(algorithm: &'static Algorithm, kernel_name: &str) -> Result<Loaded, CongestionError> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if kernel_name.is_empty() || kernel_name.len() > 15 || !kernel_name.chars().all(is_fine) {
-        return Err(CongestionError::BadName(kernel_name.to_owned()));
-    }
+    check_name(kernel_name)?;
     support::require()?;
     let _lock = host::lock()?;
     if loaded()?.iter().any(|one| one.kernel_name == kernel_name) {
         return Err(CongestionError::AlreadyLoaded(kernel_name.to_owned()));
     }
-    if available()?.split_whitespace().any(|name| name == kernel_name) {
+    // One whose last holder has just ended takes the kernel a moment to let go.
+    if !gone(kernel_name)? {
         return Err(CongestionError::NameTaken(kernel_name.to_owned()));
     }
     host::prepare()?;
@@ -63,11 +63,29 @@ pub fn unload(one: &Loaded, force: bool) -> Result<usize, CongestionError> {
     fs::remove_file(&link).map_err(|error| CongestionError::file(&link, error))?;
     clear(&one.folder);
     host::tidy();
+    gone(&one.kernel_name)?;
     Ok(users)
 }
 
-fn available() -> Result<String, CongestionError> {
-    fs::read_to_string(AVAILABLE).map_err(|error| CongestionError::file(Path::new(AVAILABLE), error))
+fn check_name(kernel_name: &str) -> Result<(), CongestionError> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if kernel_name.is_empty() || kernel_name.len() > 15 || !kernel_name.chars().all(is_fine) {
+        return Err(CongestionError::BadName(kernel_name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether the kernel has nothing of that name, or lets go of it within a second.
+fn gone(kernel_name: &str) -> Result<bool, CongestionError> {
+    for _ in 0..50 {
+        let available = fs::read_to_string(AVAILABLE)
+            .map_err(|error| CongestionError::file(Path::new(AVAILABLE), error))?;
+        if !available.split_whitespace().any(|name| name == kernel_name) {
+            return Ok(true);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(false)
 }
 
 /// A network namespace where new connections get `kernel_name` without asking for it: ours, or one with a name.
@@ -103,9 +121,17 @@ fn log() -> MutexGuard<'static, String> {
 fn pin(algorithm: &Algorithm, kernel_name: &str, folder: &Path) -> Result<(), CongestionError> {
     clear(folder);
     fs::create_dir_all(folder).map_err(|error| CongestionError::file(folder, error))?;
+    explained(algorithm, || pin_object(algorithm, kernel_name, folder))
+}
+
+/// What `work` gives; where the kernel refuses it, with what it said.
+fn explained<T>(
+    algorithm: &Algorithm,
+    work: impl FnOnce() -> libbpf_rs::Result<T>,
+) -> Result<T, CongestionError> {
     log().clear();
     set_print(Some((PrintLevel::Warn, |_, text| log().push_str(&text))));
-    let done = pin_object(algorithm, kernel_name, folder);
+    let done = work();
     set_print(None);
     done.map_err(|error| {
         let text = log().clone();
@@ -119,9 +145,7 @@ fn pin(algorithm: &Algorithm, kernel_name: &str, folder: &Path) -> Result<(), Co
 }
 
 fn pin_object(algorithm: &Algorithm, kernel_name: &str, folder: &Path) -> libbpf_rs::Result<()> {
-    let mut open = ObjectBuilder::default().name(algorithm.kernel_name)?.open_memory(algorithm.object)?;
-    configure(&mut open, algorithm, kernel_name)?;
-    let mut object = open.load()?;
+    let mut object = load_object(algorithm, kernel_name)?;
     let pins = [(".data.tracer", TRACER), (".bss", TOTALS), ("events", EVENTS)];
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -130,8 +154,36 @@ fn pin_object(algorithm: &Algorithm, kernel_name: &str, folder: &Path) -> libbpf
         }
     }
     list_connections(&object)?.pin(folder.join(CONNECTIONS))?;
+    attach(&mut object)?.pin(folder.join(LINK))
+}
+
+fn load_object(algorithm: &Algorithm, kernel_name: &str) -> libbpf_rs::Result<Object> {
+    let mut open = ObjectBuilder::default().name(algorithm.kernel_name)?.open_memory(algorithm.object)?;
+    configure(&mut open, algorithm, kernel_name)?;
+    open.load()
+}
+
+/// From here on the kernel knows it, as long as the link is held or pinned.
+fn attach(object: &mut Object) -> libbpf_rs::Result<Link> {
     let mut operations = object.maps_mut().find(|map| map.name() == "ops").ok_or_else(missing)?;
-    operations.attach_struct_ops()?.pin(folder.join(LINK))
+    operations.attach_struct_ops()
+}
+
+/// A congestion control that ends with this, or with the process: for experiments.
+#[derive(Debug)]
+pub struct Held {
+    _link: Link,
+}
+
+/// Loads `algorithm` under `kernel_name` for as long as what it gives is held.
+///
+/// # Errors
+/// As [`load`]'s.
+pub fn hold(algorithm: &Algorithm, kernel_name: &str) -> Result<Held, CongestionError> {
+    check_name(kernel_name)?;
+    support::require()?;
+    let mut object = explained(algorithm, || load_object(algorithm, kernel_name))?;
+    Ok(Held { _link: explained(algorithm, || attach(&mut object))? })
 }
 
 /// A map or a program that the object lacks.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::error::CongestionError;
 pub use self::host::on_host;
-pub use self::load::{load, unload};
+pub use self::load::{Held, hold, load, unload};
 pub use self::record::{Counts, Event, Record, Status, Values};
 pub use self::socket::{choose, limit_window};
 pub use self::support::{Check, checks};

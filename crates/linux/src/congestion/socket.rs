@@ -14,11 +14,14 @@ pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
     Ok(setsockopt(&socket, sockopt::TcpCongestion, &OsStr::new(name).to_owned())?)
 }
 
-/// Never advertises more than so many bytes; a listener hands that down to what it accepts.
+/// Never advertises more than so many bytes from now on; a listener hands that down to what it accepts. The kernel sets
+/// it anew when it learns how much memory packets take, so a receiver that must keep to it says so again as data comes.
 ///
 /// # Errors
 /// None that the kernel is known to give to a TCP socket.
 pub fn limit_window(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    // Memory for that much, whatever the kernel's own tuning would give at first.
+    setsockopt(&socket, sockopt::RcvBuf, &(2 * bytes as usize))?;
     let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     let (pointer, length) = ((&raw const value).cast(), size_of::<c_int>() as libc::socklen_t);
     let descriptor = socket.as_fd().as_raw_fd();
