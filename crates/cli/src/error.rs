@@ -92,8 +92,10 @@ impl CliError {
             Self::ClaimsBroken(..) => 1,
             Self::Scenario(_) | Self::Capture(_) | Self::Key(_) | Self::Option { .. } | Self::Study(_) => 2,
             #[cfg(feature = "bpf")]
-            Self::Congestion(_) => 2,
+            Self::Congestion(error) if error.is_of_input() => 2,
             Self::Report(_) | Self::Output(_) => 3,
+            #[cfg(feature = "bpf")]
+            Self::Congestion(_) => 4,
             Self::Linux(_) => 4,
         }
     }

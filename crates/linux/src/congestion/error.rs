@@ -74,6 +74,12 @@ pub enum CongestionError {
 }
 
 impl CongestionError {
+    /// Whether the name is at fault, rather than the machine or its state.
+    #[must_use]
+    pub const fn is_of_input(&self) -> bool {
+        matches!(self, Self::UnknownAlgorithm { .. } | Self::BadName(_) | Self::NotLoaded { .. })
+    }
+
     pub(super) fn file(path: &Path, source: impl Into<io::Error>) -> Self {
         Self::File { path: path.to_owned(), source: source.into() }
     }
