@@ -4,18 +4,21 @@
     scripts/check_examples.py [--suimon COMMAND] [--write] [PAGE...]
 
 - `sh` runs in one shell. A `text` block right behind it is what its only command prints, in whole or from the second
-  paragraph on; `--write` writes such blocks anew, for when results have changed for a reason. `make` targets are
-  looked up, not made.
+  paragraph on; `--write` writes such blocks anew, for when results have changed for a reason. Commands that need root,
+  another host or much time are looked at and not run: see rehearse.py.
+- `console` has commands behind `$` or `name$`, which run so; the other lines are output.
 - `toml` is a scenario, or a part of one that is added to the last whole one, and is run. `csv` is a schedule.
 - `python` blocks of a page run one after another in one interpreter.
 - A block becomes a file for the blocks after it where the line before it ends with a colon and names one in backticks,
   or where its first line is a comment with the name (`# wired.toml: what it is`).
+- `json` is parsed. Blocks of other languages are listed as untested.
 - A page that adds something to the project itself is left out.
 - `# untested: why`, alone on a line or behind a command, exempts the lines up to the next empty one, or this command.
   The end of the run lists and counts them.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -41,7 +44,12 @@ OWN = {
     "my.pcapng": "crates/capture/tests/data/every-ack.pcap",
 }
 OWN_SCENARIOS = ["my.toml", "my-many-runs.toml"]
-# Pages whose blocks change the project itself; they are walked through only in a copy of it.
+# What rehearse.py stands in for; of suimon, what touches the kernel.
+REHEARSED = [
+    "suimon", "make", "sudo", "curl", "iperf3", "ssh", "scp", "tcpdump", "pip", "ip", "ss", "sysctl", "systemctl",
+    "ethtool", "mptcpize", "apt-get", "ray",
+]  # fmt: skip
+# Pages whose blocks change the project itself.
 WALKS = ["docs/guides/new-algorithm.md"]
 UNTESTED = re.compile(r"(?:#|//) untested: (\S.*)")
 # A block's file: `commute.csv` in the prose before it, or wired.toml in its first line.
@@ -121,7 +129,8 @@ def tested(block: Block, outcome: Outcome) -> str:
 
 def commands(text: str) -> int:
     """How many lines of a shell block do something."""
-    return sum(1 for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    lines = text.replace("\\\n", " ").splitlines()
+    return sum(1 for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
 class Runner:
@@ -134,12 +143,18 @@ class Runner:
         self.anew: list[tuple[Block, str]] = []
         tools = folder / ".bin"
         tools.mkdir()
-        (tools / "suimon").symlink_to(suimon)
-        # `make` here would be this program's own caller.
-        (tools / "make").write_text(f'#!/bin/sh\nexec "{shutil.which("make")}" -n -C "{ROOT}" "$@" >/dev/null\n')
-        (tools / "make").chmod(0o755)
-        path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-        self.environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "MPLBACKEND": "agg"}
+        for name in REHEARSED:
+            (tools / name).symlink_to(ROOT / "scripts/rehearse.py")
+        self.rehearsed = folder / ".rehearsed"
+        self.environment = {
+            **os.environ,
+            "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+            "MPLBACKEND": "agg",
+            "REHEARSED": str(self.rehearsed),
+            "REHEARSED_MAKEFILE": str(ROOT / "Makefile"),
+            "REHEARSED_SUIMON": str(suimon),
+        }
         for name in SHIPPED:
             shutil.copytree(ROOT / name, folder / name)
         for name, source in OWN.items():
@@ -183,8 +198,14 @@ class Runner:
             if not text.strip():
                 continue
             match block.language:
-                case "sh":
+                case "sh" | "bash":
                     before = self.shell(block, text)
+                case "console":
+                    prompt = re.compile(r"[\w-]*[$#] (.*)")
+                    typed = (prompt.match(line) for line in text.splitlines())
+                    self.shell(block, "".join(f"{line[1] if line else ''}\n" for line in typed))
+                case "json":
+                    self.json(block, text)
                 case "toml":
                     self.toml(block, text)
                 case "csv":
@@ -193,7 +214,7 @@ class Runner:
                     python.append(block)
                     self.python(python)
                 case other:
-                    self.fail(block, block.line, f"no rule for a block of {other!r}; see {Path(__file__).name}")
+                    self.outcome.untested.append(f"{page.relative_to(ROOT)}:{block.line}: no rule for {other}")
         lines = page.read_text().splitlines()
         for shown, current in reversed(self.anew):
             lines[shown.line - 1 : shown.line - 1 + shown.text.count("\n")] = current.splitlines()
@@ -212,7 +233,12 @@ class Runner:
             at = block.line + int(line[1]) - 2 if line else block.line
             self.fail(block, at, f"exit code {code}: " + re.sub(r"suimon-line \d+\n", "", errors)[-600:])
             return None
-        self.outcome.count("commands", commands(text))
+        looked_at = len(self.rehearsed.read_text().splitlines()) if self.rehearsed.exists() else 0
+        self.rehearsed.unlink(missing_ok=True)
+        self.outcome.count("commands looked at", looked_at)
+        self.outcome.count("commands run", max(commands(text) - looked_at, 0))
+        if looked_at:
+            return None
         return (block, printed) if commands(text) == 1 else None
 
     def compare(self, block: Block, printed: str, shown: Block) -> None:
@@ -244,6 +270,15 @@ class Runner:
         if whole:
             self.scenario = text
         self.outcome.count("scenarios")
+        return None
+
+    def json(self, block: Block, text: str) -> None:
+        """Parses a document."""
+        try:
+            json.loads(text)
+        except ValueError as error:
+            return self.fail(block, block.line, str(error))
+        self.outcome.count("JSON documents")
         return None
 
     def schedule(self, block: Block, text: str) -> None:

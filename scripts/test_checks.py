@@ -1,0 +1,102 @@
+"""The checks of the documentation find what they are there to find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import check_examples
+import check_site
+import pytest
+import rehearse
+from check_text import ROOT
+
+PAGE = """\
+# A page
+
+Write `my.csv`:
+
+```csv
+time,rate
+```
+
+```sh
+# untested: needs root
+tcpdump
+ls
+
+ls -l
+true # untested: too slow
+```
+
+```text
+shown
+```
+
+Prose.
+
+```text
+not shown by a command
+```
+"""
+
+
+def page(folder: Path) -> list[check_examples.Block]:
+    path = folder / "page.md"
+    path.write_text(PAGE)
+    return list(check_examples.blocks(path))
+
+
+def test_blocks_know_their_line_and_what_stands_before_them(tmp_path: Path) -> None:
+    found = page(tmp_path)
+    assert [(block.language, block.line, block.follows) for block in found] == [
+        ("csv", 6, False),
+        ("sh", 10, True),
+        ("text", 19, True),
+        ("text", 25, False),
+    ]
+    assert check_examples.NAMED.search(found[0].before)
+    assert found[0].text == "time,rate\n"
+
+
+def test_untested_exempts_up_to_the_next_empty_line_or_its_own_command(tmp_path: Path) -> None:
+    block = page(tmp_path)[1]
+    block.page = ROOT / "page.md"
+    outcome = check_examples.Outcome()
+    assert check_examples.tested(block, outcome).splitlines() == ["", "", "", "", "ls -l", ""]
+    assert outcome.untested == ["page.md:10: needs root", "page.md:15: too slow"]
+
+
+@pytest.mark.parametrize(
+    ("target", "loaded", "why"),
+    [
+        ("other.html", False, None),
+        ("other.html#here", False, None),
+        ("#here", False, "no element #here in this page"),
+        ("other.html#there", False, "no element #there in other.html"),
+        ("none.html", False, "no page none.html"),
+        ("https://example.org/x", False, None),
+        ("https://no host/x", False, "no address: https://no host/x"),
+        ("https://example.org/x.js", True, "fetched from elsewhere: https://example.org/x.js"),
+        ("//example.org/x.js", True, "fetched from elsewhere: //example.org/x.js"),
+        ("data:image/png;base64,AA==", True, None),
+    ],
+)
+def test_a_link_is_wrong_where_it_leads_nowhere(tmp_path: Path, target: str, loaded: bool, why: str | None) -> None:
+    (tmp_path / "page.html").write_text("<p id='top'></p>")
+    (tmp_path / "other.html").write_text("<p id='here'></p>")
+    assert check_site.wrong(tmp_path / "page.html", target, loaded) == why
+
+
+def test_a_rehearsed_command_has_the_options_of_its_help(tmp_path: Path) -> None:
+    command = tmp_path / "suimon"
+    command.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        "load) printf 'Options:\\n      --from <FILE>\\n  -h, --help\\n' ;;\n"
+        "*) printf 'Commands:\\n  load  Load\\n\\nOptions:\\n' ;;\n"
+        "esac\n"
+    )
+    command.chmod(0o755)
+    assert rehearse.unknown([str(command)], ["load", "--from", "x", "--", "--else"]) is None
+    assert rehearse.unknown([str(command)], ["load", "--fro=x"]) == "load has no option --fro"
+    assert rehearse.unknown([str(command)], ["unload"]) == " has no command 'unload'; it has load"
