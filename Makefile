@@ -94,6 +94,7 @@ instructions: build ## Fail where a packet takes 5 % more instructions than it d
 bench: build ## Measure speed beside ns-2 and ns-3, and two cores beside one (some ten minutes)
 	python3 bench/bench.py --install
 	python3 bench/sweep.py
+	python3 bench/several_paths.py
 
 .PHONY: bench-emulator
 bench-emulator: setup-build ## Measure emulated links on this machine: rate, delay, speed (root, two minutes, nothing else running)

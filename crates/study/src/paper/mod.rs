@@ -100,12 +100,16 @@ fn papers_in(place: &Path) -> Vec<String> {
 }
 
 impl Paper {
-    /// All experiments, or only the one called `name`.
+    /// All experiments, or only the one called `name`, with those that it takes together.
     ///
     /// # Errors
     /// When none is called so.
     pub fn select(&self, name: Option<&str>) -> Result<Vec<&Experiment>, StudyError> {
-        let wanted = |experiment: &&Experiment| name.is_none_or(|name| name == experiment.name);
+        let chosen = self.experiments.iter().find(|experiment| name == Some(experiment.name.as_str()));
+        let wanted = |experiment: &&Experiment| match chosen {
+            Some(chosen) => chosen.name == experiment.name || chosen.together.contains(&experiment.name),
+            None => name.is_none(),
+        };
         let selected: Vec<_> = self.experiments.iter().filter(wanted).collect();
         if selected.is_empty() {
             let accepted: Vec<_> =
