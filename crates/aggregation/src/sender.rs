@@ -125,14 +125,19 @@ impl AggregateSender {
     /// The latest reading of the connection over `path`, where what it no longer holds has been delivered.
     pub fn on_status(&mut self, now: Instant, path: PathId, status: PathStatus) {
         let delivered = self.paths[path.0].unacknowledged.saturating_sub(status.buffered.get());
-        self.on_occupancy(path, status);
+        self.paths[path.0].status = Some(status);
         self.on_delivered(now, path, Bytes::new(delivered));
     }
 
     /// The latest reading of the connection over `path`, which proves nothing of what was delivered: a kernel
-    /// acknowledges what no program has read, and may lose it.
-    pub fn on_occupancy(&mut self, path: PathId, status: PathStatus) {
-        self.paths[path.0].status = Some(status);
+    /// acknowledges what no program has read, and may lose it. Where it `acknowledged` something since the
+    /// reading before, the path moves all the same.
+    pub fn on_occupancy(&mut self, now: Instant, path: PathId, status: PathStatus, acknowledged: bool) {
+        let state = &mut self.paths[path.0];
+        state.status = Some(status);
+        if acknowledged || status.buffered == Bytes::ZERO {
+            state.moves(now);
+        }
     }
 
     /// The next `delivered` bytes that the connection over `path` was given have reached the receiver.
@@ -371,6 +376,14 @@ impl AggregateSender {
 }
 
 impl Path {
+    /// Something was acknowledged, or there is nothing to acknowledge.
+    fn moves(&mut self, now: Instant) {
+        self.progress_at = now;
+        if self.state == PathState::Stalled {
+            self.state = PathState::Up;
+        }
+    }
+
     /// When it will have stalled, if nothing is acknowledged until then.
     fn stalls_at(&self) -> Option<Instant> {
         let waits = self.state == PathState::Up && self.unacknowledged > 0;
@@ -554,7 +567,7 @@ mod tests {
         let mut sender = sender("round-robin");
         while sender.next(at(0)).is_some() {}
         // The kernel at the other end has all of path 1's; the program there has read the first two chunks.
-        sender.on_occupancy(PathId(1), status(0, 50));
+        sender.on_occupancy(at(5), PathId(1), status(0, 50), true);
         sender.on_delivered(at(10), PathId(1), Bytes::new(2_000));
         sender.path_down(PathId(1));
         sender.on_status(at(10), PathId(0), status(0, 50));

@@ -280,7 +280,7 @@ impl Driver {
         match slot.link.reading(now) {
             Ok(reading) => {
                 slot.view.update(&reading);
-                state.session.on_occupancy(path, reading.status);
+                state.session.on_occupancy(now, path, reading.status, reading.acknowledged);
             }
             Err(error) => self.lose(now, state, path, &reason(&error)),
         }

@@ -30,6 +30,7 @@ pub(crate) struct Link {
     lowat: u32,
     /// Bytes that it may hold, where that is limited below what its kernel says.
     send_buffer: Option<Bytes>,
+    bytes_acked: u64,
 }
 
 /// What a reading of a connection says.
@@ -37,6 +38,8 @@ pub(crate) struct Link {
 pub(crate) struct Reading {
     pub(crate) status: PathStatus,
     pub(crate) info: TcpInfo,
+    /// Whether something was acknowledged since the reading before.
+    pub(crate) acknowledged: bool,
 }
 
 impl Link {
@@ -54,6 +57,7 @@ impl Link {
             rate: RateMeter::default(),
             lowat: LEAST_LOWAT,
             send_buffer,
+            bytes_acked: 0,
         };
         prepare(&link.tcp)?;
         let mut scratch = vec![0; 4096];
@@ -232,7 +236,8 @@ impl Link {
             rtt_min,
             delivery_rate: self.rate.get(),
         };
-        Ok(Reading { status, info })
+        let acknowledged = info.bytes_acked > std::mem::replace(&mut self.bytes_acked, info.bytes_acked);
+        Ok(Reading { status, info, acknowledged })
     }
 
     /// On a fast path a millisecond's worth may wait in the kernel, so that it does not run dry while this

@@ -128,10 +128,11 @@ impl Session {
         }
     }
 
-    /// The latest reading of the connection over `path`.
-    pub fn on_occupancy(&mut self, path: PathId, status: PathStatus) {
+    /// The latest reading of the connection over `path`, and whether its kernel `acknowledged` something since
+    /// the one before.
+    pub fn on_occupancy(&mut self, now: Instant, path: PathId, status: PathStatus, acknowledged: bool) {
         self.paths[path.0].status = Some(status);
-        self.sender.on_occupancy(path, status);
+        self.sender.on_occupancy(now, path, status, acknowledged);
     }
 
     /// Data came over `path`.
@@ -500,7 +501,7 @@ mod tests {
                         rtt_min: Some(srtt),
                         delivery_rate: None,
                     };
-                    self.ends[from].on_occupancy(PathId(index), status);
+                    self.ends[from].on_occupancy(self.now, PathId(index), status, false);
                 }
                 let mut frame = Vec::new();
                 loop {

@@ -77,7 +77,7 @@ pub struct PathStatusView {
 
 impl PathStatusView {
     pub(crate) fn update(&mut self, reading: &Reading) {
-        let Reading { status, info } = reading;
+        let Reading { status, info, .. } = reading;
         self.buffered_bytes = status.buffered.get();
         self.unsent_bytes = status.unsent.get();
         self.cwnd_bytes = status.cwnd.get();

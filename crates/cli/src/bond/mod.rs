@@ -1,5 +1,6 @@
 //! `suimon bond`: real interfaces as one pipe.
 
+mod bench;
 mod options;
 mod run;
 mod status;
@@ -38,6 +39,7 @@ enum Command {
     Server(ServerArguments),
     Client(ClientArguments),
     Status(status::Arguments),
+    Bench(bench::Arguments),
 }
 
 /// Make a private key and print its public half
@@ -105,6 +107,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         Command::Server(arguments) => run::server(arguments),
         Command::Client(arguments) => run::client(arguments),
         Command::Status(arguments) => status::execute(arguments),
+        Command::Bench(arguments) => bench::execute(arguments),
     }
 }
 

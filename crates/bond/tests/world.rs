@@ -1,0 +1,546 @@
+//! Both ends in network namespaces of their own. Needs root, or the right to make namespaces and devices; skips
+//! elsewhere, and says why.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_bond::control::Report;
+use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
+use suimon_bond::mux::MuxLimits;
+use suimon_bond::session::SessionConfig;
+use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, Via, serve_forward};
+use suimon_emulator::{Setup, TwoHosts, Way};
+use suimon_linux::{Namespace, Route};
+use suimon_scenario::{Link, LinkSpec};
+use suimon_units::Bytes;
+use tokio::sync::oneshot;
+
+/// Whether this machine lets namespaces and devices be made; says why where not.
+fn can_make_networks() -> bool {
+    let refused = Namespace::new().and_then(|namespace| {
+        suimon_linux::Tun::open(&namespace, "probe", suimon_linux::TunOptions::default())
+    });
+    if let Err(error) = &refused {
+        eprintln!("skipped: {error}");
+    }
+    refused.is_ok()
+}
+
+/// Where clients of the bond find the server, programs the client, and the server its target.
+const SERVER_PORT: u16 = 4_443;
+const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
+const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_090);
+
+fn session() -> SessionConfig {
+    SessionConfig {
+        scheduler: AlgorithmSpec::parse(Role::Path, "look-ahead").unwrap(),
+        reorder_buffer: Bytes::new(1_000_000),
+        send_buffer: Bytes::new(2_000_000),
+        mux: MuxLimits {
+            streams: 1_100,
+            window: 16_384,
+            window_most: 1_000_000,
+            pool: 4_000_000,
+            queue: 1_000_000,
+            packets: 100_000,
+        },
+    }
+}
+
+/// An end that runs on a thread in a namespace until it is dropped.
+struct Running {
+    stop: Option<oneshot::Sender<bool>>,
+    thread: Option<JoinHandle<()>>,
+    report: Arc<dyn Fn() -> Report + Send + Sync>,
+}
+
+impl Running {
+    fn start<T: Send + 'static>(
+        namespace: &Namespace,
+        make: impl FnOnce() -> T + Send + 'static,
+        report: impl Fn(&T) -> Report + Send + Sync + 'static,
+        close: impl AsyncFnOnce(T) + Send + 'static,
+    ) -> Self
+    where
+        T: Clone + Sync,
+    {
+        let (stop, stopped) = oneshot::channel();
+        let (told, made) = std::sync::mpsc::channel();
+        let namespace = namespace.clone();
+        let thread = thread::spawn(move || {
+            namespace.enter().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let end = make();
+                told.send(end.clone()).unwrap();
+                if stopped.await == Ok(true) {
+                    close(end).await;
+                }
+            });
+        });
+        let end = made.recv().expect("it starts");
+        Self { stop: Some(stop), thread: Some(thread), report: Arc::new(move || report(&end)) }
+    }
+
+    fn server(namespace: &Namespace, key: &PrivateKey, clients: &[PublicKey]) -> Self {
+        let tls = Arc::new(server_config(key, clients.iter().copied()).unwrap());
+        let config = ServerConfigBond {
+            tls,
+            path_buffer: None,
+            cc: Some("cubic".to_owned()),
+            session: session(),
+            sessions: 4,
+            path_timeout: Duration::from_secs(2),
+            session_timeout: Duration::from_secs(60),
+        };
+        let make = move || {
+            let server = Server::new(config);
+            let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, SERVER_PORT));
+            let listener = TcpListener::bind(address).unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let serving = server.clone();
+            tokio::spawn(async move {
+                serving.serve(tokio::net::TcpListener::from_std(listener).unwrap()).await;
+            });
+            server
+        };
+        Self::start(namespace, make, Server::report, async |server: Server| server.close().await)
+    }
+
+    fn client(
+        namespace: &Namespace,
+        key: &PrivateKey,
+        server_key: PublicKey,
+        server: IpAddr,
+        via: &[&str],
+    ) -> Self {
+        let config = ClientConfigBond {
+            server: SocketAddr::new(server, SERVER_PORT).to_string(),
+            via: via.iter().map(|via| via.parse::<Via>().unwrap()).collect(),
+            tls: Arc::new(client_config(key, server_key).unwrap()),
+            cc: Some("cubic".to_owned()),
+            path_buffer: None,
+            session: session(),
+            path_timeout: Duration::from_secs(2),
+            session_timeout: Duration::from_secs(60),
+        };
+        let make = move || {
+            let (client, _) = Client::start(config).unwrap();
+            let listener = TcpListener::bind(ENTRY).unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let forwarding = client.clone();
+            tokio::spawn(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                serve_forward(listener, TARGET.to_string(), forwarding).await;
+            });
+            client
+        };
+        Self::start(namespace, make, Client::report, async |client: Client| client.close().await)
+    }
+
+    fn report(&self) -> Report {
+        (self.report)()
+    }
+
+    /// Waits until so many paths are up.
+    fn wait_for_paths(&self, paths: usize, most: Duration) {
+        let until = Instant::now() + most;
+        loop {
+            let report = self.report();
+            let up = report.sessions.first().map_or(0, |session| session.status.paths.len());
+            if up == paths {
+                return;
+            }
+            assert!(Instant::now() < until, "{up} of {paths} paths: {report:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it as a process that is killed does: without a word.
+    fn kill(mut self) {
+        self.stop.take();
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(true);
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A bond over emulated links.
+struct World {
+    client: Running,
+    server: Option<Running>,
+    hosts: TwoHosts,
+    server_key: PrivateKey,
+    client_key: PrivateKey,
+}
+
+fn link(text: &str) -> [Link; 2] {
+    let queue = AlgorithmSpec::parse(Role::Queue, "droptail").unwrap();
+    LinkSpec::parse(text).unwrap().links(&queue)
+}
+
+impl World {
+    fn new(links: &[&str]) -> Self {
+        let links: Vec<_> = links.iter().map(|text| link(text)).collect();
+        let hosts = TwoHosts::new(&Setup::default(), &links).unwrap();
+        let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+        let server = Running::server(&hosts.far, &server_key, &[client_key.public()]);
+        let via: Vec<_> = hosts.paths.iter().map(|path| path.device.as_str()).collect();
+        let address = hosts.paths[0].far.into();
+        let client = Running::client(&hosts.near, &client_key, server_key.public(), address, &via);
+        client.wait_for_paths(links.len(), Duration::from_secs(10));
+        Self { client, server: Some(server), hosts, server_key, client_key }
+    }
+
+    fn both(&self) -> (&Namespace, &Namespace) {
+        (&self.hosts.near, &self.hosts.far)
+    }
+}
+
+/// The `index`th byte that programs send.
+fn byte(index: u64) -> u8 {
+    (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn pattern(from: u64, len: usize) -> Vec<u8> {
+    (from..from + len as u64).map(byte).collect()
+}
+
+/// What became of a direction.
+#[derive(Debug, Clone, Copy, Default)]
+struct Got {
+    bytes: u64,
+    longest_stall: Duration,
+}
+
+/// Reads to the end; every byte must be the one that was sent.
+fn check(stream: &mut TcpStream) -> std::io::Result<Got> {
+    let mut buffer = vec![0; 1 << 16];
+    let (mut got, mut last) = (Got::default(), Instant::now());
+    loop {
+        let count = stream.read(&mut buffer)?;
+        got.longest_stall = got.longest_stall.max(last.elapsed());
+        last = Instant::now();
+        if count == 0 {
+            return Ok(got);
+        }
+        assert!(buffer[..count] == pattern(got.bytes, count), "bytes {}.. differ", got.bytes);
+        got.bytes += count as u64;
+    }
+}
+
+fn fill(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
+    let mut done = 0;
+    while done < bytes {
+        let len = (bytes - done).min(1 << 16) as usize;
+        stream.write_all(&pattern(done, len))?;
+        done += len as u64;
+    }
+    stream.shutdown(std::net::Shutdown::Write)
+}
+
+fn listen(namespace: &Namespace) -> TcpListener {
+    namespace.run(|| TcpListener::bind(TARGET)).unwrap().unwrap()
+}
+
+fn connect(namespace: &Namespace) -> TcpStream {
+    namespace.run(|| TcpStream::connect(ENTRY)).unwrap().unwrap()
+}
+
+/// Sends `bytes` each way over one stream while `meanwhile` happens; what came (up, down).
+fn exchange((near, far): (&Namespace, &Namespace), bytes: u64, meanwhile: impl FnOnce()) -> (Got, Got) {
+    let listener = listen(far);
+    let stream = connect(near);
+    thread::scope(|scope| {
+        let target = scope.spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            both_ways(stream, bytes)
+        });
+        let program = scope.spawn(move || both_ways(stream, bytes));
+        meanwhile();
+        (target.join().unwrap(), program.join().unwrap())
+    })
+}
+
+fn both_ways(stream: TcpStream, bytes: u64) -> Got {
+    let mut reader = stream.try_clone().unwrap();
+    reader.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+    let mut writer = stream;
+    thread::scope(|scope| {
+        scope.spawn(move || fill(&mut writer, bytes).unwrap());
+        check(&mut reader).unwrap()
+    })
+}
+
+#[test]
+fn streams_use_all_paths_both_ways() {
+    if !can_make_networks() {
+        return;
+    }
+    let world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
+    let bytes = 6_000_000;
+    let began = Instant::now();
+    let (up, down) = exchange(world.both(), bytes, || ());
+    let took = began.elapsed().as_secs_f64();
+    assert_eq!((up.bytes, down.bytes), (bytes, bytes));
+    // 48 Mbit each way over 30 Mbit/s, and over 20 if one path were idle.
+    assert!(took < 2.3, "{took} s");
+    // What is told is half a second old at most.
+    thread::sleep(Duration::from_millis(600));
+    let status = &world.client.report().sessions[0].status;
+    assert!(status.session.received_bytes > bytes && status.streams == 0, "{status:?}");
+}
+
+#[test]
+fn a_cut_path_costs_a_timeout_and_no_byte() {
+    if !can_make_networks() {
+        return;
+    }
+    let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+    let (up, down) = exchange(world.both(), 5_000_000, || {
+        thread::sleep(Duration::from_millis(500));
+        world.hosts.emulation.cut(0, Way::Both);
+        thread::sleep(Duration::from_millis(3_000));
+        world.hosts.emulation.restore(0, Way::Both);
+        world.client.wait_for_paths(2, Duration::from_secs(5));
+    });
+    assert_eq!((up.bytes, down.bytes), (5_000_000, 5_000_000));
+    eprintln!("stalls: {:?} up, {:?} down", up.longest_stall, down.longest_stall);
+    assert!(up.longest_stall.max(down.longest_stall) < Duration::from_millis(1_500), "{up:?} {down:?}");
+}
+
+#[test]
+fn a_session_without_paths_for_seconds_goes_on_where_it_was() {
+    if !can_make_networks() {
+        return;
+    }
+    let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+    let cut = Duration::from_millis(4_000);
+    let (up, down) = exchange(world.both(), 4_000_000, || {
+        thread::sleep(Duration::from_millis(500));
+        for path in 0..2 {
+            world.hosts.emulation.cut(path, Way::Both);
+        }
+        thread::sleep(cut);
+        assert_eq!(world.client.report().sessions[0].status.paths.len(), 0, "both are given up");
+        for path in 0..2 {
+            world.hosts.emulation.restore(path, Way::Both);
+        }
+    });
+    assert_eq!((up.bytes, down.bytes), (4_000_000, 4_000_000));
+    let stall = up.longest_stall.max(down.longest_stall);
+    eprintln!("stall: {stall:?} of {cut:?} without any path");
+    assert!(stall > cut && stall < cut + Duration::from_secs(3), "{stall:?}");
+}
+
+/// A tenth of a second stands for some minutes.
+#[test]
+fn random_cuts_lose_nothing() {
+    if !can_make_networks() {
+        return;
+    }
+    let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+    let (up, down) = exchange(world.both(), 5_000_000, || {
+        let mut seed = 7_u64;
+        let mut random = |most: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % most
+        };
+        for _ in 0..24 {
+            let path = random(2) as usize;
+            let way = [Way::There, Way::Back, Way::Both][random(3) as usize];
+            world.hosts.emulation.cut(path, way);
+            thread::sleep(Duration::from_millis(random(400)));
+            world.hosts.emulation.restore(path, way);
+            thread::sleep(Duration::from_millis(random(100)));
+        }
+    });
+    assert_eq!((up.bytes, down.bytes), (5_000_000, 5_000_000));
+    eprintln!("stalls: {:?} up, {:?} down", up.longest_stall, down.longest_stall);
+}
+
+#[test]
+fn a_restarted_server_ends_streams_with_an_error_and_serves_new_ones() {
+    if !can_make_networks() {
+        return;
+    }
+    let mut world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
+    let listener = listen(&world.hosts.far);
+    let mut stream = connect(&world.hosts.near);
+    let (mut target, _) = listener.accept().unwrap();
+    target.write_all(b"half of an ans").unwrap();
+    let mut answer = [0; 14];
+    stream.read_exact(&mut answer).unwrap();
+    world.server.take().unwrap().kill();
+    drop((listener, target));
+    world.server = Some(Running::server(&world.hosts.far, &world.server_key, &[world.client_key.public()]));
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let end = stream.read(&mut answer).unwrap_err();
+    assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset, "no end that looks like one: {end}");
+    let (up, down) = exchange(world.both(), 100_000, || ());
+    assert_eq!((up.bytes, down.bytes), (100_000, 100_000));
+    world.client.wait_for_paths(2, Duration::from_secs(5));
+}
+
+/// Two hosts joined by plain devices, each on a network of its own, and the server at an address behind both.
+fn plain_hosts() -> (Namespace, Namespace, IpAddr) {
+    let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+    let server = IpAddr::V4(Ipv4Addr::new(10, 88, 0, 1));
+    far.add_address("lo", server, 32).unwrap();
+    for path in 1..=2 {
+        plug(&near, &far, path, server);
+    }
+    (near, far, server)
+}
+
+fn plug(near: &Namespace, far: &Namespace, path: u8, server: IpAddr) {
+    let (device, peer) = (format!("near{path}"), format!("far{path}"));
+    near.add_veth(&device, far, &peer).unwrap();
+    let [own, other] = [1, 2].map(|host| IpAddr::V4(Ipv4Addr::new(10, 77, path, host)));
+    near.add_address(&device, own, 24).unwrap();
+    far.add_address(&peer, other, 24).unwrap();
+    near.set_up(&device).unwrap();
+    far.set_up(&peer).unwrap();
+    let route = Route { destination: Some((server, 32)), ..Route::default_via(other, &device) };
+    near.add_route(&Route { table: 100 + u32::from(path), ..route }).unwrap();
+    let _ = near.add_rule_from(own, 100 + u32::from(path));
+}
+
+#[test]
+fn an_interface_that_is_unplugged_and_plugged_in_again_is_used_again() {
+    if !can_make_networks() {
+        return;
+    }
+    let (near, far, address) = plain_hosts();
+    let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+    let _server = Running::server(&far, &server_key, &[client_key.public()]);
+    let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
+    client.wait_for_paths(2, Duration::from_secs(5));
+    near.delete_device("near2").unwrap();
+    // The kernel tells: no timeout is waited for.
+    client.wait_for_paths(1, Duration::from_millis(1_000));
+    let (up, down) = exchange((&near, &far), 2_000_000, || {
+        plug(&near, &far, 2, address);
+        client.wait_for_paths(2, Duration::from_secs(3));
+    });
+    assert_eq!((up.bytes, down.bytes), (2_000_000, 2_000_000));
+}
+
+#[test]
+fn a_thousand_streams_at_once_each_get_their_own() {
+    if !can_make_networks() {
+        return;
+    }
+    const STREAMS: usize = 1_000;
+    let (near, far, address) = plain_hosts();
+    let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+    let _server = Running::server(&far, &server_key, &[client_key.public()]);
+    let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
+    client.wait_for_paths(2, Duration::from_secs(5));
+    let listener = listen(&far);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let accepted: Vec<_> = (0..STREAMS).map(|_| listener.accept().unwrap().0).collect();
+            for mut stream in accepted {
+                let mut message = [0; 8];
+                stream.read_exact(&mut message).unwrap();
+                let answer = message.repeat(1_000);
+                stream.write_all(&answer).unwrap();
+            }
+        });
+        let mut streams: Vec<_> = (0..STREAMS).map(|_| connect(&near)).collect();
+        for (index, stream) in streams.iter_mut().enumerate() {
+            stream.write_all(&(index as u64).to_be_bytes()).unwrap();
+        }
+        for (index, stream) in streams.iter_mut().enumerate() {
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).unwrap();
+            assert_eq!(answer, (index as u64).to_be_bytes().repeat(1_000));
+        }
+    });
+}
+
+#[test]
+fn a_stalled_reader_holds_no_more_than_its_window_and_holds_up_nobody() {
+    if !can_make_networks() {
+        return;
+    }
+    let world = World::new(&["100Mbit 2ms 1000packets", "100Mbit 2ms 1000packets"]);
+    let listener = listen(&world.hosts.far);
+    let mut stuck = connect(&world.hosts.near);
+    let (unread, _) = listener.accept().unwrap();
+    drop(listener);
+    stuck.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    while stuck.write(&[1; 65_536]).is_ok() {}
+    let (up, _) = exchange(world.both(), 2_000_000, || ());
+    assert_eq!(up.bytes, 2_000_000);
+    let server = world.server.as_ref().unwrap().report();
+    let client = world.client.report();
+    let [held, waiting] = [&server, &client].map(|report| report.sessions[0].status.session.streams_bytes);
+    let most = session().mux.window_most;
+    assert!(held > 0 && held <= most, "{held} of {most}");
+    assert!(waiting <= session().mux.queue, "{waiting}");
+    drop(unread);
+}
+
+#[test]
+fn strangers_and_strange_servers_are_refused_and_leave_nothing() {
+    if !can_make_networks() {
+        return;
+    }
+    let (near, far, address) = plain_hosts();
+    let [server_key, client_key, stranger] = [0; 3].map(|_| PrivateKey::generate().unwrap());
+    let server = Running::server(&far, &server_key, &[client_key.public()]);
+    // A client whose key the server does not know.
+    let unknown = Running::client(&near, &stranger, server_key.public(), address, &["near1"]);
+    thread::sleep(Duration::from_millis(600));
+    assert_eq!(unknown.report().sessions[0].status.paths.len(), 0);
+    assert!(server.report().sessions.is_empty());
+    unknown.kill();
+    // A server whose key the client does not expect.
+    let misled = Running::client(&near, &client_key, stranger.public(), address, &["near1"]);
+    thread::sleep(Duration::from_millis(600));
+    assert_eq!(misled.report().sessions[0].status.paths.len(), 0);
+    misled.kill();
+    // Something else altogether, and someone who says nothing.
+    let to = SocketAddr::new(address, SERVER_PORT);
+    let knock = || near.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(1))).unwrap();
+    near.add_route(&Route {
+        destination: Some((address, 32)),
+        ..Route::default_via(IpAddr::V4(Ipv4Addr::new(10, 77, 1, 2)), "near1")
+    })
+    .unwrap();
+    let mut web = knock().unwrap();
+    web.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    web.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut answer = Vec::new();
+    let _ = web.read_to_end(&mut answer);
+    assert!(answer.len() < 10, "an alert at most: {answer:?}");
+    // More than one address may hold of handshakes; the last are closed at once.
+    let mut slow: Vec<_> = (0..40).map(|_| knock().unwrap()).collect();
+    let last = slow.last_mut().unwrap();
+    last.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    assert!(matches!(last.read(&mut [0; 10]), Ok(0) | Err(_)));
+    // The others are refused after five seconds, and then the rightful client gets in.
+    let began = Instant::now();
+    let first = &mut slow[0];
+    first.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+    assert!(matches!(first.read(&mut [0; 10]), Ok(0)), "closed");
+    assert!(began.elapsed() < Duration::from_secs(7));
+    let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
+    client.wait_for_paths(2, Duration::from_secs(8));
+    assert_eq!(server.report().sessions.len(), 1);
+}
