@@ -105,6 +105,7 @@ fuzz: setup-build ## Throw random input at the readers, a minute each (nightly R
 	cargo +nightly fuzz run scenario -- -max_total_time=60
 	cargo +nightly fuzz run trace -- -max_total_time=60
 	cargo +nightly fuzz run packet -- -max_total_time=60
+	cargo +nightly fuzz run bond -- -max_total_time=60
 	cargo +nightly fuzz run capture fuzz/corpus/capture crates/capture/tests/data -- -max_total_time=60
 
 .PHONY: clean

@@ -133,7 +133,7 @@ type OfSession = fn(&SessionStatus) -> f64;
 type OfPath = fn(&PathStatusView) -> Option<f64>;
 
 /// Name, kind, meaning, value.
-const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
+const SESSION_METRICS: [(&str, &str, &str, OfSession); 7] = [
     ("streams", "gauge", "Open streams.", |s| s.streams as f64),
     ("sent_bytes_total", "counter", "Bytes of the aggregate sent.", |s| s.session.sent_bytes as f64),
     ("received_bytes_total", "counter", "Bytes received in order.", |s| s.session.received_bytes as f64),
@@ -141,16 +141,17 @@ const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
         s.session.reorder_bytes as f64
     }),
     ("duplicate_bytes_total", "counter", "Bytes that came twice.", |s| s.session.duplicate_bytes as f64),
-    ("given_again_bytes_total", "counter", "Bytes given to a second path.", |s| {
-        s.session.given_again_bytes as f64
-    }),
     ("streams_bytes", "gauge", "Bytes that streams hold.", |s| s.session.streams_bytes as f64),
     ("unacknowledged_bytes", "gauge", "Bytes kept until the other end has them.", |s| {
         s.session.unacknowledged_bytes as f64
     }),
 ];
 
-const PATH_METRICS: [(&str, &str, &str, OfPath); 9] = [
+const PATH_METRICS: [(&str, &str, &str, OfPath); 11] = [
+    ("path_sent_bytes_total", "counter", "Bytes delivered over this connection.", |p| {
+        Some(p.sent_bytes as f64)
+    }),
+    ("path_received_bytes_total", "counter", "Bytes that came over it.", |p| Some(p.received_bytes as f64)),
     ("path_sent_bits_per_second", "gauge", "Goodput out over the last half second.", |p| {
         Some(p.sent_bps as f64)
     }),

@@ -13,6 +13,7 @@
 //! | End | 5 | stream 4 |
 //! | Reset | 6 | stream 4, reason 1 |
 //! | Packet | 7 | length 2, an IP packet |
+//! | Blocked | 8 | stream 4: it has more to send than credit |
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -153,6 +154,7 @@ enum Control {
     Open,
     Opened,
     Credit,
+    Blocked,
     Reset,
 }
 
@@ -163,6 +165,8 @@ struct Stream {
     sent: u64,
     /// How much the other end has granted.
     limit: u64,
+    /// The limit that the other end was last told to be too low.
+    blocked_at: Option<u64>,
     ending: bool,
     end_sent: bool,
     in_turn: bool,
@@ -175,6 +179,8 @@ struct Stream {
     consumed: u64,
     granted: u64,
     window: u64,
+    /// The other end has said that it would send more.
+    wanted: bool,
     ended: bool,
     opened: bool,
     reset: Option<ResetReason>,
@@ -336,20 +342,38 @@ impl Mux {
     pub fn consumed(&mut self, id: StreamId, count: usize) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.consumed += count as u64;
-        if stream.ended || stream.reset.is_some() || stream.granted - stream.consumed > stream.window / 2 {
-            return;
+        let due = stream.granted - stream.consumed <= stream.window / 2;
+        if self.grow(id) || due {
+            self.grant(id);
         }
-        // A reader that keeps up and a sender that has used most of what it was granted: more would be used.
-        let used = stream.received + stream.window / 4 >= stream.granted;
-        let more = stream.window.min(self.limits.window_most.saturating_sub(stream.window));
-        if used && more > 0 && self.pool_used + more <= self.limits.pool {
-            self.pool_used += more;
-            stream.window += more;
+    }
+
+    /// Tells the other end how much of a stream it may send.
+    fn grant(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.ended || stream.reset.is_some() {
+            return;
         }
         stream.granted = stream.consumed + stream.window;
         let mut frame = head(4, id);
         frame.extend_from_slice(&stream.granted.to_be_bytes());
         self.control.insert((id, Control::Credit), frame);
+    }
+
+    /// Where the other end would send more: the window grows, if the reader keeps up and memory allows.
+    fn grow(&mut self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        if !stream.wanted || stream.received - stream.consumed > stream.window / 2 {
+            return false;
+        }
+        stream.wanted = false;
+        let more = stream.window.min(self.limits.window_most.saturating_sub(stream.window));
+        let grows = more > 0 && self.pool_used + more <= self.limits.pool;
+        if grows {
+            self.pool_used += more;
+            stream.window += more;
+        }
+        grows
     }
 
     /// Ends a stream early.
@@ -364,6 +388,7 @@ impl Mux {
         if self.control.remove(&(id, Control::Open)).is_none() {
             self.control.remove(&(id, Control::Opened));
             self.control.remove(&(id, Control::Credit));
+            self.control.remove(&(id, Control::Blocked));
             let mut frame = head(6, id);
             frame.push(REASONS.iter().position(|known| *known == reason).expect("all are listed") as u8);
             self.control.insert((id, Control::Reset), frame);
@@ -438,6 +463,13 @@ impl Mux {
                     stream.writer_waits = false;
                     self.events.push_back(Event::Writable(id));
                 }
+                if stream.sent == stream.limit
+                    && !stream.queue.is_empty()
+                    && stream.blocked_at != Some(stream.limit)
+                {
+                    stream.blocked_at = Some(stream.limit);
+                    self.control.insert((id, Control::Blocked), head(8, id));
+                }
             } else {
                 out.push(&head(5, id));
                 stream.end_sent = true;
@@ -491,6 +523,7 @@ impl Mux {
             queue: VecDeque::new(),
             sent: 0,
             limit: self.peer_window,
+            blocked_at: None,
             ending: false,
             end_sent: false,
             in_turn: false,
@@ -500,6 +533,7 @@ impl Mux {
             consumed: 0,
             granted: u64::from(self.limits.window),
             window: u64::from(self.limits.window),
+            wanted: false,
             ended: false,
             opened: false,
             reset: None,
@@ -588,6 +622,12 @@ impl Mux {
                 stream.limit = stream.limit.max(limit);
                 self.take_turn(id);
             }
+            8 => {
+                stream.wanted = true;
+                if self.grow(id) {
+                    self.grant(id);
+                }
+            }
             5 => {
                 stream.ended = true;
                 self.events.push_back(Event::Readable(id));
@@ -600,6 +640,7 @@ impl Mux {
                     self.abandon(id, reason);
                     self.control.remove(&(id, Control::Credit));
                     self.control.remove(&(id, Control::Opened));
+                    self.control.remove(&(id, Control::Blocked));
                     self.events.push_back(Event::Reset(id));
                     self.forget_if_done(id);
                 }
@@ -650,7 +691,7 @@ fn missing(head: &[u8]) -> Result<usize, Violation> {
             Some(len) => 6 + usize::from(*len),
             None => 6,
         },
-        2 | 5 => 5,
+        2 | 5 | 8 => 5,
         3 => 7,
         4 => 13,
         6 => 6,

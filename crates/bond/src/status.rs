@@ -30,8 +30,6 @@ pub struct AggregateStatus {
     pub reorder_bytes: u64,
     /// Bytes that came twice.
     pub duplicate_bytes: u64,
-    /// Bytes that were given to a second path.
-    pub given_again_bytes: u64,
     /// Bytes that streams hold: not read, or not sent yet.
     pub streams_bytes: u64,
     /// Bytes kept until the other end has them.
@@ -53,6 +51,10 @@ pub struct PathStatusView {
     pub connections: u64,
     /// Seconds since this one was made.
     pub up_s: f64,
+    /// Bytes that this connection has delivered.
+    pub sent_bytes: u64,
+    /// Bytes that came over it.
+    pub received_bytes: u64,
     /// Goodput out, in bits per second, of the last half second.
     pub sent_bps: u64,
     /// Goodput in.
@@ -90,6 +92,7 @@ impl PathStatusView {
 
     /// Carried (in, out) so many bytes before and now, `time` apart.
     pub(crate) fn on_carried(&mut self, before: (u64, u64), now: (u64, u64), time: Duration) {
+        (self.received_bytes, self.sent_bytes) = now;
         if time > Duration::ZERO {
             self.received_bps = Rate::of(Bytes::new(now.0 - before.0), time).as_bps();
             self.sent_bps = Rate::of(Bytes::new(now.1 - before.1), time).as_bps();
@@ -105,7 +108,6 @@ impl From<SessionView> for AggregateStatus {
             received_bytes: view.received,
             reorder_bytes: view.reorder_held,
             duplicate_bytes: view.duplicates,
-            given_again_bytes: view.given_again,
             streams_bytes: view.streams_held,
             unacknowledged_bytes: view.send_held,
         }
