@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bond;
+mod capacity;
 mod client;
 pub mod control;
 mod driver;

@@ -14,8 +14,8 @@ use suimon_units::{self as units, Bytes, Instant};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use crate::capacity::CapacityMeter;
 use crate::frame::{Frame, Malformed, decode};
-use suimon_aggregation::RateMeter;
 
 /// A connection whose other end has proved who it is.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Link {
     /// What came and was not decoded yet.
     inbox: Vec<u8>,
     decoded: usize,
-    rate: RateMeter,
+    rate: CapacityMeter,
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
     /// Bytes that it may hold, where that is limited below what its kernel says.
@@ -54,7 +54,7 @@ impl Link {
             tls,
             inbox: Vec::new(),
             decoded: 0,
-            rate: RateMeter::default(),
+            rate: CapacityMeter::default(),
             lowat: LEAST_LOWAT,
             send_buffer,
             bytes_acked: 0,
