@@ -35,7 +35,8 @@ def main() -> int:
     suimon = os.environ["REHEARSED_SUIMON"]
     if name == "sudo":
         name, words = (words or [""])[0], words[1:]
-    if name == "suimon" and (words[:1] not in (["shell"], ["bond"], ["cc"]) and "--live" not in words):
+    kernel = words[:1] in (["shell"], ["bond"], ["cc"]) or not {"--live", "--kernel"}.isdisjoint(words)
+    if name == "suimon" and not kernel:
         os.execv(suimon, [suimon, *words])
     with Path(os.environ["REHEARSED"]).open("a") as file:
         file.write(f"{name} {' '.join(words)}\n")
