@@ -82,6 +82,11 @@ papers: build ## Re-run the papers and judge their claims
 	$(SUIMON) paper rtt-aqm --out suimon-out/papers/rtt-aqm
 	$(SUIMON) paper buffer-path --out suimon-out/papers/buffer-path
 
+.PHONY: kernel
+kernel: build ## FS-AT's paper on the running kernel beside the simulator, and what it costs there (as root, some eight minutes)
+	$(SUIMON) paper fs-at --kernel
+	python3 bench/congestion.py $(SUIMON)
+
 .PHONY: picture
 picture: build ## Draw the README's picture anew
 	python3 scripts/picture.py $(SUIMON) docs/demo.svg
