@@ -259,7 +259,7 @@ impl<'a> World<'a> {
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
         }
-        if flow.gave_up(&packet) {
+        if flow.gave_up(packet) {
             return;
         }
         if let Some(spread) = flow.spread.as_mut().filter(|_| packet.kind.is_data()) {
