@@ -10,6 +10,7 @@ Takes the package and what requirements-dev.txt lists:
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -64,6 +65,25 @@ def frame() -> None:
         print(f"frame: {size}, {name}: {times}; processor time {statistics.median(processor[1:]):.0f} ms")
 
 
+def processor_seconds() -> float:
+    """Processor time of this process and all below it so far, living ones as long as they live."""
+    children: dict[int, list[int]] = {}
+    own: dict[int, float] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(folder.name))
+        own[int(folder.name)] = sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    total, below = 0.0, [os.getpid()]
+    while below:
+        process = below.pop()
+        total += own.get(process, 0.0)
+        below += children.get(process, [])
+    return total
+
+
 def ray() -> None:
     """10 000 short runs on two threads and on two workers of Ray, in turn."""
     import ray as cluster
@@ -77,9 +97,11 @@ def ray() -> None:
         sm.sweep(scenario, axes, seeds=20, engine="ray").to_parquet(out / "warm")
 
         def rate(engine: Any, nth: int) -> float:
-            """Runs per second of wall clock."""
+            """Runs per second of wall clock; prints the processor time."""
+            before = processor_seconds()
             sweep = sm.sweep(scenario, axes, seeds=2000, engine=engine, jobs=2 if engine == "threads" else None)
             took = seconds(lambda: sweep.to_parquet(out / f"{engine}-{nth}", progress=False), 1)[0]
+            print(f"ray: {engine}: {took:.1f} s, of a core {processor_seconds() - before:.1f} s")
             return sweep.runs / took
 
         ratios = []
