@@ -5,6 +5,7 @@ use std::io;
 use suimon_bond::keys::KeyError;
 use suimon_capture::CaptureError;
 use suimon_linux::LinuxError;
+use suimon_live::LiveError;
 use suimon_report::ReportError;
 use suimon_scenario::ScenarioError;
 use suimon_study::{Input, StudyError};
@@ -21,6 +22,9 @@ pub(crate) enum CliError {
     /// A key cannot be read or made.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// Something was not run live.
+    #[error(transparent)]
+    Live(#[from] LiveError),
     /// Options that do not go together, or a value that an option does not take.
     #[error("{option}: {problem}")]
     Option {
@@ -93,6 +97,7 @@ impl CliError {
             Self::Scenario(_) | Self::Capture(_) | Self::Key(_) | Self::Option { .. } | Self::Study(_) => 2,
             #[cfg(feature = "bpf")]
             Self::Congestion(error) if error.is_of_input() => 2,
+            Self::Live(_) => 2,
             Self::Report(_) | Self::Output(_) => 3,
             #[cfg(feature = "bpf")]
             Self::Congestion(_) => 4,

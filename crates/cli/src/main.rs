@@ -10,6 +10,7 @@ mod error;
 mod estimate;
 mod link;
 mod list;
+mod live;
 mod output;
 mod paper;
 #[cfg(feature = "bpf")]

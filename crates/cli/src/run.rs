@@ -6,16 +6,18 @@ use std::path::PathBuf;
 use clap::Args;
 use suimon_report::ReportHeader;
 use suimon_scenario::{Document, print_defaults};
-use suimon_study::{Findings, VERSION};
+use suimon_study::{Findings, VERSION, beside, in_both_worlds};
 
 use crate::error::CliError;
 use crate::output::{OutputOptions, command_line};
+use crate::live::{beside_simulation, live};
 use crate::progress::simulate;
 
 const EXAMPLE: &str = "\
 Example:
   suimon run --print-defaults > my.toml
-  suimon run my.toml --set duration=10s --set flow.main.cc=fs-at";
+  suimon run my.toml --set duration=10s --set flow.main.cc=fs-at
+  sudo suimon run my.toml --live --beside-simulation";
 
 /// Run scenario files and show the result
 #[derive(Debug, Args)]
@@ -30,6 +32,12 @@ pub(crate) struct Arguments {
     /// Print a scenario with every key, its default and its meaning
     #[arg(long, conflicts_with_all = ["scenarios", "set"])]
     print_defaults: bool,
+    /// Run on this machine's kernel instead of simulating: real TCP over emulated links, in real time; needs root
+    #[arg(long)]
+    live: bool,
+    /// With --live: simulate the same and show both worlds side by side
+    #[arg(long, requires = "live")]
+    beside_simulation: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -55,7 +63,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         runs.append(&mut of_document);
         texts.push(document.text().to_owned());
     }
-    let results = simulate(&runs);
+    let (results, beside) = match (arguments.live, arguments.beside_simulation) {
+        (false, _) => (simulate(&runs), None),
+        (true, false) => (live(&runs)?, None),
+        (true, true) => {
+            let pairs = beside_simulation(&runs)?;
+            let table = beside(&pairs);
+            (in_both_worlds(pairs), Some(table))
+        }
+    };
     let first = &runs[0].scenario;
     let mut names: Vec<_> = runs.iter().map(|run| run.scenario.name.as_str()).collect();
     names.dedup();
@@ -68,7 +84,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         version: VERSION.to_owned(),
         scenario_text: Some(texts.join("\n")),
     };
-    arguments.output.deliver(&Findings::new(header, &first.name, results))
+    arguments.output.deliver(&Findings { beside, ..Findings::new(header, &first.name, results) })
 }
 
 /// Reads KEY=VALUE.

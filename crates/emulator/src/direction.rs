@@ -1,9 +1,9 @@
 //! One direction of a link: queue, server, and the packets in flight, on any clock.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use suimon_algorithms::RandomStream;
-use suimon_algorithms::queue::{Backlog, DropReason, Dropped, Ecn, Packet, QueueDiscipline};
+use suimon_algorithms::queue::{Backlog, DropReason, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
 use suimon_algorithms::registry::build_queue;
 use suimon_link::{Impairments, QueueMeter, Server};
 use suimon_scenario::{self as scenario, Capacity};
@@ -11,7 +11,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::flows::FlowTable;
 use crate::log::{Fate, PacketLog};
-use crate::packet::WirePacket;
+use crate::packet::{FlowKey, WirePacket};
 
 /// One direction of a link.
 ///
@@ -21,6 +21,8 @@ use crate::packet::WirePacket;
 pub(crate) struct Direction {
     server: Server,
     delay: Duration,
+    /// What packets of some flows have beside it.
+    flow_delays: HashMap<FlowId, Duration>,
     /// What each packet costs beside its own bytes.
     overhead: Bytes,
     impairments: Option<Impairments>,
@@ -81,6 +83,7 @@ impl Direction {
         let mut direction = Self {
             server: Server::Unlimited,
             delay: link.delay,
+            flow_delays: HashMap::new(),
             overhead: link.overhead,
             impairments: Impairments::of(link, random("impairments")),
             idle_passes: queue.idle_passes(),
@@ -118,6 +121,16 @@ impl Direction {
 
     pub(crate) fn delay(&self) -> Duration {
         self.delay
+    }
+
+    pub(crate) fn set_flow_delays(&mut self, delays: &[(FlowKey, Duration)]) {
+        self.flow_delays = delays.iter().map(|(key, delay)| (key.id(), *delay)).collect();
+    }
+
+    /// What was measured so far is forgotten.
+    pub(crate) fn begin_measuring(&mut self, now: Instant) {
+        self.meter.restart(now);
+        self.flows.restart();
     }
 
     pub(crate) fn set_delay(&mut self, delay: Duration) {
@@ -312,7 +325,11 @@ impl Direction {
 
     /// Puts a packet that left at `departure` on its way.
     fn propagate(&mut self, departure: Instant, mut packet: WirePacket) {
-        packet.time = departure + self.delay;
+        let of_flow = match self.flow_delays.is_empty() {
+            true => Duration::ZERO,
+            false => self.flow_delays.get(&packet.flow()).copied().unwrap_or(Duration::ZERO),
+        };
+        packet.time = departure + self.delay + of_flow;
         if let Some(impairments) = &mut self.impairments {
             let Some(arrival) = impairments.apply(departure, packet.time) else {
                 self.dropped.push(Dropped { packet, reason: DropReason::Link });

@@ -17,6 +17,8 @@ use crate::direction::{Direction, State};
 use crate::forwarder::{Change, Forwarder, Order};
 use crate::gate::Gate;
 use crate::log::{PacketRecords, log};
+use crate::marks::{Marks, Measuring};
+use crate::packet::FlowKey;
 use crate::radios::Radios;
 use crate::statistics::{LinkReport, LinkStatistics};
 
@@ -39,6 +41,8 @@ pub struct LinkSetup {
     pub directions: [Link; 2],
     /// The ends.
     pub ends: [End; 2],
+    /// Propagation delay that packets of some flows have beside the link's, in each direction.
+    pub flow_delays: [Vec<(FlowKey, Duration)>; 2],
 }
 
 /// How links are run.
@@ -57,6 +61,10 @@ pub struct Setup {
     pub interval: Duration,
     /// Tell what happens to each packet: see [`Emulation::records`].
     pub log: bool,
+    /// The clock stands at zero for so long, so that all is in place when it begins to run.
+    pub starts_in: Duration,
+    /// What totals and windows count.
+    pub measuring: Measuring,
 }
 
 impl Default for Setup {
@@ -68,6 +76,8 @@ impl Default for Setup {
             mtu: 1_500,
             interval: Duration::from_millis(100),
             log: false,
+            starts_in: Duration::ZERO,
+            measuring: Measuring::default(),
         }
     }
 }
@@ -118,7 +128,7 @@ impl Emulation {
         links: &[LinkSetup],
         gate: Option<&Arc<Gate>>,
     ) -> Result<Self, LinuxError> {
-        let clock = Clock::start();
+        let clock = Clock::start_in(setup.starts_in);
         let (writer, records) = if setup.log { Some(log()) } else { None }.unzip();
         let mut running = Vec::new();
         for (index, link) in links.iter().enumerate() {
@@ -126,6 +136,7 @@ impl Emulation {
             let mut directions = [0, 1].map(|way| Direction::new(&link.directions[way], setup.seed));
             for (way, direction) in directions.iter_mut().enumerate() {
                 direction.log = writer.as_ref().map(|writer| writer.of(index, way));
+                direction.set_flow_delays(&link.flow_delays[way]);
             }
             let (orders, received) = channel();
             let (waker, woken) = waker()?;
@@ -147,6 +158,7 @@ impl Emulation {
                 scheduling: Scheduling::Ordinary,
                 gate: gate.cloned(),
                 gated: VecDeque::new(),
+                marks: Marks::new(&setup.measuring),
             };
             let scheduling = setup.scheduling;
             let thread = std::thread::Builder::new()

@@ -110,6 +110,13 @@ impl FlowTable {
         shares
     }
 
+    /// Counts anew.
+    pub(crate) fn restart(&mut self) {
+        for share in self.flows.values_mut() {
+            (share.packets, share.bytes, share.dropped, share.marked) = (0, Bytes::ZERO, 0, 0);
+        }
+    }
+
     /// How many there were.
     pub(crate) fn count(&self) -> u64 {
         self.flows.len() as u64 + self.forgotten

@@ -18,6 +18,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 use crate::direction::{Direction, State};
 use crate::gate::Gate;
 use crate::packet::WirePacket;
+use crate::marks::Marks;
 use crate::radios::Radios;
 use crate::segment::split;
 use crate::statistics::{DirectionStatistics, Lateness, LinkReport, LinkStatistics};
@@ -57,6 +58,7 @@ pub(crate) struct Forwarder {
     pub(crate) gate: Option<Arc<Gate>>,
     /// Packets that wait for it.
     pub(crate) gated: VecDeque<WirePacket>,
+    pub(crate) marks: Marks,
 }
 
 /// So many packets may wait for somebody to listen; more are given to the host as it is.
@@ -84,15 +86,26 @@ impl Forwarder {
         let mut early = Early::new(self.clock.now());
         loop {
             if self.take_orders() {
-                let statistics = self.statistics(self.clock.now(), &mut sampled);
                 let flow_series = self.directions.each_mut().map(|direction| direction.flows.take_series());
-                return Ok(LinkReport { statistics, series: series.map(SeriesBuilder::finish), flow_series });
+                let now = self.clock.now();
+                self.marks.close_all(now, &mut self.directions);
+                let statistics = self.statistics(now, &mut sampled);
+                return Ok(LinkReport {
+                    statistics,
+                    series: series.map(SeriesBuilder::finish),
+                    flow_series,
+                    windows: self.marks.closed,
+                    flows: self.directions.map(|direction| direction.flows.largest(usize::MAX)),
+                });
             }
             let now = self.clock.now();
             self.proceed(now);
             self.deliver(now);
             let read = self.read(0, &mut buffer, &mut scratch) | self.read(1, &mut buffer, &mut scratch);
             let now = self.clock.now();
+            if now >= self.marks.next() {
+                self.marks.proceed(now, &mut self.directions);
+            }
             if now >= next_sample {
                 self.sample(now, &mut series);
                 let statistics = self.statistics(now, &mut sampled);
@@ -105,7 +118,7 @@ impl Forwarder {
             if read {
                 continue;
             }
-            let next = self.next_event().min(next_sample);
+            let next = self.next_event().min(next_sample).min(self.marks.next());
             let now = self.clock.now();
             let left = next.saturating_since(now);
             if left == Duration::ZERO || early.looks_again(left, now) {

@@ -81,7 +81,7 @@ impl WirePacket {
             bytes,
             time,
             number,
-            flow: FlowId(headers.key.hash()),
+            flow: headers.key.id(),
             hosts: Hosts {
                 source: hash_of(headers.key.from.ip()),
                 destination: hash_of(headers.key.to.ip()),
@@ -236,6 +236,12 @@ impl Headers {
 }
 
 impl FlowKey {
+    /// What queues tell its packets from others by.
+    #[must_use]
+    pub fn id(&self) -> FlowId {
+        FlowId(self.hash())
+    }
+
     /// The same number for the packets of a flow, another for those of the next, but for one in 2^32.
     fn hash(&self) -> u32 {
         let ports =

@@ -1,6 +1,7 @@
 //! What is known of a link: while it runs, and at the end.
 
 use suimon_algorithms::queue::Backlog;
+use suimon_link::QueueWindow;
 use suimon_linux::schedule::Scheduling;
 use suimon_results::{DelayHistogram, QueueResult, Series};
 use suimon_units::{Duration, Instant, Rate};
@@ -80,4 +81,21 @@ pub struct LinkReport {
     pub series: [Series; 2],
     /// Samples over time, of the flows of each direction that got much.
     pub flow_series: [Vec<Series>; 2],
+    /// What the queue of each direction did in each window of the setup that opened, in the order in which they closed.
+    pub windows: [Vec<ClosedWindow>; 2],
+    /// What each flow got of each direction, those that got most first.
+    pub flows: [Vec<FlowShare>; 2],
+}
+
+/// What a queue did in a window of time.
+#[derive(Debug, Clone)]
+pub struct ClosedWindow {
+    /// Which of the setup's windows.
+    pub window: usize,
+    /// When it opened.
+    pub from: Instant,
+    /// When it closed.
+    pub to: Instant,
+    /// What the queue did.
+    pub queue: QueueWindow,
 }

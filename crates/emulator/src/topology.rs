@@ -108,6 +108,7 @@ impl TwoHosts {
                     end(&near, "path%d", path.near, path.near_v6),
                     end(&far, "suimon%d", path.far, path.far_v6),
                 ],
+                flow_delays: Default::default(),
             });
             found.push(path);
         }

@@ -4,12 +4,14 @@
 
 #![forbid(unsafe_code)]
 
+mod crossing;
 mod impairments;
 mod meter;
 mod series;
 mod server;
 mod window;
 
+pub use crossing::{Crossing, FlowSums};
 pub use impairments::Impairments;
 pub use meter::QueueMeter;
 pub use series::SeriesBuilder;

@@ -18,6 +18,13 @@ impl Clock {
         Self { began: time::Instant::now(), began_at: SystemTime::now() }
     }
 
+    /// Begins `delay` from now; until then it stands at zero.
+    #[must_use]
+    pub fn start_in(delay: Duration) -> Self {
+        let delay = time::Duration::from_nanos(delay.as_nanos());
+        Self { began: time::Instant::now() + delay, began_at: SystemTime::now() + delay }
+    }
+
     /// The time since it began.
     #[must_use]
     pub fn now(&self) -> Instant {
@@ -33,9 +40,7 @@ impl Clock {
 
     /// Does nothing until `instant`.
     pub fn sleep_until(&self, instant: Instant) {
-        let left = instant.saturating_since(self.now());
-        if left > Duration::ZERO {
-            std::thread::sleep(time::Duration::from_nanos(left.as_nanos()));
-        }
+        let then = self.began + time::Duration::from_nanos(instant.as_nanos());
+        std::thread::sleep(then.saturating_duration_since(time::Instant::now()));
     }
 }

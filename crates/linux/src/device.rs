@@ -11,7 +11,8 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 
@@ -44,6 +45,37 @@ impl Route {
     #[must_use]
     pub fn default_via(via: IpAddr, device: &str) -> Self {
         Self { destination: None, via: Some(via), device: device.to_owned(), table: Self::MAIN, local: false }
+    }
+}
+
+/// What TCP does on its own account with connections to a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TcpHabits {
+    /// Ask for ECN, where the namespace would not.
+    pub ecn: bool,
+    /// Acknowledge every segment at once.
+    pub quick_ack: bool,
+    /// Initial window in segments; the kernel's own where not given.
+    pub initial_window: Option<u32>,
+    /// Minimum retransmission timeout in milliseconds; the kernel's own where not given.
+    pub rto_min_millis: Option<u32>,
+}
+
+/// `RTAX_FEATURE_ECN` of `linux/rtnetlink.h`.
+const FEATURE_ECN: u32 = 1;
+
+impl TcpHabits {
+    fn metrics(self) -> Vec<RouteMetric> {
+        let mut metrics = Vec::new();
+        if self.ecn {
+            metrics.push(RouteMetric::Features(FEATURE_ECN));
+        }
+        if self.quick_ack {
+            metrics.push(RouteMetric::QuickAck(1));
+        }
+        metrics.extend(self.initial_window.map(RouteMetric::InitCwnd));
+        metrics.extend(self.rto_min_millis.map(RouteMetric::RtoMin));
+        metrics
     }
 }
 
@@ -210,6 +242,14 @@ impl Namespace {
     /// # Errors
     /// Where there is one like it, or its next hop cannot be reached.
     pub fn add_route(&self, route: &Route) -> Result<(), LinuxError> {
+        self.add_route_with(route, TcpHabits::default())
+    }
+
+    /// Adds `route`, which connections over it have these habits of.
+    ///
+    /// # Errors
+    /// As [`Namespace::add_route`].
+    pub fn add_route_with(&self, route: &Route, habits: TcpHabits) -> Result<(), LinuxError> {
         let mut message = RouteMessage::default();
         let of_destination = route.destination.map(|(address, _)| address);
         let address = of_destination.or(route.via).unwrap_or(IpAddr::from([0, 0, 0, 0]));
@@ -228,6 +268,10 @@ impl Namespace {
         }
         if let Some(via) = route.via {
             message.attributes.push(RouteAttribute::Gateway(route_address(via)));
+        }
+        let metrics = habits.metrics();
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
         }
         let add = |index| {
             message.attributes.push(RouteAttribute::Oif(index));

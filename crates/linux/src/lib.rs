@@ -15,11 +15,12 @@ mod netlink;
 pub mod schedule;
 pub mod socket;
 pub mod terminal;
+pub mod tcp;
 pub mod tun;
 pub mod wake;
 
 pub use clock::Clock;
-pub use device::{DeviceCounters, Route};
+pub use device::{DeviceCounters, Route, TcpHabits};
 pub use error::LinuxError;
 pub use namespace::Namespace;
 pub use tun::{Tun, TunOptions};

@@ -115,6 +115,8 @@ fn run((algorithm, colour, share, backlog, depth): (&str, &str, f64, f64, f64)) 
         flow_series: vec![flow_series(share, backlog, depth)],
         aggregate_series: vec![],
         queue_series: vec![queue_series(backlog, depth)],
+        emulated: vec![],
+        notes: vec![],
     }
 }
 
@@ -206,6 +208,7 @@ fn verdicts() -> VerdictTable {
         verdict,
     };
     VerdictTable {
+        headings: suimon_report::Headings::Paper,
         title: "Claims".to_owned(),
         note: Some("Made up as well.".to_owned()),
         rows: vec![

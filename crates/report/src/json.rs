@@ -40,6 +40,8 @@ struct Document<'a> {
     queues: JsonRows<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     windows: Option<JsonRows<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    emulated: Option<JsonRows<'a>>,
     events: JsonRows<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flow_series: Option<JsonRows<'a>>,
@@ -91,6 +93,7 @@ pub fn json(
         aggregates: JsonRows(&tables.aggregates),
         queues: JsonRows(&tables.queues),
         windows: (tables.windows.rows() > 0).then_some(JsonRows(&tables.windows)),
+        emulated: (tables.emulated.rows() > 0).then_some(JsonRows(&tables.emulated)),
         events: JsonRows(&tables.events),
         flow_series: with_series(&tables.flow_series),
         aggregate_series: with_series(&tables.aggregate_series),

@@ -47,4 +47,4 @@ pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Table, TableColumn, Values};
 pub use crate::tables::Tables;
 pub use crate::terminal::{TerminalOptions, terminal, terminal_verdicts};
-pub use crate::verdict::{Verdict, VerdictRow, VerdictTable};
+pub use crate::verdict::{Headings, Verdict, VerdictRow, VerdictTable};

@@ -31,6 +31,34 @@ pub fn observations(summaries: &[RunSummary<'_>]) -> Vec<String> {
         &format!("More than the {} events that are kept; the others are only counted", RunResult::MAX_EVENTS),
         &|s| s.run.events_not_kept > 0,
     );
+    notes.extend(lateness(summaries));
+    for note in summaries.iter().flat_map(|summary| &summary.run.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
+}
+
+/// How late the emulator of live runs was, and where that was too late.
+fn lateness(summaries: &[RunSummary<'_>]) -> Vec<String> {
+    let links = || summaries.iter().flat_map(|summary| &summary.run.emulated);
+    let Some(latest) = links().map(|link| link.late_p99).max() else { return Vec::new() };
+    let most = links().map(|link| link.late_max).max().unwrap_or_default();
+    let mut notes = vec![format!(
+        "The emulator gave 99 % of the packets to the hosts at most {latest:.2} late, all of them at most {most:.2}."
+    )];
+    let objected: Vec<_> = summaries
+        .iter()
+        .filter_map(|summary| Some((&summary.name, summary.run.emulated.iter().find_map(|link| link.objections.first())?)))
+        .map(|(name, objection)| format!("{name} ({objection})"))
+        .collect();
+    if objected.is_empty() {
+        notes.push("The numbers count.".to_owned());
+    } else {
+        let names: Vec<&str> = objected.iter().map(String::as_str).collect();
+        notes.push(format!("Numbers that do not count, as the emulator was too late: {}.", listed(&names)));
+    }
     notes
 }
 

@@ -19,6 +19,8 @@ pub(crate) fn run(labels: &[(&str, &str)], flows: Vec<FlowResult>, queues: Vec<Q
         flow_series: vec![],
         aggregate_series: vec![],
         queue_series: vec![],
+        emulated: vec![],
+        notes: vec![],
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use suimon_results::{
-    AggregateResult, Event, EventKind, FlowResult, QueueResult, RateSpread, RunResult, Series, WindowResult,
+    AggregateResult, EmulatedLink, Event, EventKind, FlowResult, QueueResult, RateSpread, RunResult, Series, WindowResult,
 };
 use suimon_units::{Duration, Instant, Rate};
 
@@ -25,6 +25,8 @@ pub struct Tables {
     pub queues: Table,
     /// One row a window and reported link.
     pub windows: Table,
+    /// One row an emulated link.
+    pub emulated: Table,
     /// One row an event.
     pub events: Table,
     /// One row a sample of a flow.
@@ -94,6 +96,7 @@ impl Tables {
             aggregates: keys.aggregates(runs, &alone),
             queues: keys.queues(runs),
             windows: keys.windows(runs),
+            emulated: keys.emulated(runs),
             events: keys.events(runs),
             flow_series: keys.flow_series(runs),
             aggregate_series: keys.aggregate_series(runs),
@@ -103,13 +106,14 @@ impl Tables {
 
     /// All of them, in the order in which they are written.
     #[must_use]
-    pub fn all(&self) -> [&Table; 9] {
+    pub fn all(&self) -> [&Table; 10] {
         [
             &self.runs,
             &self.flows,
             &self.aggregates,
             &self.queues,
             &self.windows,
+            &self.emulated,
             &self.events,
             &self.flow_series,
             &self.aggregate_series,
@@ -181,6 +185,7 @@ impl Keys {
             none.aggregates(&[], &Alone::default()),
             none.queues(&[]),
             none.windows(&[]),
+            none.emulated(&[]),
             none.events(&[]),
             none.flow_series(&[]),
         ];
@@ -310,6 +315,20 @@ impl Keys {
         t.count("goodput_bps", |(_, w)| Some(w.goodput.as_bps()));
         t.number("goodput_cov", |(_, w)| Some(w.goodput_cov));
         t.count("retransmissions", |(_, w)| Some(w.retransmissions));
+        t.build()
+    }
+
+    fn emulated(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&EmulatedLink>> = rows_of(runs, |run| &run.emulated);
+        let mut t = self.builder("emulated", &rows);
+        t.text("link", |(_, e)| text(&e.name));
+        t.text("scheduling", |(_, e)| text(&e.scheduling));
+        t.count("packets", |(_, e)| Some(e.packets));
+        t.number("late_p50_us", |(_, e)| Some(e.late_p50.as_millis_f64() * 1e3));
+        t.number("late_p99_us", |(_, e)| Some(e.late_p99.as_millis_f64() * 1e3));
+        t.number("late_max_us", |(_, e)| Some(e.late_max.as_millis_f64() * 1e3));
+        t.count("unseen", |(_, e)| Some(e.unseen));
+        t.text("objections", |(_, e)| (!e.objections.is_empty()).then(|| Arc::from(e.objections.join("; "))));
         t.build()
     }
 

@@ -123,7 +123,7 @@ pub fn terminal_verdicts(tables: &[VerdictTable], options: TerminalOptions) -> S
     let mut blocks = Vec::new();
     for verdicts in tables {
         let mut table = blank(options);
-        table.set_header(["Claim", "Paper", "Tolerance", "Measured", "Verdict"]);
+        table.set_header(verdicts.headings.columns());
         for row in &verdicts.rows {
             let colour = match row.verdict {
                 Verdict::Reproduced => Color::Green,
@@ -309,7 +309,7 @@ mod tests {
             measured: "−77 %".to_owned(),
             verdict: Verdict::Reproduced,
         };
-        let table = VerdictTable { title: "Table 1".to_owned(), note: None, rows: vec![row] };
+        let table = VerdictTable { title: "Table 1".to_owned(), headings: crate::Headings::Paper, note: None, rows: vec![row] };
         let text = terminal_verdicts(&[table], TerminalOptions::default());
         assert!(text.starts_with("Table 1\n\n"), "{text}");
         assert!(text.contains("Backlog against Reno  −78 %  ± 3        −77 %     reproduced\n"), "{text}");

@@ -7,11 +7,39 @@ use serde::{Serialize, Serializer};
 pub struct VerdictTable {
     /// Heading, for example the experiment and its section in the paper.
     pub title: String,
+    /// What is set against what.
+    #[serde(skip_serializing_if = "Headings::is_paper")]
+    pub headings: Headings,
     /// What was run and how it differs from the paper, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// One row a claim.
     pub rows: Vec<VerdictRow>,
+}
+
+/// What a table of verdicts sets against what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Headings {
+    /// A paper's numbers against those measured here.
+    Paper,
+    /// What was simulated against what was live.
+    Worlds,
+}
+
+impl Headings {
+    /// Of the columns of a claim, the number that it is set against, how far off it may be, the number, the verdict.
+    #[must_use]
+    pub const fn columns(self) -> [&'static str; 5] {
+        match self {
+            Self::Paper => ["Claim", "Paper", "Tolerance", "Measured", "Verdict"],
+            Self::Worlds => ["Run", "Simulated", "Tolerance", "Live", "Verdict"],
+        }
+    }
+
+    fn is_paper(&self) -> bool {
+        *self == Self::Paper
+    }
 }
 
 /// One claim.

@@ -44,6 +44,10 @@ pub struct RunResult {
     pub aggregate_series: Vec<Series>,
     /// Samples over time, one table a reported link.
     pub queue_series: Vec<Series>,
+    /// How exact the emulator of each link was; none where links were simulated.
+    pub emulated: Vec<EmulatedLink>,
+    /// Sentences that a reader should know.
+    pub notes: Vec<String>,
 }
 
 impl RunResult {
@@ -178,6 +182,27 @@ pub struct QueueResult {
     pub lost_on_link: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
+}
+
+/// How exactly an emulated link did as it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmulatedLink {
+    /// The link's name.
+    pub name: String,
+    /// How the kernel scheduled the thread that moved the packets.
+    pub scheduling: String,
+    /// Packets given to the hosts.
+    pub packets: u64,
+    /// How much later than they should: median.
+    pub late_p50: Duration,
+    /// 99th percentile.
+    pub late_p99: Duration,
+    /// Most.
+    pub late_max: Duration,
+    /// Packets lost before the emulator saw them.
+    pub unseen: u64,
+    /// Why the numbers of the run do not count; none where they do.
+    pub objections: Vec<String>,
 }
 
 /// What one link's queue, and the flows across that link, did in one window of time.

@@ -6,7 +6,7 @@ use suimon_units::{Bytes, Duration, Rate};
 
 use crate::check::{Checked, refuse};
 use crate::error::{Problem, closest};
-use crate::model::{Buffer, Capacity, Flow, Link, Traffic};
+use crate::model::{Buffer, Capacity, Flow, Link, Scenario, Traffic};
 
 /// Whether the clock moves on while a packet travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,10 @@ impl<'a> Topology<'a> {
         }
     }
 
-    fn path(&self, from: &'a str, to: &'a str) -> Option<Vec<&'a Link>> {
+    fn path<'b>(&'b self, from: &'b str, to: &str) -> Option<Vec<&'a Link>>
+    where
+        'a: 'b,
+    {
         let links = self.links;
         let mut came_by: HashMap<&str, &Link> = HashMap::new();
         let mut next = VecDeque::from([from]);
@@ -139,6 +142,28 @@ impl<'a> Topology<'a> {
             }
         }
         None
+    }
+}
+
+impl Scenario {
+    /// The links that the packets of `flow` take, and those that answers to them take; none for answers to datagrams.
+    ///
+    /// # Panics
+    /// When there is no way; a validated scenario has one for each of its flows.
+    #[must_use]
+    pub fn ways(&self, flow: &Flow) -> [Vec<&Link>; 2] {
+        const VALIDATED: &str = "a validated scenario has a way for each of its flows";
+        let topology = Topology::new(&self.links);
+        let way = |from: &str, to: &str, names: Option<Vec<String>>| match names {
+            Some(names) => topology.named(&names, from, to).ok().expect(VALIDATED),
+            None => topology.path(from, to).expect(VALIDATED),
+        };
+        let back = flow.via.as_ref().map(|via| via.iter().rev().map(|name| Link::other_direction(name)).collect());
+        let back = match flow.traffic {
+            Traffic::Tcp(_) => way(&flow.to, &flow.from, back),
+            Traffic::Udp(_) => Vec::new(),
+        };
+        [way(&flow.from, &flow.to, flow.via.clone()), back]
     }
 }
 

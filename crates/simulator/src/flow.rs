@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
+use suimon_link::FlowSums;
 use suimon_results::FlowResult;
 use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, TcpFlow, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -13,7 +14,6 @@ use crate::packet::{Packet, PacketKind};
 use crate::routes::{NOWHERE, Planner};
 use crate::tcp::{Counters, Receiver, Sender, Source};
 use crate::udp::DatagramSource;
-use crate::windows::FlowSums;
 
 /// A flow.
 #[derive(Debug)]

@@ -1,23 +1,13 @@
 //! Statistics of queues, and of the flows that cross them, over named windows of time.
 
-use suimon_link::QueueWindow;
+use suimon_link::{Crossing, FlowSums};
 use suimon_results::WindowResult;
 use suimon_scenario::{Scenario, Window};
-use suimon_units::{Bytes, Instant, Rate};
+use suimon_units::Instant;
 
 use crate::events::{Event, EventQueue};
 use crate::flow::Flow;
 use crate::link::meter::Meters;
-
-/// What flows had sent and received by some time.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FlowSums {
-    /// First transmissions, in payload bytes.
-    pub(crate) entered: u64,
-    /// Payload that reached the receiving application.
-    pub(crate) delivered: u64,
-    pub(crate) retransmissions: u64,
-}
 
 /// The windows of a scenario.
 #[derive(Debug)]
@@ -36,14 +26,6 @@ struct OpenWindow {
     since: Instant,
     last_sample: Instant,
     links: Vec<Crossing>,
-}
-
-#[derive(Debug)]
-struct Crossing {
-    first: FlowSums,
-    last: FlowSums,
-    entered: Spread,
-    delivered: Spread,
 }
 
 impl<'a> Windows<'a> {
@@ -69,14 +51,7 @@ impl<'a> Windows<'a> {
 
     /// What the flows across each link have done so far, all together.
     fn sums(&self, flows: &[Flow]) -> Vec<FlowSums> {
-        let add = |sum: FlowSums, &flow: &usize| {
-            let more = flows[flow].sums();
-            FlowSums {
-                entered: sum.entered + more.entered,
-                delivered: sum.delivered + more.delivered,
-                retransmissions: sum.retransmissions + more.retransmissions,
-            }
-        };
+        let add = |sum, &flow: &usize| sum + flows[flow].sums();
         self.links.iter().map(|(_, crossing)| crossing.iter().fold(FlowSums::default(), add)).collect()
     }
 
@@ -143,91 +118,13 @@ impl<'a> Windows<'a> {
 
 impl OpenWindow {
     fn new(now: Instant, window: usize, sums: &[FlowSums]) -> Self {
-        let crossing = |sums: &FlowSums| Crossing {
-            first: *sums,
-            last: *sums,
-            entered: Spread::default(),
-            delivered: Spread::default(),
-        };
-        Self { window, since: now, last_sample: now, links: sums.iter().map(crossing).collect() }
+        Self { window, since: now, last_sample: now, links: sums.iter().map(|sums| Crossing::new(*sums)).collect() }
     }
 
     fn sample(&mut self, now: Instant, sums: &[FlowSums]) {
         for (link, sums) in self.links.iter_mut().zip(sums) {
-            link.entered.add((sums.entered - link.last.entered) as f64);
-            link.delivered.add((sums.delivered - link.last.delivered) as f64);
-            link.last = *sums;
+            link.sample(*sums);
         }
         self.last_sample = now;
-    }
-}
-
-impl Crossing {
-    fn result(
-        &self,
-        (window, link): (String, String),
-        (from, to): (Instant, Instant),
-        queue: &QueueWindow,
-        sums: FlowSums,
-    ) -> WindowResult {
-        let time = to.saturating_since(from);
-        let mean = queue.lengths.mean();
-        let (least, most) = queue.lengths.extremes.unwrap_or_default();
-        let rate = |bytes| Rate::of(Bytes::new(bytes), time);
-        WindowResult {
-            window,
-            link,
-            from,
-            to,
-            backlog_records: queue.lengths.count,
-            backlog_mean_bytes: mean,
-            backlog_cov: queue.lengths.variance().sqrt() / mean,
-            backlog_min_bytes: Bytes::new(least),
-            backlog_max_bytes: Bytes::new(most),
-            backlog_time_mean_bytes: queue.byte_time as f64 / time.as_nanos().max(1) as f64,
-            dropped_overflow: queue.overflow,
-            dropped_early: queue.early,
-            marked: queue.marked,
-            entered: rate(sums.entered - self.first.entered),
-            entered_cov: self.entered.cov(),
-            goodput: rate(sums.delivered - self.first.delivered),
-            goodput_cov: self.delivered.cov(),
-            retransmissions: sums.retransmissions - self.first.retransmissions,
-        }
-    }
-}
-
-/// Mean and standard deviation of samples (Welford 1962).
-#[derive(Debug, Default)]
-struct Spread {
-    count: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl Spread {
-    fn add(&mut self, value: f64) {
-        self.count += 1.0;
-        let off = value - self.mean;
-        self.mean += off / self.count;
-        self.squares += off * (value - self.mean);
-    }
-
-    /// Standard deviation over mean; NaN without samples.
-    fn cov(&self) -> f64 {
-        (self.squares / self.count).sqrt() / self.mean
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_spread_around_their_mean() {
-        let mut spread = Spread::default();
-        assert!(spread.cov().is_nan());
-        [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().for_each(|value| spread.add(value));
-        assert!((spread.cov() - 0.4).abs() < 1e-12);
     }
 }

@@ -676,6 +676,8 @@ impl<'a> World<'a> {
             flow_series,
             aggregate_series,
             queue_series,
+            emulated: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }

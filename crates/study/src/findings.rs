@@ -16,6 +16,8 @@ pub struct Findings {
     pub name: String,
     /// The runs, in order.
     pub runs: Vec<RunResult>,
+    /// What runs came to in two worlds, where they were run in both.
+    pub beside: Option<VerdictTable>,
     /// What became of a paper's claims.
     pub verdicts: Vec<VerdictTable>,
     /// Charts beside those that follow from the runs.
@@ -35,6 +37,7 @@ impl Findings {
             header,
             name,
             runs,
+            beside: None,
             verdicts: Vec::new(),
             figures: Vec::new(),
             heat_maps: Vec::new(),
@@ -49,8 +52,8 @@ impl Findings {
         let shown = if self.verdicts.is_empty() { self.runs.as_slice() } else { &[] };
         let mut page = Page::new(&self.header, shown);
         page.figures.clone_from(&self.figures);
-        page.verdicts.clone_from(&self.verdicts);
         page.heat_maps.clone_from(&self.heat_maps);
+        page.verdicts = self.beside.iter().chain(&self.verdicts).cloned().collect();
         page.notes.clone_from(&self.notes);
         page
     }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod beside;
 mod compare;
 mod compare_paths;
 mod error;
@@ -14,6 +15,7 @@ pub mod paper;
 mod simulate;
 pub mod sweep;
 
+pub use beside::{Pair, beside, in_both_worlds};
 pub use compare::Question;
 pub use compare_paths::PathQuestion;
 pub use error::{Input, StudyError};

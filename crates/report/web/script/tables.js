@@ -67,7 +67,11 @@ function resultTable(kind, graded) {
 
 function verdicts() {
   for (const table of data.verdicts) {
-    const head = ["Claim", "Paper", "Tolerance", "Measured", "Verdict"].map((title, index) =>
+    const worlds = verdicts.headings === "worlds";
+    const titles = worlds
+        ? ["Run", "Simulated", "Tolerance", "Live", "Verdict"]
+        : ["Claim", "Paper", "Tolerance", "Measured", "Verdict"];
+    const head = titles.map((title, index) =>
       element("th", { scope: "col", class: index === 0 ? "text" : "" }, title));
     const body = table.rows.map((row) => element("tr", {},
       element("td", { class: "text" }, row.claim),

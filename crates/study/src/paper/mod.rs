@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub use claims::{Experiment, Paper};
-use suimon_report::{ReportHeader, Verdict, VerdictRow, VerdictTable};
+use suimon_report::{Headings, ReportHeader, Verdict, VerdictRow, VerdictTable};
 use suimon_results::RunResult;
 use suimon_scenario::{Document, Run};
 
@@ -65,7 +65,9 @@ pub fn evaluate<E: From<StudyError>>(
         version: VERSION.to_owned(),
         scenario_text: None,
     };
-    let findings = Findings { header, name: name.to_owned(), runs, verdicts, figures, heat_maps, notes };
+    let name = name.to_owned();
+    let findings =
+        Findings { header, name, runs, beside: None, verdicts, figures, heat_maps, notes };
     Ok(Judged { findings, broken })
 }
 
@@ -187,6 +189,7 @@ fn judge_outcome(paper: &Paper, outcome: &Outcome<'_>) -> Result<(VerdictTable, 
     let note = [outcome.experiment.note.clone(), why_not].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let table = VerdictTable {
         title: outcome.experiment.title.clone(),
+        headings: Headings::Paper,
         note: (!note.is_empty()).then_some(note),
         rows,
     };

@@ -1,0 +1,29 @@
+//! What can go wrong.
+
+use suimon_linux::LinuxError;
+
+/// Why a scenario was not run live.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The scenario asks for something that real hosts do not have.
+    #[error("scenario {scenario}: {key}: {problem}")]
+    Scenario {
+        /// The scenario's name.
+        scenario: String,
+        /// The key as scenario files have it.
+        key: String,
+        /// What is wrong, and what is accepted.
+        problem: String,
+    },
+    /// The kernel refused something.
+    #[error("cannot run live: {0}")]
+    Linux(#[from] LinuxError),
+    /// A socket was refused.
+    #[error("flow {flow}: {source}")]
+    Socket {
+        /// Whose.
+        flow: String,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}

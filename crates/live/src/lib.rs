@@ -1,0 +1,18 @@
+//! Scenarios of the simulator on real stacks: their links emulated, their flows made by the kernel's TCP.
+//!
+//! [`run`] takes what the simulator's `run` takes and gives what it gives, in the same tables and columns; what cannot
+//! be run live is refused by name before anything begins. A run takes as long as the scenario says, and says itself
+//! whether its numbers count.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod flow;
+mod plan;
+mod result;
+mod run;
+mod together;
+
+pub use error::LiveError;
+pub use run::{Glance, Observer, Unobserved, run};
+pub use together::run_all;

@@ -1,0 +1,240 @@
+//! One run, from the first namespace to the result.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use suimon_emulator::{Emulation, End, LinkSetup, LinkStatistics, Measuring, Setup};
+use suimon_linux::schedule::Scheduling;
+use suimon_linux::{LinuxError, Namespace, Route};
+use suimon_results::RunResult;
+use suimon_scenario::{Capacity, Scenario};
+use suimon_units::{Duration, Instant, Rate};
+
+use crate::error::LiveError;
+use crate::flow::{Shared, Stage, most_unsent};
+use crate::plan::Plan;
+use crate::result::Books;
+
+/// Follows runs. Several may go on at once.
+pub trait Observer: Sync {
+    /// How a run is now; told ten times a second.
+    fn glance(&self, glance: &Glance<'_>);
+}
+
+/// A run as it is now.
+#[derive(Debug)]
+pub struct Glance<'a> {
+    /// Which of the runs.
+    pub run: usize,
+    /// The scenario's name.
+    pub scenario: &'a str,
+    /// What sets it apart from others.
+    pub labels: &'a [(String, String)],
+    /// How much of its time has passed.
+    pub passed: Duration,
+    /// Its emulated links; none before they have run for the first interval.
+    pub links: &'a [LinkStatistics],
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn glance(&self, _glance: &Glance<'_>) {}
+}
+
+/// Runs `scenario` on real stacks: it takes as long as the scenario says.
+///
+/// `labels` are passed on to the result; they say what sets this run apart in a comparison.
+///
+/// # Errors
+/// What cannot be run live, or what the kernel refuses.
+pub fn run(
+    scenario: &Scenario,
+    labels: &[(String, String)],
+    observer: &dyn Observer,
+) -> Result<RunResult, LiveError> {
+    let plan = Plan::new(scenario, &available()?)?;
+    run_planned(scenario, labels, 0, &plan, observer)
+}
+
+/// The congestion controls that the kernel has.
+pub(crate) fn available() -> Result<Vec<String>, LiveError> {
+    let names = Namespace::current()?.sysctl("ipv4/tcp_available_congestion_control")?;
+    Ok(names.split_whitespace().map(str::to_owned).collect())
+}
+
+/// So much time is left to set everything up before the clock begins to run, and so much more for each flow.
+const SET_UP: Duration = Duration::from_millis(300);
+const SET_UP_FLOW: Duration = Duration::from_millis(3);
+
+/// How often the books of flows are kept.
+const TICK: Duration = Duration::from_millis(5);
+/// How often an observer is told.
+const GLANCE: Duration = Duration::from_millis(100);
+
+pub(crate) fn run_planned(
+    scenario: &Scenario,
+    labels: &[(String, String)],
+    number: usize,
+    plan: &Plan,
+    observer: &dyn Observer,
+) -> Result<RunResult, LiveError> {
+    let hosts = (0..plan.hosts).map(|_| host(plan)).collect::<Result<Vec<_>, _>>()?;
+    let interval = scenario.record.interval.unwrap_or(GLANCE);
+    let setup = Setup {
+        seed: scenario.seed,
+        scheduling: Scheduling::RealTime,
+        // Packets come one by one, as the simulator's do.
+        segmentation: false,
+        mtu: plan.mtu,
+        interval,
+        starts_in: SET_UP + SET_UP_FLOW * plan.flows.len() as u64,
+        measuring: Measuring {
+            warmup: scenario.record.warmup,
+            windows: scenario.record.windows.clone(),
+        },
+        ..Setup::default()
+    };
+    let emulation = emulate(&setup, plan, &hosts)?;
+    let clock = emulation.clock();
+    let (over, failed) = (AtomicBool::new(false), AtomicBool::new(false));
+    let failed = &failed;
+    let end = Instant::ZERO + scenario.duration;
+    let stage = Stage {
+        clock,
+        end,
+        over: &over,
+        timestamps: plan.timestamps,
+        most_unsent: most_unsent(slowest(plan)),
+    };
+    let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
+    let refused = |index: usize| {
+        let flow = scenario.flows[index].name.clone();
+        move |source: io::Error| LiveError::Socket { flow, source }
+    };
+    let mut books = Books::new(scenario, plan, &shared);
+    thread::scope(|scope| -> Result<(), LiveError> {
+        // However this ends, the threads of the flows end.
+        let ends = Over(&over);
+        let mut threads = Vec::new();
+        for (index, planned) in plan.flows.iter().enumerate() {
+            let (flow, shared, stage) = (&scenario.flows[index], &shared[index], &stage);
+            let listener =
+                stage.listen(&hosts[planned.hosts.1], flow, planned).map_err(refused(index))?;
+            let watched = |done: io::Result<()>| {
+                failed.fetch_or(done.is_err(), Ordering::Relaxed);
+                done
+            };
+            threads.push((index, scope.spawn(move || watched(stage.receive(listener, shared)))));
+            let host = &hosts[planned.hosts.0];
+            threads.push((index, scope.spawn(move || watched(stage.send(host, flow, planned, shared)))));
+        }
+        if clock.now() > Instant::ZERO {
+            books.note("Live: setting up took longer than planned, so that flows began late.".to_owned());
+        }
+        let mut next_glance = Instant::ZERO;
+        loop {
+            let now = clock.now();
+            books.keep(now);
+            if now >= next_glance {
+                let links: Vec<_> = emulation.statistics().into_iter().flatten().collect();
+                let passed = now.saturating_since(Instant::ZERO).min(scenario.duration);
+                let scenario = scenario.name.as_str();
+                observer.glance(&Glance { run: number, scenario, labels, passed, links: &links });
+                next_glance = now + GLANCE;
+            }
+            if now >= end || books.is_complete() || failed.load(Ordering::Relaxed) {
+                break;
+            }
+            clock.sleep_until((now + TICK).min(books.next()).min(end));
+        }
+        books.finish(clock.now());
+        drop(ends);
+        for (index, thread) in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(refused(index))?;
+        }
+        Ok(())
+    })?;
+    let reports = emulation.finish()?;
+    Ok(books.result(labels, &reports))
+}
+
+/// Tells the threads of the flows that the run is over when this goes.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A host that remembers nothing of earlier connections.
+fn host(plan: &Plan) -> Result<Namespace, LinuxError> {
+    let host = Namespace::new()?;
+    let timestamps = if plan.timestamps { "1" } else { "0" };
+    for (key, value) in [
+        ("ipv4/ip_forward", "1"),
+        ("ipv4/conf/all/rp_filter", "0"),
+        ("ipv4/conf/default/rp_filter", "0"),
+        // Routes say which flows ask for it.
+        ("ipv4/tcp_ecn", "2"),
+        ("ipv4/tcp_timestamps", timestamps),
+        ("ipv4/tcp_sack", "1"),
+        ("ipv4/tcp_no_metrics_save", "1"),
+        ("ipv4/tcp_wmem", "4096 262144 67108864"),
+    ] {
+        host.set_sysctl(key, value)?;
+    }
+    Ok(host)
+}
+
+fn emulate(setup: &Setup, plan: &Plan, hosts: &[Namespace]) -> Result<Emulation, LiveError> {
+    let end = |host: usize, index: usize| End {
+        namespace: hosts[host].clone(),
+        device: format!("link{index}"),
+        addresses: Vec::new(),
+    };
+    let links: Vec<_> = plan
+        .links
+        .iter()
+        .enumerate()
+        .map(|(index, link)| LinkSetup {
+            directions: link.directions.clone(),
+            ends: link.ends.map(|host| end(host, index)),
+            flow_delays: link.flow_delays.clone(),
+        })
+        .collect();
+    for (host, address) in &plan.addresses {
+        hosts[*host].add_address("lo", (*address).into(), 32)?;
+    }
+    let emulation = Emulation::start(setup, &links)?;
+    for (index, link) in plan.links.iter().enumerate() {
+        for host in link.ends {
+            hosts[host].set_most_segments(&format!("link{index}"), 1)?;
+        }
+    }
+    for route in &plan.routes {
+        let (host, habits) = (route.host, route.habits);
+        let route = Route {
+            destination: Some((route.to.into(), 32)),
+            via: None,
+            device: format!("link{}", route.link),
+            table: Route::MAIN,
+            local: false,
+        };
+        hosts[host].add_route_with(&route, habits)?;
+    }
+    Ok(emulation)
+}
+
+/// The slowest of the links' rates.
+fn slowest(plan: &Plan) -> Rate {
+    let rates = plan.links.iter().flat_map(|link| &link.directions).filter_map(|link| match link.capacity {
+        Capacity::Rate(rate) => Some(rate),
+        _ => None,
+    });
+    rates.min().unwrap_or(Rate::ZERO)
+}

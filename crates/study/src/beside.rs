@@ -1,0 +1,101 @@
+//! The same runs simulated and live, side by side.
+
+use suimon_report::{Headings, Verdict, VerdictRow, VerdictTable};
+use suimon_results::{QueueResult, RunResult};
+
+/// One run in both worlds.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// As simulated.
+    pub simulated: RunResult,
+    /// On real stacks.
+    pub live: RunResult,
+}
+
+/// A quantity that both worlds have, and how far apart they may be.
+struct Quantity {
+    name: &'static str,
+    unit: &'static str,
+    percent: f64,
+    of: fn(&RunResult) -> Option<f64>,
+}
+
+const QUANTITIES: [Quantity; 3] = [
+    Quantity { name: "throughput", unit: " Mbit/s", percent: 3.0, of: throughput },
+    Quantity { name: "mean queue", unit: " kB", percent: 15.0, of: mean_queue },
+    Quantity { name: "marks, drops", unit: " \u{2030}", percent: 20.0, of: signals },
+];
+
+/// One row a run and quantity.
+#[must_use]
+pub fn beside(pairs: &[Pair]) -> VerdictTable {
+    let rows = pairs.iter().flat_map(|pair| QUANTITIES.iter().map(move |quantity| row(pair, quantity)));
+    VerdictTable {
+        title: "Simulated and live".to_owned(),
+        headings: Headings::Worlds,
+        note: Some(
+            "Throughput is what left the reported links; marks and drops are of a thousand packets that came to \
+             them. Not judged is what the emulator was too late for."
+                .to_owned(),
+        ),
+        rows: rows.collect(),
+    }
+}
+
+/// All runs of both worlds, told apart by a label, those of one setting next to each other.
+#[must_use]
+pub fn in_both_worlds(pairs: Vec<Pair>) -> Vec<RunResult> {
+    let labelled = |mut run: RunResult, world: &str| {
+        run.labels.push(("world".to_owned(), world.to_owned()));
+        run
+    };
+    let both = |pair: Pair| [labelled(pair.simulated, "simulated"), labelled(pair.live, "live")];
+    pairs.into_iter().flat_map(both).collect()
+}
+
+fn row(pair: &Pair, quantity: &Quantity) -> VerdictRow {
+    let values: Vec<&str> = pair.live.labels.iter().map(|(_, value)| value.as_str()).collect();
+    let name = if values.is_empty() { pair.live.scenario.clone() } else { values.join(", ") };
+    let (simulated, live) = ((quantity.of)(&pair.simulated), (quantity.of)(&pair.live));
+    let written =
+        |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}{}", quantity.unit));
+    let counts = pair.live.emulated.iter().all(|link| link.objections.is_empty());
+    let (change, verdict) = match (simulated, live) {
+        (Some(simulated), Some(live)) if simulated > 0.0 => {
+            let change = 100.0 * (live / simulated - 1.0);
+            let verdict = match change.abs() <= quantity.percent {
+                _ if !counts => Verdict::NotTested,
+                true => Verdict::Reproduced,
+                false => Verdict::NotReproduced,
+            };
+            (format!(" ({change:+.1} %)"), verdict)
+        }
+        (Some(_), Some(_)) => (String::new(), Verdict::Shown),
+        _ => (String::new(), Verdict::NotTested),
+    };
+    VerdictRow {
+        claim: format!("{name}: {}", quantity.name),
+        paper: written(simulated),
+        tolerance: format!("{} %", quantity.percent),
+        measured: written(live) + &change,
+        verdict,
+    }
+}
+
+/// What left the reported links.
+fn throughput(run: &RunResult) -> Option<f64> {
+    let bytes: f64 = run.queues.iter().map(|queue| queue.bytes.as_f64()).sum();
+    (!run.queues.is_empty()).then(|| bytes * 8.0 / run.measured.as_secs_f64() / 1e6)
+}
+
+fn mean_queue(run: &RunResult) -> Option<f64> {
+    let bytes: f64 = run.queues.iter().map(|queue| queue.backlog_mean_bytes).sum();
+    (!run.queues.is_empty()).then_some(bytes / 1e3)
+}
+
+fn signals(run: &RunResult) -> Option<f64> {
+    let dropped = |queue: &QueueResult| queue.dropped_early + queue.dropped_overflow;
+    let signals: u64 = run.queues.iter().map(|queue| queue.marked + dropped(queue)).sum();
+    let packets: u64 = run.queues.iter().map(|queue| queue.packets + dropped(queue)).sum();
+    (packets > 0).then(|| 1e3 * signals as f64 / packets as f64)
+}
