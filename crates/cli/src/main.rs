@@ -20,6 +20,7 @@ mod run;
 mod shell;
 mod sweep;
 mod trace;
+mod view;
 
 use std::process::ExitCode;
 

@@ -3,17 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use suimon_study::paper::{Judged, Paper, evaluate, find};
+use suimon_study::in_both_worlds;
+use suimon_study::paper::{Judged, Paper, World, evaluate, find};
 
 use crate::error::CliError;
 use crate::output::{OutputOptions, command_line};
+use crate::live::beside_simulation;
 use crate::progress::simulate;
+use crate::view::ViewOptions;
 
 const EXAMPLE: &str = "\
 Examples:
   suimon paper fs-at
   suimon paper fs-at --experiment wired --json
   sudo suimon paper fs-at --kernel
+  sudo suimon paper dpd-qt --live
 
 Exits with 1 if a claim that once held no longer does.";
 
@@ -33,6 +37,11 @@ pub(crate) struct Arguments {
     #[cfg(feature = "bpf")]
     #[arg(long, conflicts_with = "experiment")]
     kernel: bool,
+    /// On this machine's kernel, over emulated links in real time, beside the simulator; needs root
+    #[arg(long)]
+    live: bool,
+    #[command(flatten)]
+    view: ViewOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -44,10 +53,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         return crate::paper_kernel::execute(&folder, arguments.output.json());
     }
     let paper = Paper::read(&folder)?;
-    let experiments = paper.select(arguments.experiment.as_deref())?;
+    let world = if arguments.live { World::Live } else { World::Simulated };
+    let experiments = paper.select(arguments.experiment.as_deref(), world)?;
     let Judged { findings, broken } =
         evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| {
-            Ok::<_, CliError>(simulate(runs))
+            match world {
+                World::Simulated => Ok::<_, CliError>(simulate(runs)),
+                World::Live => Ok(in_both_worlds(beside_simulation(runs, &arguments.view)?)),
+            }
         })?;
     arguments.output.deliver(&findings)?;
     match broken {

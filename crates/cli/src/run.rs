@@ -12,6 +12,7 @@ use crate::error::CliError;
 use crate::output::{OutputOptions, command_line};
 use crate::live::{beside_simulation, live};
 use crate::progress::simulate;
+use crate::view::ViewOptions;
 
 const EXAMPLE: &str = "\
 Example:
@@ -39,6 +40,8 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "live")]
     beside_simulation: bool,
     #[command(flatten)]
+    view: ViewOptions,
+    #[command(flatten)]
     output: OutputOptions,
 }
 
@@ -63,11 +66,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         runs.append(&mut of_document);
         texts.push(document.text().to_owned());
     }
+    if arguments.view.is_wanted() && !arguments.live {
+        let problem = "a simulation is over before it could be seen; accepted: with --live".to_owned();
+        return Err(CliError::Option { option: "--view, --web", problem });
+    }
     let (results, beside) = match (arguments.live, arguments.beside_simulation) {
         (false, _) => (simulate(&runs), None),
-        (true, false) => (live(&runs)?, None),
+        (true, false) => (live(&runs, &arguments.view)?, None),
         (true, true) => {
-            let pairs = beside_simulation(&runs)?;
+            let pairs = beside_simulation(&runs, &arguments.view)?;
             let table = beside(&pairs);
             (in_both_worlds(pairs), Some(table))
         }

@@ -116,7 +116,7 @@ pub(crate) fn run_planned(
         move |source: io::Error| LiveError::Socket { flow, source }
     };
     let mut books = Books::new(scenario, plan, &shared);
-    thread::scope(|scope| -> Result<(), LiveError> {
+    let reports = thread::scope(|scope| -> Result<_, LiveError> {
         // However this ends, the threads of the flows end.
         let ends = Over(&over);
         let mut threads = Vec::new();
@@ -152,13 +152,14 @@ pub(crate) fn run_planned(
             clock.sleep_until((now + TICK).min(books.next()).min(end));
         }
         books.finish(clock.now());
+        // At once, so that no link counts what comes later.
+        let reports = emulation.finish();
         drop(ends);
         for (index, thread) in threads {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(refused(index))?;
         }
-        Ok(())
+        Ok(reports?)
     })?;
-    let reports = emulation.finish()?;
     Ok(books.result(labels, &reports))
 }
 

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::run::{Observer, available, run_planned};
 
 /// Runs go on at once as long as their links carry no more than this together: more would make the emulator late.
-const MOST_LOAD: Rate = Rate::from_bps(60_000_000);
+const MOST_LOAD: Rate = Rate::from_bps(120_000_000);
 /// And no more runs than this.
 const MOST_RUNS: usize = 12;
 

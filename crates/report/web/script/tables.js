@@ -67,7 +67,7 @@ function resultTable(kind, graded) {
 
 function verdicts() {
   for (const table of data.verdicts) {
-    const worlds = verdicts.headings === "worlds";
+    const worlds = table.headings === "worlds";
     const titles = worlds
         ? ["Run", "Simulated", "Tolerance", "Live", "Verdict"]
         : ["Claim", "Paper", "Tolerance", "Measured", "Verdict"];

@@ -41,6 +41,9 @@ pub struct Experiment {
     pub(crate) together: Vec<String>,
     /// A file that does not come with the project; without it the experiment is not tested.
     pub(crate) needs: Option<PathBuf>,
+    /// It is run in both worlds: simulated, and live.
+    #[serde(default)]
+    pub(crate) live: bool,
     /// What a reader should know, such as how the setting differs from the paper's.
     pub(crate) note: Option<String>,
 }

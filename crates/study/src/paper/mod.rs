@@ -19,6 +19,15 @@ use crate::VERSION;
 use crate::error::{Input, StudyError};
 use crate::findings::Findings;
 
+/// Which experiments of a paper are to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum World {
+    /// Those that are simulated.
+    Simulated,
+    /// Those that are run live, beside the simulator.
+    Live,
+}
+
 /// An experiment with its results, or why there are none.
 struct Outcome<'a> {
     experiment: &'a Experiment,
@@ -102,20 +111,24 @@ fn papers_in(place: &Path) -> Vec<String> {
 }
 
 impl Paper {
-    /// All experiments, or only the one called `name`, with those that it takes together.
+    /// All experiments of a world, or only the one called `name`, with those that it takes together.
     ///
     /// # Errors
     /// When none is called so.
-    pub fn select(&self, name: Option<&str>) -> Result<Vec<&Experiment>, StudyError> {
+    pub fn select(&self, name: Option<&str>, world: World) -> Result<Vec<&Experiment>, StudyError> {
+        let mut of_world = self.experiments.iter().filter(|one| one.live == (world == World::Live)).peekable();
+        if of_world.peek().is_none() {
+            let problem = format!("\"{}\" has nothing to run live; accepted: without --live", self.title);
+            return Err(StudyError::input(Input::Paper, problem));
+        }
         let chosen = self.experiments.iter().find(|experiment| name == Some(experiment.name.as_str()));
         let wanted = |experiment: &&Experiment| match chosen {
             Some(chosen) => chosen.name == experiment.name || chosen.together.contains(&experiment.name),
             None => name.is_none(),
         };
-        let selected: Vec<_> = self.experiments.iter().filter(wanted).collect();
+        let (selected, others): (Vec<_>, Vec<_>) = of_world.partition(wanted);
         if selected.is_empty() {
-            let accepted: Vec<_> =
-                self.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
+            let accepted: Vec<_> = others.iter().map(|experiment| experiment.name.as_str()).collect();
             let name = name.unwrap_or_default();
             let problem = format!("unknown experiment \"{name}\"; accepted: {}", accepted.join(", "));
             return Err(StudyError::input(Input::Experiment, problem));
@@ -149,10 +162,13 @@ fn run_all<'a, E: From<StudyError>>(
         parts.push((*experiment, Ok(own.len())));
         runs.append(&mut own);
     }
-    let mut results = simulate(&runs)?.into_iter();
+    let results = simulate(&runs)?;
+    // What is run in several worlds yields several results a run, next to each other.
+    let worlds = results.len() / runs.len().max(1);
+    let mut results = results.into_iter();
     let outcomes = parts.into_iter().map(|(experiment, part)| Outcome {
         experiment,
-        results: part.map(|count| results.by_ref().take(count).collect()),
+        results: part.map(|count| results.by_ref().take(count * worlds).collect()),
     });
     let mut outcomes: Vec<_> = outcomes.collect();
     for experiment in experiments.iter().filter(|experiment| experiment.scenario.is_none()) {

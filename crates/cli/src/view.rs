@@ -1,0 +1,78 @@
+//! Links shown while they run.
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use clap::Args;
+use suimon_emulator::LinkStatistics;
+use suimon_view::{Board, Server, Terminal};
+
+use crate::error::CliError;
+
+/// Options of commands that emulate links.
+#[derive(Debug, Args, Default)]
+#[command(next_help_heading = "While it runs")]
+pub(crate) struct ViewOptions {
+    /// Show the links in the terminal while they run: rate, queue, marks, drops, who shares them
+    #[arg(long)]
+    view: bool,
+    /// Show the links in a browser, with history, at this address, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    web: Option<SocketAddr>,
+}
+
+/// Whoever shows links; none where nobody asked.
+#[derive(Debug)]
+pub(crate) struct View {
+    board: Arc<Board>,
+    terminal: Option<Terminal>,
+    _server: Option<Server>,
+}
+
+impl ViewOptions {
+    /// Whether anything is to be shown.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.view || self.web.is_some()
+    }
+
+    /// Shows what is posted under this heading, until it is dropped.
+    pub(crate) fn show(&self, title: &str) -> Result<View, CliError> {
+        let board = Arc::new(Board::new(title));
+        let refuse = |option, problem: String| CliError::Option { option, problem };
+        let server = match self.web {
+            None => None,
+            Some(address) => {
+                let server = Server::start(Arc::clone(&board), address).map_err(|error| {
+                    refuse("--web", format!("{address}: {error}; accepted: a free address of this machine"))
+                })?;
+                eprintln!("suimon: http://{}/ shows the links", server.address());
+                Some(server)
+            }
+        };
+        let terminal = match self.view {
+            false => None,
+            true if !io::stdout().is_terminal() => {
+                return Err(refuse("--view", "standard output is no terminal; accepted: --web ADDRESS".to_owned()));
+            }
+            // Namespaces, devices and sockets go with the process.
+            true => Some(Terminal::start(Arc::clone(&board), || std::process::exit(INTERRUPTED))?),
+        };
+        Ok(View { board, terminal, _server: server })
+    }
+}
+
+/// As shells tell of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+impl View {
+    /// What the links of `group` do now.
+    pub(crate) fn post(&self, group: &str, links: &[LinkStatistics]) {
+        self.board.post(group, links);
+    }
+
+    /// Whether the terminal is taken.
+    pub(crate) fn has_terminal(&self) -> bool {
+        self.terminal.is_some()
+    }
+}

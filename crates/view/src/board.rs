@@ -1,0 +1,317 @@
+//! What is known of all links, and what was.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use suimon_emulator::{DirectionStatistics, LinkStatistics};
+use suimon_units::{Bytes, Duration};
+
+/// Where links put what they do, and whoever shows it finds it. Threads share it.
+#[derive(Debug, Default)]
+pub struct Board {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    title: String,
+    links: Vec<Link>,
+    /// Counts what was posted, so that a reader can ask for what is new to it.
+    posted: u64,
+}
+
+/// One link as it is, and as it was.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    group: String,
+    pub(crate) name: String,
+    pub(crate) now: LinkStatistics,
+    pub(crate) samples: VecDeque<Sample>,
+}
+
+/// One direction of a link in one interval.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Sample {
+    #[serde(skip)]
+    number: u64,
+    at_s: f64,
+    pub(crate) directions: [Point; 2],
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Point {
+    pub(crate) throughput_bps: f64,
+    pub(crate) backlog_bytes: f64,
+    /// NaN is written as null: nothing left in the interval.
+    pub(crate) sojourn_ms: f64,
+    pub(crate) marked: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Samples that are kept of each link: ten minutes of ten a second.
+const HISTORY: usize = 6_000;
+
+/// Links that are kept, those that ended first forgotten first.
+const MOST_LINKS: usize = 64;
+
+impl Board {
+    /// An empty board under this heading.
+    #[must_use]
+    pub fn new(title: &str) -> Self {
+        Self { inner: Mutex::new(Inner { title: title.to_owned(), ..Inner::default() }) }
+    }
+
+    /// What the links of `group`, a run or a command, do now.
+    pub fn post(&self, group: &str, links: &[LinkStatistics]) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        for statistics in links {
+            inner.post(group, statistics);
+        }
+    }
+
+    pub(crate) fn title(&self) -> String {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).title.clone()
+    }
+
+    /// All links, with at most so many of their latest samples.
+    pub(crate) fn links(&self, samples: usize) -> Vec<Link> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = |link: &Link| {
+            let from = link.samples.len().saturating_sub(samples);
+            Link { samples: link.samples.range(from..).copied().collect(), ..link.shallow() }
+        };
+        inner.links.iter().map(latest).collect()
+    }
+
+    /// Everything as JSON, of samples those posted after `since`.
+    pub(crate) fn json(&self, since: u64) -> String {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let document = Document {
+            title: &inner.title,
+            posted: inner.posted,
+            links: inner.links.iter().map(|link| LinkJson::of(link, since)).collect(),
+        };
+        serde_json::to_string(&document).expect("a board has text keys, so it always serialises")
+    }
+}
+
+impl Inner {
+    fn post(&mut self, group: &str, statistics: &LinkStatistics) {
+        let known = |link: &Link| link.group == group && link.now.name == statistics.name;
+        let place = self.links.iter().position(known).unwrap_or_else(|| {
+            if self.links.len() >= MOST_LINKS {
+                self.links.remove(0);
+            }
+            let name = if group.is_empty() { statistics.name.clone() } else { format!("{group}: {}", statistics.name) };
+            self.links.push(Link {
+                group: group.to_owned(),
+                name,
+                now: statistics.clone(),
+                samples: VecDeque::new(),
+            });
+            self.links.len() - 1
+        });
+        let link = &mut self.links[place];
+        if !link.samples.is_empty() && link.now.at == statistics.at {
+            return;
+        }
+        let point = |way: usize| {
+            let (now, before) = (&statistics.directions[way], &link.now.directions[way]);
+            Point {
+                throughput_bps: now.throughput.as_bps_f64(),
+                backlog_bytes: now.backlog.bytes.as_f64(),
+                sojourn_ms: now.sojourn.map_or(f64::NAN, Duration::as_millis_f64),
+                marked: now.totals.marked.saturating_sub(before.totals.marked),
+                dropped: dropped(now).saturating_sub(dropped(before)),
+            }
+        };
+        self.posted += 1;
+        let sample = Sample {
+            number: self.posted,
+            at_s: statistics.at.as_secs_f64(),
+            directions: [point(0), point(1)],
+        };
+        if link.samples.len() >= HISTORY {
+            link.samples.pop_front();
+        }
+        link.samples.push_back(sample);
+        link.now = statistics.clone();
+    }
+}
+
+impl Link {
+    fn shallow(&self) -> Self {
+        Self {
+            group: self.group.clone(),
+            name: self.name.clone(),
+            now: self.now.clone(),
+            samples: VecDeque::new(),
+        }
+    }
+}
+
+/// Whatever was dropped or lost.
+pub(crate) fn dropped(direction: &DirectionStatistics) -> u64 {
+    let totals = &direction.totals;
+    totals.dropped_early + totals.dropped_overflow + totals.lost_on_link
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    title: &'a str,
+    posted: u64,
+    links: Vec<LinkJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct LinkJson<'a> {
+    name: &'a str,
+    late_p99_us: f64,
+    late_max_us: f64,
+    scheduling: String,
+    directions: [DirectionJson; 2],
+    samples: Vec<&'a Sample>,
+}
+
+#[derive(Serialize)]
+struct DirectionJson {
+    name: String,
+    discipline: String,
+    colour: String,
+    backlog_packets: u64,
+    marked: u64,
+    dropped: u64,
+    flows: Vec<FlowJson>,
+    flow_count: u64,
+}
+
+#[derive(Serialize)]
+struct FlowJson {
+    name: String,
+    share: f64,
+    marked: u64,
+    dropped: u64,
+}
+
+/// Flows that a reader is shown by name.
+pub(crate) const SHOWN_FLOWS: usize = 12;
+
+impl<'a> LinkJson<'a> {
+    fn of(link: &'a Link, since: u64) -> Self {
+        let micros = |time: Duration| time.as_millis_f64() * 1e3;
+        Self {
+            name: &link.name,
+            late_p99_us: micros(link.now.lateness.p99),
+            late_max_us: micros(link.now.lateness.max),
+            scheduling: link.now.scheduling.to_string(),
+            directions: link.now.directions.each_ref().map(DirectionJson::of),
+            samples: link.samples.iter().filter(|sample| sample.number > since).collect(),
+        }
+    }
+}
+
+impl DirectionJson {
+    fn of(direction: &DirectionStatistics) -> Self {
+        let all = direction.totals.bytes.max(Bytes::new(1)).as_f64();
+        let flow = |flow: &suimon_emulator::FlowShare| FlowJson {
+            name: flow.key.to_string(),
+            share: flow.bytes.as_f64() / all,
+            marked: flow.marked,
+            dropped: flow.dropped,
+        };
+        Self {
+            name: direction.totals.name.clone(),
+            discipline: direction.totals.discipline.clone(),
+            colour: direction.totals.colour.clone(),
+            backlog_packets: direction.backlog.packets,
+            marked: direction.totals.marked,
+            dropped: dropped(direction),
+            flows: direction.flows.iter().take(SHOWN_FLOWS).map(flow).collect(),
+            flow_count: direction.flow_count,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use suimon_emulator::Lateness;
+    use suimon_linux::schedule::Scheduling;
+    use suimon_results::QueueResult;
+    use suimon_units::{Instant, Rate};
+
+    /// A link at a time, that has marked and dropped so many.
+    pub(crate) fn link(name: &str, millis: u64, marked: u64, overflow: u64) -> LinkStatistics {
+        let totals = |name: &str| QueueResult {
+            name: name.to_owned(),
+            discipline: "red".to_owned(),
+            colour: "#123456".to_owned(),
+            packets: 10,
+            bytes: Bytes::new(15_000),
+            utilisation: Some(0.5),
+            backlog_mean_packets: 1.0,
+            backlog_mean_bytes: 1_500.0,
+            backlog_max_packets: 2,
+            backlog_max_bytes: Bytes::new(3_000),
+            delay_mean: Duration::ZERO,
+            delay_p50: Duration::ZERO,
+            delay_p95: Duration::ZERO,
+            delay_p99: Duration::ZERO,
+            delay_max: Duration::ZERO,
+            dropped_overflow: overflow,
+            dropped_early: 0,
+            lost_on_link: 0,
+            marked,
+        };
+        let direction = |name: &str| DirectionStatistics {
+            backlog: Default::default(),
+            throughput: Rate::from_bps(1_000_000),
+            sojourn: None,
+            totals: totals(name),
+            refused: Default::default(),
+            flows: Vec::new(),
+            flow_count: 0,
+        };
+        LinkStatistics {
+            name: name.to_owned(),
+            at: Instant::ZERO + Duration::from_millis(millis),
+            directions: [direction(name), direction(&format!("{name}-reverse"))],
+            lateness: Lateness::default(),
+            scheduling: Scheduling::Ordinary,
+            unseen: 0,
+        }
+    }
+
+    #[test]
+    fn samples_count_what_is_new_and_a_reader_gets_them_once() {
+        let board = Board::new("two links");
+        board.post("a", &[link("x", 100, 3, 0)]);
+        board.post("a", &[link("x", 200, 5, 1)]);
+        // Told again of the same time, nothing is new.
+        board.post("a", &[link("x", 200, 5, 1)]);
+        board.post("b", &[link("x", 200, 0, 0)]);
+        let links = board.links(10);
+        assert_eq!(links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(), ["a: x", "b: x"]);
+        assert_eq!(links[0].samples.len(), 2);
+        let point = links[0].samples[1].directions[0];
+        assert_eq!((point.marked, point.dropped), (2, 1));
+        let all: serde_json::Value = serde_json::from_str(&board.json(0)).unwrap();
+        assert_eq!(all["links"][0]["samples"].as_array().unwrap().len(), 2);
+        let news: serde_json::Value = serde_json::from_str(&board.json(all["posted"].as_u64().unwrap())).unwrap();
+        assert!(news["links"].as_array().unwrap().iter().all(|link| link["samples"] == serde_json::json!([])));
+    }
+
+    #[test]
+    fn history_is_bounded() {
+        let board = Board::new("");
+        for millis in 0..HISTORY as u64 + 10 {
+            board.post("", &[link("x", millis, 0, 0)]);
+        }
+        assert_eq!(board.links(usize::MAX)[0].samples.len(), HISTORY);
+        for group in 0..100 {
+            board.post(&group.to_string(), &[link("x", 1, 0, 0)]);
+        }
+        assert_eq!(board.links(0).len(), MOST_LINKS);
+    }
+}
