@@ -7,8 +7,8 @@ use suimon_study::in_both_worlds;
 use suimon_study::paper::{Judged, Paper, World, evaluate, find};
 
 use crate::error::CliError;
-use crate::output::{OutputOptions, command_line};
 use crate::live::beside_simulation;
+use crate::output::{OutputOptions, command_line};
 use crate::progress::simulate;
 use crate::view::ViewOptions;
 
@@ -56,11 +56,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let world = if arguments.live { World::Live } else { World::Simulated };
     let experiments = paper.select(arguments.experiment.as_deref(), world)?;
     let Judged { findings, broken } =
-        evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| {
-            match world {
-                World::Simulated => Ok::<_, CliError>(simulate(runs)),
-                World::Live => Ok(in_both_worlds(beside_simulation(runs, &arguments.view)?)),
-            }
+        evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| match world {
+            World::Simulated => Ok::<_, CliError>(simulate(runs)),
+            World::Live => Ok(in_both_worlds(beside_simulation(runs, &arguments.view)?)),
         })?;
     arguments.output.deliver(&findings)?;
     match broken {

@@ -9,8 +9,8 @@ use suimon_scenario::{Document, print_defaults};
 use suimon_study::{Findings, VERSION, beside, in_both_worlds};
 
 use crate::error::CliError;
-use crate::output::{OutputOptions, command_line};
 use crate::live::{beside_simulation, live};
+use crate::output::{OutputOptions, command_line};
 use crate::progress::simulate;
 use crate::view::ViewOptions;
 

@@ -53,7 +53,10 @@ impl ViewOptions {
         let terminal = match self.view {
             false => None,
             true if !io::stdout().is_terminal() => {
-                return Err(refuse("--view", "standard output is no terminal; accepted: --web ADDRESS".to_owned()));
+                return Err(refuse(
+                    "--view",
+                    "standard output is no terminal; accepted: --web ADDRESS".to_owned(),
+                ));
             }
             // Namespaces, devices and sockets go with the process.
             true => Some(Terminal::start(Arc::clone(&board), || std::process::exit(INTERRUPTED))?),

@@ -17,8 +17,8 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::direction::{Direction, State};
 use crate::gate::Gate;
-use crate::packet::WirePacket;
 use crate::marks::Marks;
+use crate::packet::WirePacket;
 use crate::radios::Radios;
 use crate::segment::split;
 use crate::statistics::{DirectionStatistics, Lateness, LinkReport, LinkStatistics};

@@ -14,8 +14,8 @@ pub mod namespace;
 mod netlink;
 pub mod schedule;
 pub mod socket;
-pub mod terminal;
 pub mod tcp;
+pub mod terminal;
 pub mod tun;
 pub mod wake;
 

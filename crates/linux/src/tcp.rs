@@ -65,9 +65,8 @@ pub fn limit_pacing(socket: impl AsFd, rate: Rate) -> io::Result<()> {
     let (pointer, length) = ((&raw const value).cast(), size_of::<u64>() as libc::socklen_t);
     let descriptor = socket.as_fd().as_raw_fd();
     // SAFETY: the pointer and the length describe one number that outlives the call.
-    let done = unsafe {
-        libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, pointer, length)
-    };
+    let done =
+        unsafe { libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, pointer, length) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -149,14 +148,16 @@ pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
     if length < 216 {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "TCP_INFO of this kernel is too short"));
     }
-    let word = |at: usize| u64::from(u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+    let word =
+        |at: usize| u64::from(u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
     let wide = |at: usize| {
         let (low, high) = if cfg!(target_endian = "little") { (at, at + 4) } else { (at + 4, at) };
         word(low) | word(high) << 32
     };
     let mss = word(16);
     let segments = |count: u64| Bytes::new(count * mss);
-    let micros = |value: u64| (value > 0 && value < u64::from(u32::MAX)).then(|| Duration::from_micros(value));
+    let micros =
+        |value: u64| (value > 0 && value < u64::from(u32::MAX)).then(|| Duration::from_micros(value));
     Ok(TcpState {
         state: match bytes[1] {
             0 => SenderState::Open,

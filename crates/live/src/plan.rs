@@ -103,17 +103,18 @@ impl Plan {
         let mut planning = Planning::new(scenario, &emulates);
         let mut habits = Habits { available, timestamps: None, notes: Vec::new() };
         for (index, flow) in scenario.flows.iter().enumerate() {
-            let habits = habits.of(flow).map_err(|(key, problem)| {
-                refuse(format!("flow.{}.{key}", flow.name), problem)
-            })?;
-            planning.add(index, flow, habits).map_err(|(key, problem)| {
-                refuse(format!("flow.{}.{key}", flow.name), problem)
-            })?;
+            let habits = habits
+                .of(flow)
+                .map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
+            planning
+                .add(index, flow, habits)
+                .map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
         }
         let mut notes = habits.notes;
         if scenario.links.iter().any(|link| !emulates(link) && link.jitter > Duration::ZERO) {
             notes.push(
-                "Live: the jitter of links that are not emulated is left to the hosts, which have their own.".to_owned(),
+                "Live: the jitter of links that are not emulated is left to the hosts, which have their own."
+                    .to_owned(),
             );
         }
         let mtu = scenario.flows.iter().map(|flow| packet_sizes(flow).0.get()).max().unwrap_or(0).max(1_500);
@@ -196,8 +197,7 @@ impl Habits<'_> {
             return Err(on_off());
         }
         if tcp.receiver.name() != "fixed" {
-            let problem =
-                format!("\"{}\" does not run in a kernel; accepted: fixed", tcp.receiver.label());
+            let problem = format!("\"{}\" does not run in a kernel; accepted: fixed", tcp.receiver.label());
             return Err(("receiver", problem));
         }
         let kernel_cc = self.kernel_cc(&tcp.cc)?;
@@ -211,7 +211,8 @@ impl Habits<'_> {
             return Err(("stack.header", problem));
         }
         if self.timestamps.is_some_and(|timestamps| timestamps != profile.timestamps) {
-            let problem = "not the same for all flows; accepted: true for all or false for all, as hosts have it";
+            let problem =
+                "not the same for all flows; accepted: true for all or false for all, as hosts have it";
             return Err(("stack.timestamps", problem.to_owned()));
         }
         self.timestamps = Some(profile.timestamps);
@@ -289,9 +290,10 @@ impl<'a> Planning<'a> {
     fn new(scenario: &'a Scenario, emulates: &dyn Fn(&Link) -> bool) -> Self {
         let partner = |link: &Link| {
             let name = Link::other_direction(&link.name);
-            scenario.links.iter().find(|other| {
-                other.name == name && other.from == link.to && other.to == link.from
-            })
+            scenario
+                .links
+                .iter()
+                .find(|other| other.name == name && other.from == link.to && other.to == link.from)
         };
         // Nodes between which nothing is decided are one host.
         let mut nodes: Vec<&str> = Vec::new();
@@ -300,7 +302,8 @@ impl<'a> Planning<'a> {
                 nodes.push(node);
             }
         }
-        let mut host_of: HashMap<&str, usize> = nodes.iter().enumerate().map(|(index, node)| (*node, index)).collect();
+        let mut host_of: HashMap<&str, usize> =
+            nodes.iter().enumerate().map(|(index, node)| (*node, index)).collect();
         let mut links = Vec::new();
         let mut places = HashMap::new();
         for link in &scenario.links {

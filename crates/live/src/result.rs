@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use suimon_algorithms::Probe;
-use suimon_emulator::{LinkReport, LinkStatistics};
+use suimon_emulator::{LinkReport, LinkStatistics, Verdict};
 use suimon_link::{Crossing, FlowSums, SeriesBuilder};
 use suimon_linux::tcp::{SenderState, TcpState, tcp_state};
 use suimon_results::{EmulatedLink, Event, EventKind, FlowResult, RunResult, Series, WindowResult};
@@ -127,7 +127,9 @@ impl<'a> Books<'a> {
             Traffic::Udp(udp) => udp.size.is_some(),
         };
         let mut sized = self.flows.iter().filter(sized).peekable();
-        self.scenario.stop_when_complete && sized.peek().is_some() && sized.all(|entry| entry.completed.is_some())
+        self.scenario.stop_when_complete
+            && sized.peek().is_some()
+            && sized.all(|entry| entry.completed.is_some())
     }
 
     /// Looks at all flows.
@@ -368,9 +370,11 @@ impl Entry<'_> {
             Traffic::Udp(_) => ("udp".to_owned(), UDP_COLOUR),
         };
         let key = self.planned.key();
-        let shares = self.planned.crosses.iter().filter_map(|(link, way)| {
-            reports[*link].flows[*way].iter().find(|share| share.key == key)
-        });
+        let shares = self
+            .planned
+            .crosses
+            .iter()
+            .filter_map(|(link, way)| reports[*link].flows[*way].iter().find(|share| share.key == key));
         let (lost, marked) = shares.fold((0, 0), |sum, share| (sum.0 + share.dropped, sum.1 + share.marked));
         let start = self.started.unwrap_or(end);
         let last_delivery = Instant::from_nanos(self.shared.last_delivery.load(Ordering::Relaxed));
@@ -414,6 +418,9 @@ fn emulated(statistics: &LinkStatistics) -> EmulatedLink {
         late_p99: lateness.p99,
         late_max: lateness.max,
         unseen: statistics.unseen,
-        objections: Vec::new(),
+        objections: match statistics.verdict() {
+            Verdict::Counts => Vec::new(),
+            Verdict::DoesNotCount(reasons) => reasons,
+        },
     }
 }

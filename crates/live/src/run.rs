@@ -92,10 +92,7 @@ pub(crate) fn run_planned(
         mtu: plan.mtu,
         interval,
         starts_in: SET_UP + SET_UP_FLOW * plan.flows.len() as u64,
-        measuring: Measuring {
-            warmup: scenario.record.warmup,
-            windows: scenario.record.windows.clone(),
-        },
+        measuring: Measuring { warmup: scenario.record.warmup, windows: scenario.record.windows.clone() },
         ..Setup::default()
     };
     let emulation = emulate(&setup, plan, &hosts)?;
@@ -122,8 +119,7 @@ pub(crate) fn run_planned(
         let mut threads = Vec::new();
         for (index, planned) in plan.flows.iter().enumerate() {
             let (flow, shared, stage) = (&scenario.flows[index], &shared[index], &stage);
-            let listener =
-                stage.listen(&hosts[planned.hosts.1], flow, planned).map_err(refused(index))?;
+            let listener = stage.listen(&hosts[planned.hosts.1], flow, planned).map_err(refused(index))?;
             let watched = |done: io::Result<()>| {
                 failed.fetch_or(done.is_err(), Ordering::Relaxed);
                 done

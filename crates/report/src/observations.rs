@@ -50,7 +50,9 @@ fn lateness(summaries: &[RunSummary<'_>]) -> Vec<String> {
     )];
     let objected: Vec<_> = summaries
         .iter()
-        .filter_map(|summary| Some((&summary.name, summary.run.emulated.iter().find_map(|link| link.objections.first())?)))
+        .filter_map(|summary| {
+            Some((&summary.name, summary.run.emulated.iter().find_map(|link| link.objections.first())?))
+        })
         .map(|(name, objection)| format!("{name} ({objection})"))
         .collect();
     if objected.is_empty() {

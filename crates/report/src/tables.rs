@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use suimon_results::{
-    AggregateResult, EmulatedLink, Event, EventKind, FlowResult, QueueResult, RateSpread, RunResult, Series, WindowResult,
+    AggregateResult, EmulatedLink, Event, EventKind, FlowResult, QueueResult, RateSpread, RunResult, Series,
+    WindowResult,
 };
 use suimon_units::{Duration, Instant, Rate};
 

@@ -309,7 +309,12 @@ mod tests {
             measured: "−77 %".to_owned(),
             verdict: Verdict::Reproduced,
         };
-        let table = VerdictTable { title: "Table 1".to_owned(), headings: crate::Headings::Paper, note: None, rows: vec![row] };
+        let table = VerdictTable {
+            title: "Table 1".to_owned(),
+            headings: crate::Headings::Paper,
+            note: None,
+            rows: vec![row],
+        };
         let text = terminal_verdicts(&[table], TerminalOptions::default());
         assert!(text.starts_with("Table 1\n\n"), "{text}");
         assert!(text.contains("Backlog against Reno  −78 %  ± 3        −77 %     reproduced\n"), "{text}");

@@ -158,7 +158,8 @@ impl Scenario {
             Some(names) => topology.named(&names, from, to).ok().expect(VALIDATED),
             None => topology.path(from, to).expect(VALIDATED),
         };
-        let back = flow.via.as_ref().map(|via| via.iter().rev().map(|name| Link::other_direction(name)).collect());
+        let back =
+            flow.via.as_ref().map(|via| via.iter().rev().map(|name| Link::other_direction(name)).collect());
         let back = match flow.traffic {
             Traffic::Tcp(_) => way(&flow.to, &flow.from, back),
             Traffic::Udp(_) => Vec::new(),

@@ -118,7 +118,12 @@ impl<'a> Windows<'a> {
 
 impl OpenWindow {
     fn new(now: Instant, window: usize, sums: &[FlowSums]) -> Self {
-        Self { window, since: now, last_sample: now, links: sums.iter().map(|sums| Crossing::new(*sums)).collect() }
+        Self {
+            window,
+            since: now,
+            last_sample: now,
+            links: sums.iter().map(|sums| Crossing::new(*sums)).collect(),
+        }
     }
 
     fn sample(&mut self, now: Instant, sums: &[FlowSums]) {

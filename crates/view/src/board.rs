@@ -103,7 +103,11 @@ impl Inner {
             if self.links.len() >= MOST_LINKS {
                 self.links.remove(0);
             }
-            let name = if group.is_empty() { statistics.name.clone() } else { format!("{group}: {}", statistics.name) };
+            let name = if group.is_empty() {
+                statistics.name.clone()
+            } else {
+                format!("{group}: {}", statistics.name)
+            };
             self.links.push(Link {
                 group: group.to_owned(),
                 name,
@@ -276,6 +280,7 @@ pub(crate) mod tests {
         LinkStatistics {
             name: name.to_owned(),
             at: Instant::ZERO + Duration::from_millis(millis),
+            rtt: Duration::ZERO,
             directions: [direction(name), direction(&format!("{name}-reverse"))],
             lateness: Lateness::default(),
             scheduling: Scheduling::Ordinary,
@@ -298,8 +303,11 @@ pub(crate) mod tests {
         assert_eq!((point.marked, point.dropped), (2, 1));
         let all: serde_json::Value = serde_json::from_str(&board.json(0)).unwrap();
         assert_eq!(all["links"][0]["samples"].as_array().unwrap().len(), 2);
-        let news: serde_json::Value = serde_json::from_str(&board.json(all["posted"].as_u64().unwrap())).unwrap();
-        assert!(news["links"].as_array().unwrap().iter().all(|link| link["samples"] == serde_json::json!([])));
+        let news: serde_json::Value =
+            serde_json::from_str(&board.json(all["posted"].as_u64().unwrap())).unwrap();
+        assert!(
+            news["links"].as_array().unwrap().iter().all(|link| link["samples"] == serde_json::json!([]))
+        );
     }
 
     #[test]

@@ -75,8 +75,7 @@ pub fn evaluate<E: From<StudyError>>(
         scenario_text: None,
     };
     let name = name.to_owned();
-    let findings =
-        Findings { header, name, runs, beside: None, verdicts, figures, heat_maps, notes };
+    let findings = Findings { header, name, runs, beside: None, verdicts, figures, heat_maps, notes };
     Ok(Judged { findings, broken })
 }
 
@@ -116,7 +115,8 @@ impl Paper {
     /// # Errors
     /// When none is called so.
     pub fn select(&self, name: Option<&str>, world: World) -> Result<Vec<&Experiment>, StudyError> {
-        let mut of_world = self.experiments.iter().filter(|one| one.live == (world == World::Live)).peekable();
+        let mut of_world =
+            self.experiments.iter().filter(|one| one.live == (world == World::Live)).peekable();
         if of_world.peek().is_none() {
             let problem = format!("\"{}\" has nothing to run live; accepted: without --live", self.title);
             return Err(StudyError::input(Input::Paper, problem));
