@@ -44,7 +44,7 @@ pub(crate) struct Stage<'a> {
 const PATIENCE: time::Duration = time::Duration::from_millis(100);
 
 /// One write or read.
-const CHUNK: usize = 1 << 16;
+const CHUNK: usize = 1 << 15;
 
 /// TCP's option for timestamps in every segment (RFC 7323 appendix A).
 const TIMESTAMPS: u32 = 12;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use suimon_emulator::{Emulation, End, LinkSetup, LinkStatistics, Measuring, Setup};
-use suimon_linux::schedule::Scheduling;
+use suimon_linux::schedule::{Scheduling, become_real_time};
 use suimon_linux::{LinuxError, Namespace, Route};
 use suimon_results::RunResult;
 use suimon_scenario::{Capacity, Scenario};
@@ -57,7 +57,10 @@ pub fn run(
     observer: &dyn Observer,
 ) -> Result<RunResult, LiveError> {
     let plan = Plan::new(scenario, &available()?)?;
-    run_planned(scenario, labels, 0, &plan, observer)
+    thread::scope(|scope| {
+        let run = scope.spawn(|| run_planned(scenario, labels, 0, &plan, observer));
+        run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// The congestion controls that the kernel has.
@@ -75,6 +78,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// How often an observer is told.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// Takes the calling thread for it, which does not get its priority back.
 pub(crate) fn run_planned(
     scenario: &Scenario,
     labels: &[(String, String)],
@@ -82,6 +86,9 @@ pub(crate) fn run_planned(
     plan: &Plan,
     observer: &dyn Observer,
 ) -> Result<RunResult, LiveError> {
+    // And so the threads that it starts. A thread that others push aside while it holds a socket keeps the kernel
+    // from handling what arrives there: ACKs wait, and what they release comes as a burst.
+    let real_time = become_real_time().is_ok();
     let hosts = (0..plan.hosts).map(|_| host(plan)).collect::<Result<Vec<_>, _>>()?;
     let interval = scenario.record.interval.unwrap_or(GLANCE);
     let setup = Setup {
@@ -113,6 +120,9 @@ pub(crate) fn run_planned(
         move |source: io::Error| LiveError::Socket { flow, source }
     };
     let mut books = Books::new(scenario, plan, &shared);
+    if !real_time {
+        books.note("Live: the hosts' threads run under SCHED_OTHER, so that a busy machine makes bursts of their packets.".to_owned());
+    }
     let reports = thread::scope(|scope| -> Result<_, LiveError> {
         // However this ends, the threads of the flows end.
         let ends = Over(&over);

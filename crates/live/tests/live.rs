@@ -1,0 +1,127 @@
+//! Scenarios on real stacks, beside the simulator. Needs root, or the right to make namespaces and devices; skips
+//! elsewhere.
+
+use suimon_linux::{Namespace, Tun, TunOptions};
+use suimon_live::{LiveError, Unobserved, run, run_all};
+use suimon_results::{EventKind, RunResult};
+use suimon_scenario::{Document, Run};
+
+/// Whether this machine lets links be made; says why where not.
+fn can_run_live() -> bool {
+    let refused =
+        Namespace::new().and_then(|namespace| Tun::open(&namespace, "probe", TunOptions::default()));
+    if let Err(error) = &refused {
+        eprintln!("skipped: {error}");
+    }
+    refused.is_ok()
+}
+
+fn runs(text: &str) -> Vec<Run> {
+    Document::parse(text, "test").unwrap().runs().unwrap()
+}
+
+const LINK: &str = r#"
+[[link]]
+name = "bottleneck"
+between = ["a", "b"]
+rate = "10Mbit"
+delay = "10ms"
+buffer = "50kB"
+queue = "red"
+[link.reverse]
+rate = "unlimited"
+
+[[link]]
+name = "access"
+between = ["b", "c"]
+rate = "1Gbit"
+delay = "5ms"
+reported = false
+"#;
+
+fn flow(name: &str, rest: &str) -> String {
+    format!("[[flow]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"c\"\n{rest}\n")
+}
+
+fn column(result: &RunResult, name: &str) -> usize {
+    result.flow_series[0]
+        .columns
+        .iter()
+        .find(|column| column.name == name)
+        .map_or(0, |column| column.values.len())
+}
+
+#[test]
+fn live_runs_fill_the_tables_of_a_simulation_with_nearly_its_numbers() {
+    if !can_run_live() {
+        return;
+    }
+    let text = format!(
+        "duration = \"5s\"\nwarmup = \"1s\"\nrecord_interval = \"100ms\"\n[[window]]\nname = \"w\"\nfrom = \"2s\"\nto = \"4s\"\nsample = \"1s\"\n\
+         {LINK}{}{}",
+        flow("one", "cc = \"reno\"\n[flow.stack]\necn = true"),
+        flow("two", "cc = \"cubic\"\nstart = \"500ms\"\n[flow.stack]\necn = true"),
+    );
+    let run = &runs(&text)[0];
+    let live = suimon_live::run(&run.scenario, &run.labels, &Unobserved).unwrap();
+    let simulated = suimon_simulator::run(&run.scenario, &run.labels);
+    let names =
+        |result: &RunResult| -> Vec<_> { result.flows.iter().map(|flow| flow.name.clone()).collect() };
+    assert_eq!(names(&live), names(&simulated));
+    assert_eq!(live.queues[0].name, simulated.queues[0].name);
+    let bits = |result: &RunResult| result.queues[0].bytes.as_f64() * 8.0 / result.measured.as_secs_f64();
+    let (of_live, of_simulated) = (bits(&live), bits(&simulated));
+    assert!((of_live / of_simulated - 1.0).abs() < 0.1, "{of_live} {of_simulated}");
+    // ECN is negotiated and answered: marks, and hardly a loss after slow start.
+    let marked: u64 = live.flows.iter().map(|flow| flow.packets_marked).sum();
+    assert!(marked > 5 && live.queues[0].marked >= marked, "{marked} {:?}", live.queues[0]);
+    assert!(live.flows.iter().all(|flow| flow.packets_sent > 500 && flow.rtt_min.is_some()));
+    // 10 ms each way of the link, 5 of what is not emulated.
+    let least = live.flows[0].rtt_min.unwrap().as_millis_f64();
+    assert!((30.0..34.0).contains(&least), "{least}");
+    assert_eq!((live.windows.len(), live.windows[0].window.as_str()), (1, "w"));
+    assert!((live.windows[0].goodput.as_bps_f64() / 9.5e6 - 1.0).abs() < 0.15, "{:?}", live.windows[0]);
+    assert!(column(&live, "cwnd_bytes") > 40 && column(&live, "goodput_bps") > 40);
+    assert!(live.events.iter().any(|event| event.kind == EventKind::Started));
+    assert!(live.emulated[0].packets > 3_000 && live.emulated[0].unseen == 0);
+}
+
+#[test]
+fn finite_transfers_datagrams_and_late_starts_end_a_run_early() {
+    if !can_run_live() {
+        return;
+    }
+    let text = format!(
+        "duration = \"20s\"\nstop_when_complete = true\n{LINK}{}{}",
+        flow("file", "size = \"500kB\"\ncc = \"cubic\"\nstart = \"300ms\""),
+        flow("voice", "udp = { rate = \"1Mbit\", packet = \"500B\" }\nsize = \"100kB\""),
+    );
+    let results = run_all(&runs(&text), &Unobserved).unwrap();
+    let flows = &results[0].flows;
+    assert!(flows.iter().all(|flow| flow.completed.is_some()), "{flows:?}");
+    assert_eq!(flows[0].delivered.get(), 500_000);
+    assert!(flows[1].delivered.get() >= 99_000, "{:?}", flows[1]);
+    assert!(results[0].duration.as_secs_f64() < 5.0);
+}
+
+#[test]
+fn what_real_hosts_do_not_have_is_refused_by_name() {
+    let refusal = |flow: &str| {
+        let run = &runs(&format!("duration = \"1s\"\n{LINK}{flow}"))[0];
+        match run_refused(run) {
+            LiveError::Scenario { key, problem, .. } => (key, problem),
+            other => panic!("{other}"),
+        }
+    };
+    let (key, problem) = refusal(&flow("f", "cc = \"ledbat\"").replace("ledbat", "scalable"));
+    assert_eq!(key, "flow.f.cc");
+    assert!(problem.contains("accepted:") && problem.contains("reno"), "{problem}");
+    let (key, problem) = refusal(&flow("f", "cc = \"cubic/drs\""));
+    assert_eq!((key.as_str(), problem.contains("accepted: fixed")), ("flow.f.receiver", true));
+    let (key, _) = refusal(&flow("f", "cc = \"reno\"\n[flow.stack]\nheader = \"60B\""));
+    assert_eq!(key, "flow.f.stack.header");
+}
+
+fn run_refused(given: &Run) -> LiveError {
+    run(&given.scenario, &given.labels, &Unobserved).expect_err("it was to be refused")
+}
