@@ -112,8 +112,10 @@ impl FlowTable {
 
     /// Counts anew.
     pub(crate) fn restart(&mut self) {
-        for share in self.flows.values_mut() {
-            (share.packets, share.bytes, share.dropped, share.marked) = (0, Bytes::ZERO, 0, 0);
+        for flow in self.flows.values_mut() {
+            let share = &mut flow.share;
+            (share.packets, share.dropped, share.marked, share.retransmissions) = (0, 0, 0, 0);
+            (share.bytes, share.payload, flow.sampled) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
         }
     }
 

@@ -31,6 +31,8 @@ pub fn run_result(name: &str, seed: u64, reports: &[LinkReport]) -> RunResult {
         flow_series: reports.iter().flat_map(|report| report.flow_series.iter().flatten()).cloned().collect(),
         aggregate_series: Vec::new(),
         queue_series: reports.iter().flat_map(|report| report.series.clone()).collect(),
+        emulated: Vec::new(),
+        notes: Vec::new(),
     }
 }
 
