@@ -214,7 +214,7 @@ impl<'a> Books<'a> {
 
     fn record(&mut self, time: Instant, flow: usize, kind: EventKind) {
         if self.events.len() < RunResult::MAX_EVENTS {
-            self.events.push(Event { time, flow: self.flows[flow].flow.name.clone(), kind });
+            self.events.push(Event { time, flow: flow as u32, kind });
         } else {
             self.events_not_kept += 1;
         }
