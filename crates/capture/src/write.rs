@@ -119,7 +119,7 @@ mod tests {
             writer.write(1, began + Duration::from_nanos(nanos), &packet, comment).unwrap();
         }
         writer.flush().unwrap();
-        let mut capture = Capture::new("test", std::io::Cursor::new(file)).unwrap();
+        let mut capture = Capture::new("test", io::Cursor::new(file)).unwrap();
         let first = capture.next_packet().unwrap().unwrap();
         let second = capture.next_packet().unwrap().unwrap();
         assert_eq!(second.time.saturating_since(first.time).as_nanos(), 123_456_789);

@@ -6,7 +6,7 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{self, SystemTime};
 use std::{io, thread};
 
@@ -119,32 +119,55 @@ fn filled(
 ) -> Result<Rate> {
     let address = SocketAddr::from((hosts.paths[path].far, 5_001));
     let (near, far) = (&hosts.near, &hosts.far);
-    transfer(near, far, address, || {
+    transfer(near, far, address, |_| {
         thread::sleep(time::Duration::from_millis(1_500));
-        let (began, before) = (time::Instant::now(), received()?);
-        thread::sleep(time::Duration::from_nanos(length.as_nanos()));
-        let after = received()?;
-        let time = Duration::from_nanos(began.elapsed().as_nanos() as u64);
-        Ok(Rate::of(Bytes::new(after.get() - before.get()), time))
+        rate_over(length, received)
     })
 }
 
-/// Sends as much as TCP takes while `watch` runs.
+/// The rate at which `received` grows over `length`.
+fn rate_over(length: Duration, received: impl Fn() -> Result<Bytes>) -> Result<Rate> {
+    // When it was read is known only where that took no time to speak of.
+    let read = || -> Result<(time::Instant, Bytes)> {
+        for _ in 0..50 {
+            let began = time::Instant::now();
+            let bytes = received()?;
+            if began.elapsed() < time::Duration::from_millis(1) {
+                return Ok((began, bytes));
+            }
+        }
+        Err("the machine is too busy to measure on".into())
+    };
+    let (began, before) = read()?;
+    thread::sleep(time::Duration::from_nanos(length.as_nanos()));
+    let (ended, after) = read()?;
+    let time = Duration::from_nanos(ended.duration_since(began).as_nanos() as u64);
+    Ok(Rate::of(Bytes::new(after.get() - before.get()), time))
+}
+
+/// Sends as much as TCP takes while `watch` runs, which is given how much the far program has got.
 fn transfer<T>(
     near: &Namespace,
     far: &Namespace,
     address: SocketAddr,
-    watch: impl FnOnce() -> Result<T>,
+    watch: impl FnOnce(&AtomicU64) -> Result<T>,
 ) -> Result<T> {
+    // One that leaves no room in the queue unused.
+    near.set_sysctl("ipv4/tcp_congestion_control", "reno")?;
     let listener = far.run(|| TcpListener::bind(address))??;
     let mut stream = near.run(|| TcpStream::connect(address))??;
     stream.set_write_timeout(Some(time::Duration::from_millis(200)))?;
-    let over = AtomicBool::new(false);
+    let (over, got) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
             let Ok((mut stream, _)) = listener.accept() else { return };
             let mut buffer = vec![0; 1 << 20];
-            while matches!(stream.read(&mut buffer), Ok(read) if read > 0) {}
+            while let Ok(read) = stream.read(&mut buffer) {
+                if read == 0 {
+                    break;
+                }
+                got.fetch_add(read as u64, Ordering::Relaxed);
+            }
         });
         scope.spawn(|| {
             let data = vec![0; 1 << 18];
@@ -153,7 +176,7 @@ fn transfer<T>(
             }
             let _ = stream.shutdown(std::net::Shutdown::Both);
         });
-        let seen = watch();
+        let seen = watch(&got);
         over.store(true, Ordering::Relaxed);
         seen
     })
@@ -215,7 +238,7 @@ fn delay_row(link: &str, segmentation: bool, length: Duration) -> Result<()> {
     let directions = path(link)?;
     let suimon_scenario::Capacity::Rate(rate) = directions[0].capacity else { return Err("a rate".into()) };
     let hosts = TwoHosts::new(&setup(segmentation), std::slice::from_ref(&directions))?;
-    let of_link = directions[0].delay + rate.transmission_time(Bytes::new(1_028));
+    let of_link = (rate.transmission_time(Bytes::new(1_028)), directions[0].delay);
     let gap = rate.transmission_time(Bytes::new(2 * 1_028));
     let added = one_way(&hosts.near, &hosts.far, hosts.paths[0].far.into(), gap, of_link, length)?;
     let reports = hosts.emulation.finish()?;
@@ -232,13 +255,15 @@ fn delay_row(link: &str, segmentation: bool, length: Duration) -> Result<()> {
     Ok(())
 }
 
-/// How much longer than `of_link` datagrams sent every `gap` take until the kernel of the far host has them.
+/// How much longer than they should datagrams sent every `gap` take until the kernel of the far host has them:
+/// `of_link` is the transmission time of one and the delay behind it. A sender that was held up sends what it missed
+/// at once, which then waits for its turn.
 fn one_way(
     near: &Namespace,
     far: &Namespace,
     address: IpAddr,
     gap: Duration,
-    of_link: Duration,
+    of_link: (Duration, Duration),
     length: Duration,
 ) -> Result<DelayHistogram> {
     let to = SocketAddr::new(address, 9);
@@ -259,6 +284,7 @@ fn one_way(
             }
         });
         let mut added = DelayHistogram::default();
+        let mut free = 0;
         loop {
             let mut data = [0; 1_000];
             let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
@@ -277,8 +303,8 @@ fn one_way(
             });
             let Some(came) = came else { return Err("no time stamp".into()) };
             let sent = u64::from_be_bytes(data[..8].try_into()?);
-            let took = Duration::from_nanos(came.saturating_sub(sent));
-            added.record(took.saturating_sub(of_link));
+            free = free.max(sent) + of_link.0.as_nanos();
+            added.record(Duration::from_nanos(came.saturating_sub(free + of_link.1.as_nanos())));
         }
         Ok(added)
     })
@@ -305,7 +331,7 @@ fn plain() -> Result<(Namespace, Namespace, Ipv4Addr)> {
 fn plain_delay(length: Duration) -> Result<()> {
     let (near, far, address) = plain()?;
     let gap = Duration::from_micros(200);
-    let added = one_way(&near, &far, address.into(), gap, Duration::ZERO, length)?;
+    let added = one_way(&near, &far, address.into(), gap, (Duration::ZERO, Duration::ZERO), length)?;
     println!(
         "  {:<30} p50 {:.1}, p99 {:.1}, max {:.1} of {} packets",
         "plain veth, no emulator",
@@ -333,13 +359,9 @@ fn speed_row(segmentation: bool, length: Duration) -> Result<()> {
 
 fn plain_speed(length: Duration) -> Result<()> {
     let (near, far, address) = plain()?;
-    let rate = transfer(&near, &far, (address, 5_001).into(), || {
+    let rate = transfer(&near, &far, (address, 5_001).into(), |got| {
         thread::sleep(time::Duration::from_millis(500));
-        let (began, before) = (time::Instant::now(), far.device_counters("plain1")?.received_bytes);
-        thread::sleep(time::Duration::from_nanos(length.as_nanos()));
-        let after = far.device_counters("plain1")?.received_bytes;
-        let time = Duration::from_nanos(began.elapsed().as_nanos() as u64);
-        Ok(Rate::of(Bytes::new(after.get() - before.get()), time))
+        rate_over(length, || Ok(Bytes::new(got.load(Ordering::Relaxed))))
     })?;
     println!("  {:<15} {:>8.3} Gbit/s", "plain veth", rate.as_bps_f64() / 1e9);
     Ok(())
