@@ -217,7 +217,7 @@ impl Prepared {
         };
         // SAFETY: each is a system call, with live pointers to texts that end in zero, or with none.
         unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
             libc::close(parents);
             // Where the parent died before it was watched, its end is closed.
             let mut polled = libc::pollfd { fd: own, events: 0, revents: 0 };
@@ -353,8 +353,8 @@ fn keep_rights() {
             record.inheritable = record.permitted;
         }
         libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr());
-        for right in 0..64 {
-            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, right, 0, 0);
+        for right in 0..64_u64 {
+            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as u64, right, 0_u64, 0_u64);
         }
     }
 }

@@ -87,7 +87,7 @@ impl Namespace {
                 return Err(std::io::Error::last_os_error());
             }
             // SAFETY: takes numbers, touches no memory.
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64) };
             // SAFETY: takes nothing, cannot fail.
             if unsafe { libc::getppid() } as u32 != parent {
                 // It died before it was watched.
