@@ -250,7 +250,8 @@ impl Forwarder {
             let potential = |from, to| direction.potential(from, to);
             let totals = direction.meter.clone().result(now, potential);
             let waited = totals.delay_mean * totals.packets;
-            let (bytes, packets) = (totals.bytes.get() - sampled.0.get(), totals.packets - sampled.1);
+            let (bytes, packets) =
+                (totals.bytes.saturating_sub(sampled.0).get(), totals.packets.saturating_sub(sampled.1));
             let sojourn = (packets > 0).then(|| waited.saturating_sub(sampled.2) / packets);
             *sampled = (totals.bytes, totals.packets, waited);
             DirectionStatistics {
