@@ -40,9 +40,9 @@ impl Files {
                 .map(BufWriter::new)
                 .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))
         };
-        let interfaces: Vec<_> = names.iter().map(String::as_str).collect();
+        // One for all, since tcpdump reads no more of raw IP: comments tell the ways apart.
         let capture = match capture {
-            Some(path) => Some(CaptureWriter::new(create(path)?, &interfaces)?),
+            Some(path) => Some(CaptureWriter::new(create(path)?, &["links"])?),
             None => None,
         };
         let mut log = log.map(create).transpose()?;
@@ -56,7 +56,7 @@ impl Files {
         let direction = 2 * record.link + record.direction;
         if let (Some(capture), Fate::Delivered { late }) = (&mut self.capture, record.fate) {
             let at = clock.calendar(record.at + late);
-            capture.write(direction as u32, at, &record.packet, "")?;
+            capture.write(0, at, &record.packet, &self.names[direction])?;
         }
         if let Some(log) = &mut self.log {
             let (event, waited, late, marked) = match record.fate {
