@@ -288,7 +288,7 @@ fn transfer(
         over.store(true, Ordering::Relaxed);
         let pings = pings.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         sent?;
-        Ok(pings?)
+        pings
     })?;
     let received = received.load(Ordering::Relaxed);
     let reports = hosts.emulation.finish()?;

@@ -50,6 +50,9 @@ pub(crate) struct PlannedRoute {
     pub(crate) habits: TcpHabits,
 }
 
+/// A direction of an emulated link: the link's place in the plan, and 0 there or 1 back.
+type Place = (usize, usize);
+
 #[derive(Debug)]
 pub(crate) struct PlannedFlow {
     /// The hosts that it leads from and to.
@@ -57,8 +60,8 @@ pub(crate) struct PlannedFlow {
     pub(crate) from: SocketAddrV4,
     pub(crate) to: SocketAddrV4,
     pub(crate) start: Instant,
-    /// The emulated links that its packets cross, each with the direction.
-    pub(crate) crosses: Vec<(usize, usize)>,
+    /// The emulated links that its packets cross.
+    pub(crate) crosses: Vec<Place>,
     /// Congestion control as the kernel calls it.
     pub(crate) kernel_cc: Option<String>,
 }
@@ -279,8 +282,8 @@ struct Planning<'a> {
     scenario: &'a Scenario,
     /// The host of each node.
     hosts: HashMap<&'a str, usize>,
-    /// For each emulated link of the scenario, its place in the plan and its direction there.
-    places: HashMap<&'a str, (usize, usize)>,
+    /// Where each emulated link of the scenario is in the plan.
+    places: HashMap<&'a str, Place>,
     /// Over which link a host sends what goes to an address.
     routes: HashMap<(usize, Ipv4Addr), (usize, TcpHabits)>,
     plan: Plan,
@@ -347,7 +350,7 @@ impl<'a> Planning<'a> {
     /// Adds the flow of this index.
     fn add(&mut self, index: usize, flow: &'a Flow, habits: FlowHabits) -> Result<(), Refusal> {
         let ways = self.scenario.ways(flow);
-        let crossed = |way: &[&Link]| -> Vec<(usize, usize)> {
+        let crossed = |way: &[&Link]| -> Vec<Place> {
             way.iter().filter_map(|link| self.places.get(link.name.as_str()).copied()).collect()
         };
         let (there, back) = (crossed(&ways[0]), crossed(&ways[1]));
@@ -377,7 +380,7 @@ impl<'a> Planning<'a> {
     }
 
     /// What links that are not emulated take goes behind the emulated link at `place`.
-    fn delay(&mut self, key: FlowKey, way: &[&Link], place: (usize, usize), size: Bytes, extra: Duration) {
+    fn delay(&mut self, key: FlowKey, way: &[&Link], place: Place, size: Bytes, extra: Duration) {
         let plain = way.iter().filter(|link| !self.places.contains_key(link.name.as_str()));
         let delay = plain.fold(extra, |sum, link| {
             let sending = match link.capacity {
@@ -397,7 +400,7 @@ impl<'a> Planning<'a> {
         &mut self,
         flow: &Flow,
         hosts: (usize, usize),
-        (there, back): (&[(usize, usize)], &[(usize, usize)]),
+        (there, back): (&[Place], &[Place]),
         habits: &FlowHabits,
     ) -> (Ipv4Addr, Ipv4Addr) {
         let nodes: Vec<&str> = {
@@ -412,8 +415,8 @@ impl<'a> Planning<'a> {
         let mut alias = 0;
         loop {
             let (from, to) = (address(&flow.from, alias), address(&flow.to, alias));
-            let along = |links: &[(usize, usize)], to, habits: TcpHabits| -> Vec<_> {
-                let hop = |(nth, (link, way)): (usize, &(usize, usize))| {
+            let along = |links: &[Place], to, habits: TcpHabits| -> Vec<_> {
+                let hop = |(nth, (link, way)): (usize, &Place)| {
                     let habits = if nth == 0 { habits } else { TcpHabits::default() };
                     ((self.plan.links[*link].ends[*way], to), (*link, habits))
                 };

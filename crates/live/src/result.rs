@@ -150,7 +150,7 @@ impl<'a> Books<'a> {
             let interval = self.scenario.record.interval.unwrap_or(Duration::MAX);
             self.flows.iter_mut().for_each(|flow| flow.sample(now, interval));
             while self.next_sample <= now {
-                self.next_sample = self.next_sample + interval;
+                self.next_sample += interval;
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use suimon_study::paper::{Judged, Paper, evaluate, find};
+use suimon_study::paper::{Judged, Paper, World, evaluate, find};
 
 use crate::errors::Failure;
 use crate::results::Findings;
@@ -30,7 +30,7 @@ pub(crate) fn paper(
     progress: bool,
 ) -> PyResult<Findings> {
     let paper = find(name, &places).and_then(|folder| Paper::read(&folder)).map_err(Failure::from)?;
-    let experiments = paper.select(experiment).map_err(Failure::from)?;
+    let experiments = paper.select(experiment, World::Simulated).map_err(Failure::from)?;
     let Judged { findings, broken } = evaluate(name, &paper, &experiments, command, |runs| {
         simulate(py, runs, progress).map_err(Failure::from)
     })?;

@@ -155,7 +155,7 @@ impl Scenario {
         const VALIDATED: &str = "a validated scenario has a way for each of its flows";
         let topology = Topology::new(&self.links);
         let way = |from: &str, to: &str, names: Option<Vec<String>>| match names {
-            Some(names) => topology.named(&names, from, to).ok().expect(VALIDATED),
+            Some(names) => topology.named(&names, from, to).unwrap_or_else(|_| unreachable!("{VALIDATED}")),
             None => topology.path(from, to).expect(VALIDATED),
         };
         let back =

@@ -234,7 +234,7 @@ impl Arguments {
             scenario_text: None,
         };
         let mut findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
-        findings.notes = reports.iter().map(|report| lateness(report)).collect();
+        findings.notes = reports.iter().map(lateness).collect();
         if let Some(path) = &self.json {
             let text = json(&findings.header, &findings.runs, &[], JsonSeries::With);
             std::fs::write(path, text)?;
