@@ -90,8 +90,10 @@ impl TwoHosts {
     ) -> Result<Self, LinuxError> {
         let mut taken = near.addresses()?;
         taken.extend(far.addresses()?);
+        // What this kernel learnt of earlier links it keeps by address, so another process begins with others.
+        let first = std::process::id() as u16;
         let mut free = (0..=u16::MAX)
-            .map(Path::numbered)
+            .map(|nth| Path::numbered(first.wrapping_add(nth)))
             .filter(|path| !taken.iter().any(|(address, _)| path.has(*address)));
         let mut links = Vec::new();
         let mut found = Vec::new();
