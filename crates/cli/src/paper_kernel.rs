@@ -17,9 +17,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::Namespace;
-use suimon_linux::congestion::{Algorithm, Held, choose, hold, limit_window};
+use suimon_linux::congestion::{Algorithm, Held, choose, hold};
+use suimon_linux::tcp::limit_window;
 use suimon_scenario::{Comparison, LinkSpec, Scheme};
 use suimon_study::StudyError;
+use suimon_units::Bytes;
 
 use crate::error::CliError;
 use crate::progress::{Progress, simulate};
@@ -32,7 +34,7 @@ struct Experiment {
     #[serde(deserialize_with = "of_text")]
     duration: suimon_units::Duration,
     #[serde(deserialize_with = "of_text")]
-    window: suimon_units::Bytes,
+    window: Bytes,
     cc: Vec<String>,
     agreement: f64,
     agreement_packets: f64,
@@ -218,7 +220,7 @@ fn on_kernel(experiment: &Experiment) -> Result<Cells, CliError> {
             let running: Vec<_> = batch
                 .iter()
                 .map(|(link, cc, seed)| {
-                    let (name, window) = (&names[*cc], experiment.window.get() as u32);
+                    let (name, window) = (&names[*cc], experiment.window);
                     scope.spawn(move || transfer(&link.link, name, *seed, window, duration))
                 })
                 .collect();
@@ -255,7 +257,7 @@ fn transfer(
     link: &str,
     name: &str,
     seed: u64,
-    window: u32,
+    window: Bytes,
     duration: Duration,
 ) -> Result<Measured, CliError> {
     let droptail = AlgorithmSpec::parse(Role::Queue, "droptail").map_err(io::Error::other)?;

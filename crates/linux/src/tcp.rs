@@ -33,10 +33,7 @@ impl TcpOptions {
         }
         set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, u64::from(self.max_segment))?;
         if let Some(window) = self.window {
-            // Memory for what the kernel keeps beside the data; with too little of it, it would advertise less, and
-            // hold ACKs back until the application has read.
-            set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (4 * window.get()).max(LEAST_BUFFER))?;
-            set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window.get())?;
+            limit_window(socket, window)?;
         }
         if let Some(unsent) = self.most_unsent {
             set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, unsent.get())?;
@@ -54,6 +51,19 @@ fn set(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: u64) -> io::R
     // SAFETY: the pointer and the length describe one int that outlives the call.
     let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, pointer, length) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Never advertises more than `window` from now on; a listener hands that down to what it accepts. The kernel sets it anew
+/// when it learns how much memory packets take, so a receiver that must keep to it says so again as data comes.
+///
+/// # Errors
+/// Without the right to reserve so much memory for a socket.
+pub fn limit_window(socket: impl AsFd, window: Bytes) -> io::Result<()> {
+    let socket = socket.as_fd();
+    // Memory for what the kernel keeps beside the data; with too little of it, it would advertise less, and hold ACKs
+    // back until the application has read.
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (4 * window.get()).max(LEAST_BUFFER))?;
+    set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window.get())
 }
 
 /// Lets `socket` send no faster than `rate`, and pace what it sends (`SO_MAX_PACING_RATE`).
@@ -208,6 +218,7 @@ mod tests {
         while got < 10_000 {
             got += discard(&far, 1 << 20).unwrap();
         }
+        limit_window(&far, Bytes::new(20_000)).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
         let state = tcp_state(&near).unwrap();
         assert_eq!(state.acknowledged, Bytes::new(10_000));

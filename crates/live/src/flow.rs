@@ -8,7 +8,7 @@ use std::time;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use suimon_linux::schedule::wake_exactly;
-use suimon_linux::tcp::{TcpOptions, discard};
+use suimon_linux::tcp::{TcpOptions, discard, limit_window};
 use suimon_linux::{Clock, Namespace};
 use suimon_scenario::{Flow, TcpFlow, Traffic, UdpFlow};
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -77,7 +77,7 @@ impl Stage<'_> {
                 socket.bind(&SocketAddr::from(planned.to).into())?;
                 socket.listen(1)?;
                 socket.set_read_timeout(Some(PATIENCE))?;
-                Ok(Listener::Tcp(socket))
+                Ok(Listener::Tcp(socket, tcp.window))
             }
             Traffic::Udp(_) => {
                 let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
@@ -92,11 +92,11 @@ impl Stage<'_> {
 
     /// Takes what comes until the run is over.
     pub(crate) fn receive(&self, listener: Listener, shared: &Shared) -> io::Result<()> {
-        let (socket, headers) = match listener {
-            Listener::Udp(socket) => (socket, UDP_HEADERS.get()),
-            Listener::Tcp(listener) => loop {
+        let (socket, window) = match listener {
+            Listener::Udp(socket) => (socket, None),
+            Listener::Tcp(listener, window) => loop {
                 match listener.accept() {
-                    Ok((socket, _)) => break (socket, 0),
+                    Ok((socket, _)) => break (socket, Some(window)),
                     Err(error) if is_timeout(&error) && !self.is_over() => {}
                     Err(error) if is_timeout(&error) => return Ok(()),
                     Err(error) => return Err(error),
@@ -104,10 +104,16 @@ impl Stage<'_> {
             },
         };
         socket.set_read_timeout(Some(PATIENCE))?;
+        let headers = if window.is_some() { 0 } else { UDP_HEADERS.get() };
         let mut buffer = vec![0; CHUNK];
         while !self.is_over() {
             // Of datagrams even those that are thrown away are copied.
-            let got = if headers == 0 { discard(&socket, 1 << 20) } else { (&socket).read(&mut buffer) };
+            let got = if let Some(window) = window {
+                limit_window(&socket, window)?;
+                discard(&socket, 1 << 20)
+            } else {
+                (&socket).read(&mut buffer)
+            };
             match got {
                 Ok(0) => break,
                 Ok(count) => {
@@ -119,7 +125,7 @@ impl Stage<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if headers == 0 {
+        if window.is_some() {
             abandon(&socket)?;
         }
         Ok(())
@@ -237,7 +243,8 @@ impl Stage<'_> {
 /// The receiving end, before anything came.
 #[derive(Debug)]
 pub(crate) enum Listener {
-    Tcp(Socket),
+    /// With the most that it may advertise.
+    Tcp(Socket, Bytes),
     Udp(Socket),
 }
 

@@ -100,7 +100,14 @@ fn finite_transfers_datagrams_and_late_starts_end_a_run_early() {
     let flows = &results[0].flows;
     assert!(flows.iter().all(|flow| flow.completed.is_some()), "{flows:?}");
     assert_eq!(flows[0].delivered.get(), 500_000);
-    assert!(flows[1].delivered.get() >= 99_000, "{:?}", flows[1]);
+    // Datagrams come once or not at all, by what the queue does to them beside a file.
+    let voice = &flows[1];
+    assert_eq!(
+        (voice.packets_sent, voice.delivered.get() + 500 * voice.packets_lost),
+        (200, 100_000),
+        "{voice:?}"
+    );
+    assert!(voice.delivered.get() >= 90_000, "{voice:?}");
     assert!(results[0].duration.as_secs_f64() < 5.0);
 }
 

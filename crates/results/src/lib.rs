@@ -279,8 +279,15 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind at the place of its number.
-    pub const ALL: [Self; 6] =
-        [Self::Started, Self::Completed, Self::Recovery, Self::Timeout, Self::Spurious, Self::EcnCut];
+    pub const ALL: [Self; 7] = [
+        Self::Started,
+        Self::Completed,
+        Self::Recovery,
+        Self::Timeout,
+        Self::Spurious,
+        Self::EcnCut,
+        Self::Reconnect,
+    ];
 
     /// As tables and files write it.
     #[must_use]

@@ -68,8 +68,12 @@ fn the_readme_says_how_many_numbers_of_the_long_papers_are_reproduced() {
     for paper in ["rtt-aqm", "buffer-path"] {
         let claims = fs::read_to_string(project().join(format!("papers/{paper}/claims.toml"))).unwrap();
         let claims: toml::Table = claims.parse().unwrap();
-        let cells =
-            claims["claim"].as_array().unwrap().iter().flat_map(|claim| claim["cell"].as_array().unwrap());
+        let of = |key: &str| claims[key].as_array().unwrap().iter();
+        // The table says what simulations come to.
+        let live: Vec<_> =
+            of("experiment").filter(|one| one.get("live").is_some()).map(|one| &one["name"]).collect();
+        let simulated = of("claim").filter(|claim| !live.contains(&&claim["experiment"]));
+        let cells = simulated.flat_map(|claim| claim["cell"].as_array().unwrap());
         let bounds = ["within", "within_percent", "at_least", "at_most", "more_than_before"];
         let judged: Vec<_> =
             cells.filter(|cell| bounds.iter().any(|bound| cell.get(bound).is_some())).collect();

@@ -21,7 +21,7 @@ pub use self::error::CongestionError;
 pub use self::host::on_host;
 pub use self::load::{Held, hold, load, unload};
 pub use self::record::{Counts, Event, Record, Status, Values};
-pub use self::socket::{choose, limit_window};
+pub use self::socket::choose;
 pub use self::support::{Check, checks};
 pub use self::trace::Trace;
 
