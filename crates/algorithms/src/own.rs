@@ -83,7 +83,8 @@ pub fn add(description: Description, build: Build) -> Result<(), AddError> {
         return Err(AddError::NoName { name });
     }
     // A receive window would be taken for a sender, so names are told apart over all roles.
-    if let Some(role) = Role::ALL.into_iter().find(|role| built_in(*role).iter().any(|d| d.name == name)) {
+    if let Some(role) = Role::ALL.iter().copied().find(|role| built_in(*role).iter().any(|d| d.name == name))
+    {
         return Err(AddError::Taken { name, role });
     }
     let own: &'static Own = Box::leak(Box::new(Own { description, build }));

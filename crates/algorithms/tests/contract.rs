@@ -46,7 +46,7 @@ mod registry {
 
     #[test]
     fn everything_builds_with_its_defaults_and_its_label_is_its_name() {
-        for role in Role::ALL {
+        for &role in Role::ALL {
             for description in descriptions(role) {
                 let spec = spec(role, description.name);
                 assert_eq!(spec.label(), description.name);
@@ -65,7 +65,7 @@ mod registry {
 
     #[test]
     fn parameters_have_help_a_default_in_range_and_a_name_of_their_own() {
-        for description in Role::ALL.into_iter().flat_map(descriptions) {
+        for description in Role::ALL.iter().copied().flat_map(descriptions) {
             let mut names = BTreeSet::new();
             for parameter in description.parameters {
                 let place = format!("{}:{}", description.name, parameter.name);
@@ -85,7 +85,7 @@ mod registry {
 
     #[test]
     fn the_bounds_of_every_range_build_too() {
-        for role in Role::ALL {
+        for &role in Role::ALL {
             for description in descriptions(role) {
                 for parameter in description.parameters {
                     let values: Vec<String> = match parameter.range {
@@ -109,7 +109,7 @@ mod registry {
 
     #[test]
     fn names_are_unique_within_a_role() {
-        for role in Role::ALL {
+        for &role in Role::ALL {
             let mut names = BTreeSet::new();
             for description in descriptions(role) {
                 assert!(names.insert(description.name), "{role} {} twice", description.name);
@@ -123,7 +123,7 @@ mod registry {
     #[test]
     fn colours_tell_congestion_controls_apart() {
         let mut colours = BTreeMap::new();
-        for role in Role::ALL {
+        for &role in Role::ALL {
             for description in descriptions(role) {
                 let digits = description.colour.strip_prefix('#').unwrap_or_default();
                 let valid = digits.len() == 6

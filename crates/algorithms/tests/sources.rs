@@ -38,7 +38,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 fn all() -> Vec<&'static Description> {
-    Role::ALL.into_iter().flat_map(descriptions).collect()
+    Role::ALL.iter().copied().flat_map(descriptions).collect()
 }
 
 #[test]

@@ -4,14 +4,14 @@
 //!
 //! Both work over any early detection: the flow that uses most bandwidth is chosen more often.
 
-use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
+use suimon_units::{Duration, Probability};
 
 use super::Backlog;
 use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::over::{Over, Preference};
 use crate::estimate::heaviest::Heaviest;
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
-use crate::random::RandomStream;
 use crate::registry::Description;
 
 /// What users see of DPD.
@@ -49,18 +49,17 @@ const PARAMETERS: &[Parameter] = &[
 
 /// Multiplies the probability of the flow that uses most bandwidth.
 #[derive(Debug)]
-pub struct Dpd<D> {
-    inner: D,
+struct Dpd {
     multiplier: f64,
     heaviest: Heaviest,
     /// Packets that the previous arrival found, where only a queue that grows counts.
     previous: Option<u64>,
 }
 
-impl<D: EarlyDetection> Dpd<D> {
-    fn new(arguments: &Arguments, inner: D, previous: Option<u64>) -> Self {
+impl Dpd {
+    fn new(arguments: &Arguments, previous: Option<u64>) -> Self {
         let heaviest = Heaviest::new(arguments.duration("window"));
-        Self { inner, multiplier: arguments.number("multiplier"), heaviest, previous }
+        Self { multiplier: arguments.number("multiplier"), heaviest, previous }
     }
 
     /// §5: the queue is longer than at the previous arrival. Without queue transition, always.
@@ -72,9 +71,8 @@ impl<D: EarlyDetection> Dpd<D> {
     }
 }
 
-impl<D: EarlyDetection> EarlyDetection for Dpd<D> {
-    fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice {
-        let advice = self.inner.advise(arrival, random);
+impl Preference for Dpd {
+    fn revise(&mut self, advice: Advice, arrival: &Arrival, _below: &impl EarlyDetection) -> Advice {
         let enabled = self.enabled(arrival.backlog);
         match advice {
             // §4: the drop probability of the connection that consumes most bandwidth is multiplied.
@@ -86,43 +84,13 @@ impl<D: EarlyDetection> EarlyDetection for Dpd<D> {
     }
 
     fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        self.inner.on_outcome(arrival, outcome);
         if !matches!(outcome, Outcome::Dropped(_)) {
             self.heaviest.on_packet(arrival.now, arrival.flow, arrival.size);
         }
     }
 
-    fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
-        self.inner.on_departure(now, size, left);
-    }
-
-    fn departure_mark(&self) -> Option<Probability> {
-        self.inner.departure_mark()
-    }
-
-    fn is_short(&self, backlog: Backlog) -> bool {
-        self.inner.is_short(backlog)
-    }
-
-    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
-        self.inner.on_link_rate(now, rate);
-    }
-
-    fn has_timer(&self) -> bool {
-        self.inner.has_timer()
-    }
-
-    fn on_wakeup(&mut self, now: Instant, backlog: Backlog) {
-        self.inner.on_wakeup(now, backlog);
-    }
-
-    fn next_wakeup(&self) -> Option<Instant> {
-        self.inner.next_wakeup()
-    }
-
     fn probe(&self, out: &mut dyn Probe) {
         out.value("heaviest_share", self.heaviest.flow().map_or(0.0, |flow| self.heaviest.share(flow)));
-        self.inner.probe(out);
     }
 }
 
@@ -132,7 +100,7 @@ pub fn build_dpd(
     arguments: &Arguments,
     inner: Early<Box<dyn EarlyDetection>>,
 ) -> Early<Box<dyn EarlyDetection>> {
-    inner.map(|inner| Dpd::new(arguments, inner, None)).boxed()
+    inner.map(|inner| Over::new(Dpd::new(arguments, None), inner)).boxed()
 }
 
 /// DPD-QT over `inner`, with `arguments` as [`DPD_QT`] declares them.
@@ -141,13 +109,16 @@ pub fn build_dpd_qt(
     arguments: &Arguments,
     inner: Early<Box<dyn EarlyDetection>>,
 ) -> Early<Box<dyn EarlyDetection>> {
-    inner.map(|inner| Dpd::new(arguments, inner, Some(0))).boxed()
+    inner.map(|inner| Over::new(Dpd::new(arguments, Some(0)), inner)).boxed()
 }
 
 #[cfg(test)]
 mod tests {
+    use suimon_units::{Bytes, Instant};
+
     use super::*;
     use crate::queue::{DropReason, FlowId};
+    use crate::random::RandomStream;
 
     /// Gives the same advice for every arrival.
     #[derive(Debug)]
@@ -164,7 +135,7 @@ mod tests {
     }
 
     struct Router {
-        detection: Dpd<Constant>,
+        detection: Over<Dpd, Constant>,
         random: RandomStream,
         now: Instant,
     }
@@ -173,7 +144,7 @@ mod tests {
         fn new(multiplier: f64, previous: Option<u64>, advice: Advice) -> Self {
             let mut arguments = Arguments::defaults(PARAMETERS);
             arguments.set("multiplier", Value::Number(multiplier));
-            let detection = Dpd::new(&arguments, Constant(advice), previous);
+            let detection = Over::new(Dpd::new(&arguments, previous), Constant(advice));
             Self { detection, random: RandomStream::new(1, "dpd"), now: Instant::ZERO }
         }
 

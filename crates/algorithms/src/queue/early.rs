@@ -1,8 +1,8 @@
 //! Early detection: disciplines that mark or drop arrivals at random while there is still room.
 //!
 //! RED and its relatives differ in one thing, how likely an arrival is to be chosen. [`EarlyDetection`]
-//! is that thing, and one file each; [`EarlyQueue`] is all the rest. A wrapper such as preferential
-//! dropping changes the advice of the detection below it.
+//! is that thing, and one file each; [`EarlyQueue`] is all the rest. What works over another, such as
+//! preferential dropping, is a [`Preference`](super::over::Preference).
 
 use std::fmt::Debug;
 

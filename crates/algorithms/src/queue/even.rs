@@ -1,15 +1,14 @@
 //! Even shares: early detection says how much is lost, shares say who loses it, and nobody loses twice
 //! before it could have slowed down. This project's answer to what DPD-QT leaves open.
 
-use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
+use suimon_units::{Duration, Instant, Probability};
 
-use super::Backlog;
 use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::over::{Over, Preference};
 use super::spacing::{Distances, Spacing};
 use crate::estimate::heaviest::Heaviest;
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
-use crate::random::RandomStream;
 use crate::registry::Description;
 
 /// What users see of it.
@@ -73,8 +72,7 @@ impl Losses {
 
 /// Weighs the probability by the flow's share, and spaces each flow's losses apart.
 #[derive(Debug)]
-pub struct Even<D> {
-    inner: D,
+struct Even {
     exponent: f64,
     hold: f64,
     shares: Heaviest<Losses>,
@@ -82,10 +80,9 @@ pub struct Even<D> {
     mean: f64,
 }
 
-impl<D: EarlyDetection> Even<D> {
-    fn new(arguments: &Arguments, inner: D) -> Self {
+impl Even {
+    fn new(arguments: &Arguments) -> Self {
         Self {
-            inner,
             exponent: arguments.number("exponent"),
             hold: arguments.duration("hold").as_secs_f64(),
             shares: Heaviest::new(arguments.duration("window")),
@@ -103,9 +100,8 @@ impl<D: EarlyDetection> Even<D> {
     }
 }
 
-impl<D: EarlyDetection> EarlyDetection for Even<D> {
-    fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice {
-        let advice = self.inner.advise(arrival, random);
+impl Preference for Even {
+    fn revise(&mut self, advice: Advice, arrival: &Arrival, below: &impl EarlyDetection) -> Advice {
         let weight = self.weight(arrival);
         let (p, chosen) = match advice {
             Advice::Calm => return advice,
@@ -123,12 +119,11 @@ impl<D: EarlyDetection> EarlyDetection for Even<D> {
         // (3): who loses more often than it is left alone does not slow down either.
         let gain = if interval > 0.0 { (self.hold / interval).max(1.0) } else { 1.0 };
         losses.debt += (p * weight * gain) as f32;
-        let due = losses.debt >= 1.0 && !self.inner.is_short(arrival.backlog);
+        let due = losses.debt >= 1.0 && !below.is_short(arrival.backlog);
         if due { chosen } else { passes }
     }
 
     fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        self.inner.on_outcome(arrival, outcome);
         if !matches!(outcome, Outcome::Dropped(_)) {
             self.shares.on_packet(arrival.now, arrival.flow, arrival.size);
         }
@@ -139,44 +134,15 @@ impl<D: EarlyDetection> EarlyDetection for Even<D> {
         }
     }
 
-    fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
-        self.inner.on_departure(now, size, left);
-    }
-
-    fn departure_mark(&self) -> Option<Probability> {
-        self.inner.departure_mark()
-    }
-
-    fn is_short(&self, backlog: Backlog) -> bool {
-        self.inner.is_short(backlog)
-    }
-
-    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
-        self.inner.on_link_rate(now, rate);
-    }
-
-    fn has_timer(&self) -> bool {
-        self.inner.has_timer()
-    }
-
-    fn on_wakeup(&mut self, now: Instant, backlog: Backlog) {
-        self.inner.on_wakeup(now, backlog);
-    }
-
-    fn next_wakeup(&self) -> Option<Instant> {
-        self.inner.next_wakeup()
-    }
-
     fn probe(&self, out: &mut dyn Probe) {
         out.value("heaviest_share", self.shares.flow().map_or(0.0, |flow| self.shares.share(flow)));
-        self.inner.probe(out);
     }
 }
 
 /// Even shares over `inner`, with `arguments` as [`DESCRIPTION`] declares them.
 #[must_use]
 pub fn build(arguments: &Arguments, inner: Early<Box<dyn EarlyDetection>>) -> Early<Box<dyn EarlyDetection>> {
-    let early = inner.map(|inner| Even::new(arguments, inner)).boxed();
+    let early = inner.map(|inner| Over::new(Even::new(arguments), inner)).boxed();
     // It spaces each flow's losses itself, and says surely or not at all.
     Early { spacing: Spacing::new(Distances::Independent), ..early }
 }
@@ -190,8 +156,11 @@ const PACKETS: f64 = 1_000.0;
 
 #[cfg(test)]
 mod tests {
+    use suimon_units::Bytes;
+
     use super::*;
-    use crate::queue::{DropReason, FlowId};
+    use crate::queue::{Backlog, DropReason, FlowId};
+    use crate::random::RandomStream;
 
     /// Gives the same advice for every arrival.
     #[derive(Debug)]
@@ -212,7 +181,7 @@ mod tests {
     /// When `flow` lost a packet, where flows take turns as in `turns` and send on whatever they lose.
     fn losses(advice: Advice, turns: &[u32], packets: usize, flow: u32) -> Vec<Instant> {
         let arguments = Arguments::defaults(DESCRIPTION.parameters);
-        let mut detection = Even::new(&arguments, Constant(advice));
+        let mut detection = Over::new(Even::new(&arguments), Constant(advice));
         let mut random = RandomStream::new(1, "even");
         let mut losses = Vec::new();
         for (nth, whose) in (1..=packets).zip(turns.iter().cycle()) {
@@ -271,7 +240,7 @@ mod tests {
     fn a_flow_that_just_lost_a_packet_is_left_alone() {
         // Known for 24 ms when it loses its first packet: left alone for an eighth of that.
         let arguments = Arguments::defaults(DESCRIPTION.parameters);
-        let mut detection = Even::new(&arguments, Constant(Advice::Drop));
+        let mut detection = Over::new(Even::new(&arguments), Constant(Advice::Drop));
         let mut random = RandomStream::new(1, "even");
         let mut at = |micros: u64, packets: u64| {
             let arrival = Arrival {

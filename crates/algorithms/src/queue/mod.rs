@@ -14,6 +14,7 @@ pub mod even;
 pub mod fifo;
 pub mod flows;
 pub mod fq_codel;
+pub mod over;
 pub mod pie;
 pub mod red;
 pub mod rem;

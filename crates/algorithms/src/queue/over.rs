@@ -1,0 +1,82 @@
+//! Early detection over another: it changes the advice of the one below it and leaves all else to it.
+
+use std::fmt::Debug;
+
+use suimon_units::{Bytes, Instant, Probability, Rate};
+
+use super::Backlog;
+use super::early::{Advice, Arrival, EarlyDetection, Outcome};
+use crate::probe::Probe;
+use crate::random::RandomStream;
+
+/// What a detection over another adds.
+pub trait Preference: Debug + Send {
+    /// What becomes of `advice`, which `below` gave for the arrival. Asked once for each.
+    fn revise(&mut self, advice: Advice, arrival: &Arrival, below: &impl EarlyDetection) -> Advice;
+
+    /// What became of the arrival that was just asked about.
+    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome);
+
+    /// Tells the inner values that are worth plotting.
+    fn probe(&self, out: &mut dyn Probe);
+}
+
+/// `preference` over `below`.
+#[derive(Debug)]
+pub struct Over<W, D> {
+    preference: W,
+    below: D,
+}
+
+impl<W: Preference, D: EarlyDetection> Over<W, D> {
+    /// `preference` over `below`.
+    #[must_use]
+    pub fn new(preference: W, below: D) -> Self {
+        Self { preference, below }
+    }
+}
+
+impl<W: Preference, D: EarlyDetection> EarlyDetection for Over<W, D> {
+    fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice {
+        let advice = self.below.advise(arrival, random);
+        self.preference.revise(advice, arrival, &self.below)
+    }
+
+    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
+        self.below.on_outcome(arrival, outcome);
+        self.preference.on_outcome(arrival, outcome);
+    }
+
+    fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
+        self.below.on_departure(now, size, left);
+    }
+
+    fn departure_mark(&self) -> Option<Probability> {
+        self.below.departure_mark()
+    }
+
+    fn is_short(&self, backlog: Backlog) -> bool {
+        self.below.is_short(backlog)
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        self.below.on_link_rate(now, rate);
+    }
+
+    fn has_timer(&self) -> bool {
+        self.below.has_timer()
+    }
+
+    fn on_wakeup(&mut self, now: Instant, backlog: Backlog) {
+        self.below.on_wakeup(now, backlog);
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.below.next_wakeup()
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        self.preference.probe(out);
+        self.below.probe(out);
+    }
+}

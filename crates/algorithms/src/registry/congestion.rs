@@ -1,0 +1,53 @@
+//! Congestion controls.
+
+use super::{AlgorithmSpec, Description, Role, builder};
+use crate::congestion::*;
+use crate::own;
+use crate::parameters::Arguments;
+
+/// Builds a congestion control.
+pub type BuildCongestion = fn(&Arguments) -> Box<dyn CongestionControl>;
+/// Builds a congestion control around another.
+pub type BuildWrapper = fn(&Arguments, Box<dyn CongestionControl>) -> Box<dyn CongestionControl>;
+
+/// Congestion controls.
+pub const CONGESTION: &[(Description, BuildCongestion)] = &[
+    (reno::DESCRIPTION, reno::build),
+    (cubic::DESCRIPTION, cubic::build),
+    (cubic_2_1::DESCRIPTION, cubic_2_1::build),
+    (bic::DESCRIPTION, bic::build),
+    (vegas::DESCRIPTION, vegas::build),
+    (compound::DESCRIPTION, compound::build),
+    (highspeed::DESCRIPTION, highspeed::build),
+    (scalable::DESCRIPTION, scalable::build),
+    (htcp::DESCRIPTION, htcp::build),
+    (bbr::DESCRIPTION, bbr::build),
+    (dctcp::DESCRIPTION, dctcp::build),
+    (prague::DESCRIPTION, prague::build),
+];
+
+/// Congestion controls that work over another: `fs-at+cubic`.
+pub const WRAPPERS: &[(Description, BuildWrapper)] = &[(fs_at::DESCRIPTION, fs_at::build)];
+
+/// What a wrapper works over where nothing else is said.
+pub(super) const BELOW: &str = reno::DESCRIPTION.name;
+
+impl AlgorithmSpec {
+    /// Builds the congestion control.
+    ///
+    /// # Panics
+    /// When this is not a congestion control.
+    #[must_use]
+    pub fn build_congestion(&self) -> Box<dyn CongestionControl> {
+        let (wrappers, (inner, arguments)) = self.wrappers_and_inner(Role::Congestion);
+        let innermost = builder(CONGESTION, inner)
+            .map(|build| build(arguments))
+            .or_else(|| own::congestion(inner, arguments))
+            .expect("parse puts a registered congestion control last");
+        wrappers.iter().rev().fold(innermost, |inner, (wrapper, arguments)| {
+            let build =
+                builder(WRAPPERS, wrapper).expect("parse puts only registered wrappers before the last");
+            build(arguments, inner)
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! Path schedulers.
+
+use super::{AlgorithmSpec, Description, Role, builder};
+use crate::own;
+use crate::parameters::Arguments;
+use crate::path::*;
+
+/// Builds a path scheduler.
+pub type BuildPath = fn(&Arguments) -> Box<dyn PathScheduler>;
+
+/// Path schedulers.
+pub const PATHS: &[(Description, BuildPath)] = &[
+    (least_buffered::DESCRIPTION, |_| Box::new(least_buffered::LeastBuffered)),
+    (look_ahead::DESCRIPTION, |arguments| Box::new(look_ahead::LookAhead::new(arguments))),
+    (round_robin::DESCRIPTION, |arguments| Box::new(round_robin::RoundRobin::new(arguments))),
+    (lowest_rtt::DESCRIPTION, |_| Box::new(lowest_rtt::LowestRtt)),
+    (blest::DESCRIPTION, |arguments| Box::new(blest::Blest::new(arguments))),
+    (ecf::DESCRIPTION, |arguments| Box::new(ecf::Ecf::new(arguments))),
+    (redundant::DESCRIPTION, |_| Box::new(redundant::Redundant)),
+];
+
+impl AlgorithmSpec {
+    /// Builds the path scheduler.
+    ///
+    /// # Panics
+    /// When this is not a path scheduler.
+    #[must_use]
+    pub fn build_path(&self) -> Box<dyn PathScheduler> {
+        let (description, arguments) = self.outermost(Role::Path);
+        builder(PATHS, description)
+            .map(|build| build(arguments))
+            .or_else(|| own::path(description, arguments))
+            .expect("parse accepts only registered path schedulers for this role")
+    }
+}

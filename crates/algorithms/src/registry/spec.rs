@@ -1,0 +1,307 @@
+//! An algorithm chosen by name, with its settings.
+
+use std::fmt;
+
+use super::{CONGESTION, Description, EARLY, EARLY_WRAPPERS, Role, WRAPPERS, described, descriptions};
+use super::{congestion, queue};
+use crate::own;
+use crate::parameters::{Arguments, ParameterError, Value};
+
+/// An algorithm with its parameters, chosen by name: `cubic`, `vegas:alpha=2`, `fs-at+cubic:mode=fit`.
+#[derive(Debug, Clone)]
+pub struct AlgorithmSpec {
+    role: Role,
+    /// Outermost first; the last one is no wrapper. There is one at least.
+    layers: Vec<Layer>,
+    label: String,
+}
+
+pub(super) type Layer = (&'static Description, Arguments);
+
+/// Why a name was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SpecError {
+    /// Nothing of that role has the name.
+    #[error("unknown {role} \"{name}\"; accepted: {accepted}")]
+    UnknownName {
+        /// What was looked for.
+        role: Role,
+        /// As the user wrote it.
+        name: String,
+        /// The names there are.
+        accepted: String,
+    },
+    /// A name that is not a wrapper stands before a `+`.
+    #[error("\"{name}\" does not work over another {role}; before a \"+\" accepted: {accepted}")]
+    NotAWrapper {
+        /// The role.
+        role: Role,
+        /// As the user wrote it.
+        name: String,
+        /// The wrappers there are.
+        accepted: String,
+    },
+    /// What stands behind a `+` is nothing that a wrapper works over.
+    #[error("\"{wrapper}\" does not work over \"{name}\"; behind a \"+\" accepted: {accepted}")]
+    NotWrapped {
+        /// As the user wrote it.
+        name: String,
+        /// What stands before it.
+        wrapper: String,
+        /// What there is to work over.
+        accepted: String,
+    },
+    /// A setting is not of the form `name=value`.
+    #[error("\"{text}\" is not a setting; accepted: name=value, as in vegas:alpha=2:beta=4")]
+    NotASetting {
+        /// As the user wrote it.
+        text: String,
+    },
+    /// A parameter was refused.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+}
+
+impl AlgorithmSpec {
+    /// Reads `name[+name][:parameter=value]...`.
+    ///
+    /// # Errors
+    /// When a name, a parameter or a value is not known; the message lists what is.
+    pub fn parse(role: Role, text: &str) -> Result<Self, SpecError> {
+        let mut parts = text.trim().split(':');
+        let names = parts.next().unwrap_or_default();
+        let mut settings = Vec::new();
+        for part in parts {
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| SpecError::NotASetting { text: part.to_owned() })?;
+            settings.push((name.trim(), value.trim()));
+        }
+        Self::with_settings(role, names, &settings)
+    }
+
+    /// The algorithm called `names` (`fs-at+cubic`) with `settings`, pairs of parameter and value.
+    ///
+    /// # Errors
+    /// As [`AlgorithmSpec::parse`].
+    pub fn with_settings(role: Role, names: &str, settings: &[(&str, &str)]) -> Result<Self, SpecError> {
+        let known = descriptions(role);
+        let Wrapping { wrappers, inner, default } = Wrapping::of(role);
+        let mut layers = Vec::new();
+        let mut names: Vec<_> = names.split('+').map(str::trim).collect();
+        if names.last().is_some_and(|last| wrappers.contains(last)) {
+            names.push(default);
+        }
+        for (position, name) in names.iter().enumerate() {
+            let description =
+                known.iter().find(|d| d.name == *name).ok_or_else(|| SpecError::UnknownName {
+                    role,
+                    name: (*name).to_owned(),
+                    accepted: known.iter().map(|d| d.name).collect::<Vec<_>>().join(", "),
+                })?;
+            let is_last = position + 1 == names.len();
+            let name = || description.name.to_owned();
+            if !is_last && !wrappers.contains(&description.name) {
+                return Err(SpecError::NotAWrapper { role, name: name(), accepted: wrappers.join(", ") });
+            }
+            if is_last && position > 0 && !inner.contains(&description.name) {
+                let wrapper = names[position - 1].to_owned();
+                return Err(SpecError::NotWrapped { name: name(), wrapper, accepted: inner.join(", ") });
+            }
+            layers.push((*description, Arguments::defaults(description.parameters)));
+        }
+        let mut label = Self::short_name(&layers, default);
+        for (name, text) in settings {
+            let (parameter, arguments) = layers
+                .iter_mut()
+                .find_map(|(d, arguments)| {
+                    d.parameters.iter().find(|p| p.name == *name).map(|p| (p, arguments))
+                })
+                .ok_or_else(|| ParameterError::Unknown {
+                    algorithm: label.split(':').next().unwrap_or_default().to_owned(),
+                    parameter: (*name).to_owned(),
+                    accepted: Self::parameter_names(&layers_of(&names, &known)),
+                })?;
+            let value = parameter.parse(text)?;
+            if value != parameter.default {
+                label.push_str(&format!(":{name}={text}"));
+            }
+            arguments.set(parameter.name, value);
+        }
+        Ok(Self { role, layers, label })
+    }
+
+    fn short_name(layers: &[Layer], default: &str) -> String {
+        // The default below a wrapper goes without saying.
+        let shown = match layers {
+            [first, (inner, _)] if inner.name == default => std::slice::from_ref(first),
+            all => all,
+        };
+        shown.iter().map(|(d, _)| d.name).collect::<Vec<_>>().join("+")
+    }
+
+    fn parameter_names(layers: &[&'static Description]) -> String {
+        let names: Vec<_> = layers.iter().flat_map(|d| d.parameters).map(|p| p.name).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+
+    /// Whether the program brought it, or what it works over, along.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.layers.iter().any(|(description, _)| own::is_own(description))
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Name of the outermost algorithm.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.layers[0].0.name
+    }
+
+    /// Name and settings that differ from the defaults: the text that parses back to this.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The colour of the outermost algorithm in every chart.
+    #[must_use]
+    pub fn colour(&self) -> &'static str {
+        self.layers[0].0.colour
+    }
+
+    /// The outermost algorithm.
+    ///
+    /// # Panics
+    /// When this is not of `role`.
+    pub(super) fn outermost(&self, role: Role) -> (&'static Description, &Arguments) {
+        assert_eq!(self.role, role, "{self} was read as another");
+        let (description, arguments) = &self.layers[0];
+        (description, arguments)
+    }
+
+    /// The algorithms that work over others, outermost first, and the one below them all.
+    ///
+    /// # Panics
+    /// As [`AlgorithmSpec::outermost`].
+    pub(super) fn wrappers_and_inner(&self, role: Role) -> (&[Layer], (&'static Description, &Arguments)) {
+        assert_eq!(self.role, role, "{self} was read as another");
+        let ((inner, arguments), wrappers) = self.layers.split_last().expect("a name has a part");
+        (wrappers, (inner, arguments))
+    }
+
+    /// Every parameter with its value, outermost algorithm first.
+    pub fn arguments(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        self.layers.iter().flat_map(|(_, arguments)| arguments.iter())
+    }
+}
+
+/// The algorithms of a role that work over others of it.
+#[derive(Default)]
+struct Wrapping {
+    wrappers: Vec<&'static str>,
+    /// What they work over.
+    inner: Vec<&'static str>,
+    /// What they work over where nothing else is said.
+    default: &'static str,
+}
+
+impl Wrapping {
+    fn of(role: Role) -> Self {
+        match role {
+            Role::Congestion => Self {
+                wrappers: names(described(WRAPPERS)),
+                inner: names(described(CONGESTION).chain(own::descriptions(role))),
+                default: congestion::BELOW,
+            },
+            Role::Queue => Self {
+                wrappers: names(described(EARLY_WRAPPERS)),
+                inner: names(described(EARLY)),
+                default: queue::BELOW,
+            },
+            Role::Receiver | Role::Path | Role::Estimator => Self::default(),
+        }
+    }
+}
+
+fn names(all: impl Iterator<Item = &'static Description>) -> Vec<&'static str> {
+    all.map(|description| description.name).collect()
+}
+
+fn layers_of(names: &[&str], known: &[&'static Description]) -> Vec<&'static Description> {
+    names.iter().filter_map(|name| known.iter().find(|d| d.name == *name).copied()).collect()
+}
+
+impl PartialEq for AlgorithmSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.role == other.role && self.label == other.label
+    }
+}
+
+impl fmt::Display for AlgorithmSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn congestion(text: &str) -> Result<AlgorithmSpec, SpecError> {
+        AlgorithmSpec::parse(Role::Congestion, text)
+    }
+
+    #[test]
+    fn a_wrapper_alone_works_over_reno() {
+        assert_eq!(congestion("fs-at").unwrap().label(), "fs-at");
+        assert_eq!(congestion("fs-at+reno"), congestion("fs-at"));
+        assert_eq!(congestion("fs-at+cubic").unwrap().label(), "fs-at+cubic");
+    }
+
+    #[test]
+    fn a_label_parses_back_and_leaves_defaults_out() {
+        let spec = congestion("fs-at+cubic:mode=fit").unwrap();
+        assert_eq!(spec.label(), "fs-at+cubic:mode=fit");
+        assert_eq!(congestion(spec.label()), Ok(spec));
+        assert_eq!(congestion("fs-at:mode=printed").unwrap().label(), "fs-at");
+    }
+
+    #[test]
+    fn a_queue_discipline_over_another_is_labelled_alike() {
+        let queue = |text: &str| AlgorithmSpec::parse(Role::Queue, text);
+        assert_eq!(queue("dpd").unwrap().label(), "dpd");
+        assert_eq!(queue("dpd+red"), queue("dpd"));
+        let settings = "dpd-qt:multiplier=5:max_p=0.02";
+        assert_eq!(queue(settings).unwrap().label(), settings);
+        assert_eq!(queue("dpd+dpd-qt+red").unwrap().label(), "dpd+dpd-qt+red");
+        let message = queue("dpd+droptail").unwrap_err().to_string();
+        let expected = "\"dpd\" does not work over \"droptail\"; behind a \"+\" accepted: red";
+        assert!(message.starts_with(expected), "{message}");
+        let message = queue("red+dpd").unwrap_err().to_string();
+        let expected = "\"red\" does not work over another queue discipline; before a \"+\" accepted: dpd";
+        assert!(message.starts_with(expected), "{message}");
+    }
+
+    #[test]
+    fn refusals_list_what_is_accepted() {
+        let message = congestion("fast").unwrap_err().to_string();
+        assert!(
+            message.starts_with("unknown congestion control \"fast\"; accepted: reno, cubic"),
+            "{message}"
+        );
+        let message = congestion("cubic+reno").unwrap_err().to_string();
+        assert!(message.ends_with("accepted: fs-at"), "{message}");
+        let message = congestion("vegas:gamma").unwrap_err().to_string();
+        assert!(message.contains("name=value"), "{message}");
+        let message = congestion("vegas:delta=1").unwrap_err().to_string();
+        assert!(message.contains("vegas has no parameter \"delta\"; accepted: alpha, beta"), "{message}");
+        let message = congestion("").unwrap_err().to_string();
+        assert!(message.contains("accepted: reno"), "{message}");
+        assert!(AlgorithmSpec::parse(Role::Queue, "fs-at").is_err());
+    }
+}
