@@ -1,7 +1,9 @@
 //! Packets that a capture holds and that say nothing here, counted by reason.
 
+use strum::VariantArray;
+
 /// Why a packet was skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 pub enum SkipReason {
     /// Its interface has a link type that is not known here.
     LinkType,
@@ -23,16 +25,7 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// All reasons, in the order of reports.
-    pub const ALL: [Self; 8] = [
-        Self::LinkType,
-        Self::NoInterface,
-        Self::NoTime,
-        Self::NotIp,
-        Self::Fragment,
-        Self::OtherTransport,
-        Self::HeadersCutOff,
-        Self::Malformed,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// In words, as behind "skipped:".
     #[must_use]
@@ -73,6 +66,10 @@ impl Skipped {
 
     /// Reasons that occurred, each with its count.
     pub fn reasons(&self) -> impl Iterator<Item = (SkipReason, u64)> {
-        SkipReason::ALL.into_iter().map(|reason| (reason, self.of(reason))).filter(|(_, count)| *count > 0)
+        SkipReason::ALL
+            .iter()
+            .copied()
+            .map(|reason| (reason, self.of(reason)))
+            .filter(|(_, count)| *count > 0)
     }
 }

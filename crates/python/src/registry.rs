@@ -21,7 +21,7 @@ pub(crate) fn algorithms() -> Vec<Entry> {
             (text(d.name), role.to_string(), text(d.summary), text(d.source), text(d.colour), parameters)
         })
     };
-    Role::ALL.into_iter().flat_map(of).collect()
+    Role::ALL.iter().copied().flat_map(of).collect()
 }
 
 /// The habits of TCP stacks that there are.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use strum::VariantArray;
 use suimon_units::Duration;
 
 /// How much waiting in the queue a loaded link adds, as a school grade.
@@ -10,7 +11,7 @@ use suimon_units::Duration;
 /// The steps are those of today's public bufferbloat tests, so that a simulated link and a line
 /// measured at home read the same. Those tests grade the latency added under load; here that is the
 /// 95th percentile of the queueing delay at the slowest reported queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
 pub enum Grade {
     /// Nothing to notice, not even in games.
     APlus,
@@ -37,7 +38,7 @@ pub const GRADE_THRESHOLDS: [(Grade, Duration); 5] = [
 
 impl Grade {
     /// Every grade, best first.
-    pub const ALL: [Self; 6] = [Self::APlus, Self::A, Self::B, Self::C, Self::D, Self::F];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The grade of a 95th-percentile queueing delay.
     #[must_use]

@@ -106,8 +106,8 @@ fn compared(graded: &[Measured<'_>]) -> String {
 
 fn many(runs: usize, graded: &[Measured<'_>]) -> String {
     let grades: Vec<String> = Grade::ALL
-        .into_iter()
-        .map(|grade| (grade, graded.iter().filter(|run| run.grade == grade).count()))
+        .iter()
+        .map(|grade| (grade, graded.iter().filter(|run| run.grade == *grade).count()))
         .filter(|(_, count)| *count > 0)
         .map(|(grade, count)| format!("{count} × {grade}"))
         .collect();

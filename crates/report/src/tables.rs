@@ -46,12 +46,13 @@ impl Tables {
     }
 
     /// The names of the tables, in the order in which they are written.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "runs",
         "flows",
         "aggregates",
         "queues",
         "windows",
+        "emulated",
         "events",
         "flow_series",
         "aggregate_series",
@@ -71,6 +72,7 @@ impl Tables {
             "aggregates" => keys.aggregates(runs, &Alone::of(runs)),
             "queues" => keys.queues(runs),
             "windows" => keys.windows(runs),
+            "emulated" => keys.emulated(runs),
             "events" => keys.events(runs),
             "flow_series" => keys.flow_series(runs),
             "aggregate_series" => keys.aggregate_series(runs),
@@ -342,7 +344,7 @@ impl Keys {
             false => run.flows.iter().map(|flow| text(&flow.name)).collect(),
         };
         let names: Vec<Vec<_>> = runs.iter().map(names).collect();
-        let kinds = EventKind::ALL.map(|kind| text(kind.as_str()));
+        let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| text(kind.as_str())).collect();
         t.text("flow", |(run, e)| names[*run][e.flow as usize].clone());
         t.text("event", |(_, e)| kinds[e.kind as usize].clone());
         t.build()
@@ -463,6 +465,16 @@ mod tests {
 
     fn column<'a>(table: &'a Table, name: &str) -> &'a Values {
         &table.columns().iter().find(|column| column.name == name).unwrap().values
+    }
+
+    #[test]
+    fn each_table_is_found_by_its_name() {
+        let runs = comparison();
+        let all = Tables::new(&runs);
+        assert_eq!(all.all().map(Table::name), Tables::NAMES);
+        for table in all.all() {
+            assert_eq!(format!("{:?}", Tables::only(&runs, table.name())), format!("{table:?}"));
+        }
     }
 
     #[test]

@@ -92,19 +92,24 @@ pub enum RtoMinimum {
 }
 
 impl StackProfile {
+    /// Every profile, the default first.
+    const ALL: [Self; 4] = [Self::linux_6(), Self::linux_2_6_16(), Self::ns_2(), Self::qualnet_3_9()];
+
     /// The names that [`StackProfile::named`] knows.
-    pub const NAMES: &'static [&'static str] = &["linux-6", "linux-2.6.16", "ns-2", "qualnet-3.9"];
+    pub const NAMES: &'static [&'static str] = &{
+        let mut names = [""; Self::ALL.len()];
+        let mut place = 0;
+        while place < names.len() {
+            names[place] = Self::ALL[place].name;
+            place += 1;
+        }
+        names
+    };
 
     /// The profile called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "linux-6" => Some(Self::linux_6()),
-            "linux-2.6.16" => Some(Self::linux_2_6_16()),
-            "ns-2" => Some(Self::ns_2()),
-            "qualnet-3.9" => Some(Self::qualnet_3_9()),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|profile| profile.name == name)
     }
 
     /// Today's Linux, the default.

@@ -14,8 +14,6 @@ use crate::reader::{medium_of_words, terminal_of_words};
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
 
-const CAPACITY: &str = "a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
-     3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving";
 /// After this time a synthetic cell starts again.
 const SYNTHETIC: Duration = Duration::from_secs(120);
 const RTT: &str = "the round-trip time without queueing, such as 180ms";
@@ -196,10 +194,19 @@ fn recorded(words: &mut Vec<String>) -> Result<Option<Capacity>, ScenarioError> 
     }
 }
 
+fn accepted_capacity() -> String {
+    let cells: Vec<_> = CellularModel::NAMED.iter().map(|(name, _)| *name).collect();
+    let cells = cells.join(", ");
+    format!(
+        "a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, \
+         wifi STANDARD RATE, {cells}"
+    )
+}
+
 /// Takes what says how fast the link is off the beginning of `words`.
 fn capacity(words: &mut Vec<String>) -> Result<Capacity, ScenarioError> {
     if words.is_empty() {
-        return Err(missing(CAPACITY));
+        return Err(missing(&accepted_capacity()));
     }
     let word = words.remove(0);
     if word == "hsdpa" {
@@ -219,7 +226,7 @@ fn capacity(words: &mut Vec<String>) -> Result<Capacity, ScenarioError> {
         _ => match text::link_rate(word) {
             Ok(rate) => Ok(Capacity::Rate(rate)),
             Err(_) if Path::new(word).is_file() => read_capacity(word),
-            Err(error) => Err(refuse(word, &error, CAPACITY)),
+            Err(error) => Err(refuse(word, &error, &accepted_capacity())),
         },
     }
 }

@@ -46,19 +46,25 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
     fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
 
     /// True where an arrival at an empty queue and an idle link changes nothing, so that the driver may
-    /// send it without showing it here. Asked once.
+    /// send it without showing it here. Asked once, before the first packet.
     fn idle_passes(&self) -> bool {
         false
     }
 
-    /// True where all is decided as packets come, and they leave in that order: the driver may then keep them
-    /// itself, and ask [`QueueDiscipline::judge`] and tell [`QueueDiscipline::on_departure`] in place of
-    /// [`QueueDiscipline::enqueue`] and [`QueueDiscipline::dequeue`]. Asked once.
+    /// True where all is decided as packets come, they leave in that order, and there is no timer: the driver may
+    /// then keep the packets itself. It calls [`QueueDiscipline::judge`] and [`QueueDiscipline::on_departure`] in
+    /// place of [`QueueDiscipline::enqueue`] and [`QueueDiscipline::dequeue`], never one kind beside the other, and
+    /// what happens to packets is the same. Asked once, before the first packet.
+    ///
+    /// The simulator does so on links that lose nothing; the emulator always enqueues.
     fn judges_arrivals(&self) -> bool {
         false
     }
 
-    /// What becomes of `packet`, which finds `waiting`: it joins, with a mark or without, or is dropped.
+    /// What becomes of `packet`, which finds `waiting`, the packet that is being sent left out: it joins, with a mark
+    /// or without, or is dropped. Called where [`QueueDiscipline::judges_arrivals`], once for each arrival that
+    /// [`QueueDiscipline::idle_passes`] does not let by, in the order of time. Where the link is idle the
+    /// departure of what joins is told next, at the same time.
     ///
     /// # Errors
     /// Why it is dropped.
@@ -66,10 +72,12 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
         Ok(())
     }
 
-    /// A packet of `size` that was let join leaves, and `left` waits behind it.
+    /// A packet of `size` that was let join leaves, and `left` waits behind it. Called where
+    /// [`QueueDiscipline::judges_arrivals`], in the order of leaving, with the time of leaving, which may be past:
+    /// at the latest before the next arrival at that time or later is judged. A rate told in between may be newer.
     fn on_departure(&mut self, _now: Instant, _size: Bytes, _left: Backlog) {}
 
-    /// True where [`QueueDiscipline::next_wakeup`] ever gives a time. Asked once.
+    /// True where [`QueueDiscipline::next_wakeup`] ever gives a time. Asked once, before the first packet.
     fn has_timer(&self) -> bool {
         false
     }
@@ -77,7 +85,7 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
     /// The time asked for by [`QueueDiscipline::next_wakeup`] has come.
     fn on_wakeup(&mut self, _now: Instant) {}
 
-    /// When to be woken, if at all.
+    /// When to be woken, if at all; the driver asks after each call that changes anything.
     fn next_wakeup(&self) -> Option<Instant> {
         None
     }

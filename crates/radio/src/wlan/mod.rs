@@ -8,7 +8,7 @@ mod timing;
 use suimon_units::{Duration, Probability, Rate};
 
 pub use medium::{Medium, Totals};
-pub use timing::{Preamble, Standard, UnknownStandard};
+pub use timing::{Preamble, Standard};
 
 /// A medium and the habits that all stations on it share.
 #[derive(Debug, Clone, PartialEq)]

@@ -315,6 +315,8 @@ impl<'a> Field<'a> {
 
     /// What the word stands for among `meanings`.
     pub(super) fn choice<T: Copy>(&self, meanings: &[(&str, T)]) -> Result<T, ScenarioError> {
+        let words = meanings.iter().map(|(word, _)| word);
+        debug_assert!(matches!(self.key.kind, Kind::Word(listed) if words.eq(listed)), "{}", self.key.name);
         let word = self.word()?;
         meanings
             .iter()

@@ -167,7 +167,8 @@ fn named<T>(
 
 /// A `[[medium]]`, or what stands for one in a line of words, called `name`.
 pub(super) fn medium(fields: &Fields<'_>, name: String) -> Result<Medium, ScenarioError> {
-    let standard = fields.field("standard")?.choice(&wlan::Standard::ALL)?;
+    let standards: Vec<_> = wlan::Standard::ALL.iter().map(|known| (known.as_str(), *known)).collect();
+    let standard = fields.field("standard")?.choice(&standards)?;
     let known = wlan::Parameters::new(standard, fields.field("rate")?.rate()?);
     let time = |key, otherwise| fields.optional(key).map_or(Ok(otherwise), |field| field.time());
     let count = |key| fields.field(key)?.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX));

@@ -3,12 +3,14 @@
 //!
 //! Section numbers are the draft's.
 
+mod delivery;
+mod full_pipe;
 mod max_filter;
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use self::max_filter::MaxFilter;
-
+use self::delivery::Deliveries;
+use self::full_pipe::FullPipe;
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
@@ -59,9 +61,6 @@ const HIGH_GAIN: f64 = 2.885_390_081_777_927;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// `BBRMinPipeCwnd`, in segments (§4.2.3.2).
 const LEAST_WINDOW: u64 = 4;
-/// A round in which the bandwidth grew by less than this, and so many of them, fill the pipe (§4.3.2.1).
-const GROWTH: f64 = 1.25;
-const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 /// Linux paces one hundredth below the bandwidth, so that a queue drains whatever the clocks say.
 const PACING_MARGIN: f64 = 0.99;
 
@@ -79,20 +78,11 @@ struct Bbr {
     probe_rtt_time: Duration,
     cwnd_gain: f64,
     mode: Mode,
-    /// `BBR.BtlBw`.
-    bandwidth: MaxFilter,
-    /// Packet-timed round trips, the total that ends this one, and whether this ACK began one (§4.1.1.3).
-    rounds: u64,
-    round_ends: Bytes,
-    round_start: bool,
-    full_bandwidth: Rate,
-    rounds_without_growth: u32,
-    pipe_is_full: bool,
+    deliveries: Deliveries,
+    pipe: FullPipe,
     /// `BBR.RTprop`, and when it was measured.
     min_rtt: Option<Duration>,
     min_rtt_at: Instant,
-    /// Totals between which segments were sent that ProbeRTT held back: they show no bandwidth.
-    probe_rtt_from: Option<(Bytes, Bytes)>,
     idle_restart: bool,
     initial_cwnd: Bytes,
     /// The window before the last loss, timeout or ProbeRTT (§4.2.3.4).
@@ -102,8 +92,6 @@ struct Bbr {
     /// For its first round no more is sent than is delivered (§4.2.3.4).
     conserve: bool,
     pacing: Rate,
-    /// Total delivered, as of the last sample.
-    delivered: Bytes,
     /// The sample that the next acknowledgement goes with.
     delivery: Option<Delivery>,
 }
@@ -115,23 +103,16 @@ impl Bbr {
             probe_rtt_time,
             cwnd_gain,
             mode: Mode::Startup,
-            bandwidth: MaxFilter::default(),
-            rounds: 0,
-            round_ends: Bytes::ZERO,
-            round_start: false,
-            full_bandwidth: Rate::ZERO,
-            rounds_without_growth: 0,
-            pipe_is_full: false,
+            deliveries: Deliveries::default(),
+            pipe: FullPipe::default(),
             min_rtt: None,
             min_rtt_at: Instant::ZERO,
-            probe_rtt_from: None,
             idle_restart: false,
             initial_cwnd: Bytes::ZERO,
             prior_cwnd: Bytes::ZERO,
             episode: None,
             conserve: false,
             pacing: Rate::ZERO,
-            delivered: Bytes::ZERO,
             delivery: None,
         }
     }
@@ -156,10 +137,11 @@ impl Bbr {
     /// `BBRInflight(gain)` (§4.2.3.2): so many bandwidth-delay products, and room for what sender and
     /// receiver hold back.
     fn inflight(&self, gain: f64, mss: Bytes) -> Bytes {
-        let Some(min_rtt) = self.min_rtt.filter(|_| self.bandwidth.max() > Rate::ZERO) else {
+        let bandwidth = self.deliveries.bandwidth();
+        let Some(min_rtt) = self.min_rtt.filter(|_| bandwidth > Rate::ZERO) else {
             return self.initial_cwnd;
         };
-        let bdp = self.bandwidth.max().amount_in(min_rtt).as_f64();
+        let bdp = bandwidth.amount_in(min_rtt).as_f64();
         Bytes::from_f64(bdp * gain).saturating_add(self.send_quantum(mss) * 3)
     }
 
@@ -169,28 +151,6 @@ impl Bbr {
     fn send_quantum(&self, mss: Bytes) -> Bytes {
         const SLOW: Rate = Rate::from_bps(1_200_000);
         if self.pacing < SLOW { mss } else { mss * 2 }
-    }
-
-    /// Rounds and bandwidth (§4.1.1).
-    fn update_bandwidth(&mut self, delivery: &Delivery) {
-        self.delivered = delivery.total;
-        self.round_start = false;
-        if delivery.total_when_sent >= self.round_ends {
-            self.round_ends = delivery.total;
-            self.rounds += 1;
-            self.round_start = true;
-            self.conserve = false;
-        }
-        let Some(rate) = delivery.rate else { return };
-        if rate >= self.bandwidth.max() || !self.says_little(delivery) {
-            self.bandwidth.update(self.rounds, rate);
-        }
-    }
-
-    /// The sample is of segments that were held back by something else than the path.
-    fn says_little(&self, delivery: &Delivery) -> bool {
-        let held_back = |(from, to)| (from..=to).contains(&delivery.total_when_sent);
-        delivery.app_limited || self.probe_rtt_from.is_some_and(held_back)
     }
 
     /// `BBRCheckCyclePhase` (§4.3.4.3).
@@ -212,15 +172,10 @@ impl Bbr {
 
     /// `BBRCheckFullPipe` (§4.3.2.2) and `BBRCheckDrain` (§4.3.3).
     fn check_full_pipe(&mut self, ack: &Ack, delivery: &Delivery) {
-        if !self.pipe_is_full && self.round_start && !delivery.app_limited {
-            if self.bandwidth.max().as_bps_f64() >= self.full_bandwidth.as_bps_f64() * GROWTH {
-                (self.full_bandwidth, self.rounds_without_growth) = (self.bandwidth.max(), 0);
-            } else {
-                self.rounds_without_growth += 1;
-                self.pipe_is_full = self.rounds_without_growth >= ROUNDS_WITHOUT_GROWTH;
-            }
+        if self.deliveries.round_start() && !delivery.app_limited {
+            self.pipe.on_round(self.deliveries.bandwidth());
         }
-        if self.mode == Mode::Startup && self.pipe_is_full {
+        if self.mode == Mode::Startup && self.pipe.is_full() {
             self.mode = Mode::Drain;
         }
         if self.mode == Mode::Drain && ack.flight_size <= self.inflight(1.0, ack.mss) {
@@ -248,28 +203,26 @@ impl Bbr {
         if expired && !probing && !self.idle_restart {
             self.save_cwnd(limits);
             self.mode = Mode::ProbeRtt { until: None, round_done: false };
-            self.probe_rtt_from = Some((self.delivered, self.delivered));
+            self.deliveries.hold_back();
         }
         self.advance_probe_rtt(ack, limits);
     }
 
     fn advance_probe_rtt(&mut self, ack: &Ack, limits: &mut Limits) {
         let Mode::ProbeRtt { until, round_done } = &mut self.mode else { return };
-        if let Some((_, to)) = &mut self.probe_rtt_from {
-            *to = self.delivered.saturating_add(ack.flight_size);
-        }
+        self.deliveries.still_held_back(ack.flight_size);
         let Some(end) = *until else {
             if ack.flight_size <= ack.mss * LEAST_WINDOW {
                 *until = Some(ack.now + self.probe_rtt_time);
-                self.round_ends = self.delivered;
+                self.deliveries.begin_round();
             }
             return;
         };
-        *round_done |= self.round_start;
+        *round_done |= self.deliveries.round_start();
         if *round_done && ack.now >= end {
             self.min_rtt_at = ack.now;
             limits.cwnd = limits.cwnd.max(self.prior_cwnd);
-            if self.pipe_is_full {
+            if self.pipe.is_full() {
                 self.probe_bandwidth(ack.now);
             } else {
                 self.mode = Mode::Startup;
@@ -285,8 +238,8 @@ impl Bbr {
 
     /// `BBRSetPacingRate` (§4.2.1).
     fn set_pacing(&mut self, gain: f64) {
-        let rate = self.bandwidth.max().scaled(gain * PACING_MARGIN);
-        if rate > Rate::ZERO && (self.pipe_is_full || rate > self.pacing) {
+        let rate = self.deliveries.bandwidth().scaled(gain * PACING_MARGIN);
+        if rate > Rate::ZERO && (self.pipe.is_full() || rate > self.pacing) {
             self.pacing = rate;
         }
     }
@@ -312,9 +265,9 @@ impl Bbr {
     fn grow(&self, ack: &Ack, limits: &mut Limits) {
         let target = self.inflight(self.window_gain(), ack.mss);
         let grown = limits.cwnd.saturating_add(ack.delivered);
-        if self.pipe_is_full {
+        if self.pipe.is_full() {
             limits.cwnd = grown.min(target);
-        } else if limits.cwnd < target || self.delivered < self.initial_cwnd {
+        } else if limits.cwnd < target || self.deliveries.total() < self.initial_cwnd {
             limits.cwnd = grown;
         }
         limits.cwnd = limits.cwnd.max(ack.mss * LEAST_WINDOW);
@@ -337,13 +290,14 @@ impl CongestionControl for Bbr {
         if let (None, Some(rtt)) = (self.min_rtt, delivery.rtt) {
             self.pacing = Rate::of(self.initial_cwnd, rtt).scaled(HIGH_GAIN);
         }
-        self.update_bandwidth(delivery);
+        self.deliveries.update(delivery);
+        self.conserve &= !self.deliveries.round_start();
         self.update_cycle(ack, lost);
         self.check_full_pipe(ack, delivery);
         self.update_min_rtt(ack, delivery, limits);
         self.idle_restart = ack.app_limited && ack.flight_size == Bytes::ZERO;
         // What follows an idle time goes out at the bandwidth, whatever the phase (§4.4.3).
-        self.set_pacing(if self.idle_restart && self.pipe_is_full { 1.0 } else { self.pacing_gain() });
+        self.set_pacing(if self.idle_restart && self.pipe.is_full() { 1.0 } else { self.pacing_gain() });
         self.set_cwnd(ack, lost, limits);
         limits.pacing = Some(self.pacing);
     }
@@ -356,13 +310,13 @@ impl CongestionControl for Bbr {
                 self.save_cwnd(limits);
                 self.conserve = true;
                 // The first round of recovery begins now, and the window is what is in flight.
-                self.round_ends = self.delivered;
+                self.deliveries.begin_round();
                 limits.cwnd = limits.cwnd.min(event.flight_size).max(event.mss);
             }
             CongestionKind::Timeout => {
                 self.save_cwnd(limits);
                 self.conserve = false;
-                self.full_bandwidth = Rate::ZERO;
+                self.pipe.forget_bandwidth();
             }
         }
         self.episode = Some(event.snd_nxt);
@@ -371,7 +325,7 @@ impl CongestionControl for Bbr {
     fn on_spurious(&mut self, _now: Instant, _limits: &mut Limits) {
         self.episode = None;
         self.conserve = false;
-        (self.full_bandwidth, self.rounds_without_growth) = (Rate::ZERO, 0);
+        self.pipe.forget();
     }
 
     fn models_delivery(&self) -> bool {
@@ -383,7 +337,7 @@ impl CongestionControl for Bbr {
     }
 
     fn probe(&self, out: &mut dyn Probe) {
-        out.value("bandwidth_bps", self.bandwidth.max().as_bps_f64());
+        out.value("bandwidth_bps", self.deliveries.bandwidth().as_bps_f64());
         if let Some(min_rtt) = self.min_rtt {
             out.value("min_rtt_ms", min_rtt.as_millis_f64());
         }
@@ -477,7 +431,7 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(path.bbr.rounds, 4);
+        assert_eq!(path.bbr.deliveries.rounds(), 4);
         // A flight of one bandwidth-delay product drains at once.
         assert!(matches!(path.bbr.mode, Mode::ProbeBandwidth { .. }));
     }
@@ -569,29 +523,6 @@ mod tests {
         assert_eq!(path.millis - begin, 201);
         assert_eq!(path.bbr.min_rtt, Some(RTT));
         assert!(path.limits.cwnd >= MSS * (2 * BDP), "{}", path.limits.cwnd);
-    }
-
-    #[test]
-    fn what_was_sent_while_held_back_lowers_no_bandwidth() {
-        let delivery = |total, rate| Delivery {
-            total: MSS * total,
-            total_when_sent: MSS * (total - 1),
-            rate: Some(Rate::from_bps(rate)),
-            app_limited: true,
-            rtt: Some(RTT),
-        };
-        let mut bbr = bbr();
-        bbr.update_bandwidth(&Delivery { app_limited: false, ..delivery(1, 1_000) });
-        for total in 2..30 {
-            bbr.update_bandwidth(&delivery(total, 10));
-        }
-        assert_eq!(bbr.bandwidth.max().as_bps(), 1_000);
-        bbr.update_bandwidth(&delivery(30, 1_001));
-        assert_eq!(bbr.bandwidth.max().as_bps(), 1_001, "more is more");
-        for total in 31..41 {
-            bbr.update_bandwidth(&Delivery { app_limited: false, ..delivery(total, 10) });
-        }
-        assert_eq!(bbr.bandwidth.max().as_bps(), 10);
     }
 
     #[test]
