@@ -1,12 +1,15 @@
 //! `suimon compare`: senders over a link, without writing a file.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
+use suimon_scenario::{Run, ScenarioError};
 use suimon_study::{Findings, PathQuestion, Question};
 use suimon_units::{Bytes, Duration};
 
 use crate::error::CliError;
+use crate::numbers::{count, whole};
 use crate::output::{OutputOptions, command_line};
 use crate::progress::simulate;
 
@@ -29,13 +32,13 @@ wifi STANDARD RATE.";
 
 /// Compare senders over a link, or path schedulers over several
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = EXAMPLE, group = ArgGroup::new("over").args(["link", "trace", "paths"]).required(true))]
 pub(crate) struct Arguments {
     /// The link, as in "2Mbit 180ms 96kB"
-    #[arg(long, value_name = "LINK", required_unless_present_any = ["trace", "paths"], conflicts_with = "trace")]
+    #[arg(long, value_name = "LINK")]
     link: Option<String>,
     /// One stream over several links, apart by ";": compares path schedulers
-    #[arg(long, value_name = "LINKS", conflicts_with_all = ["link", "trace", "queue", "flows", "mixed"])]
+    #[arg(long, value_name = "LINKS", conflicts_with_all = ["queue", "flows", "mixed"])]
     paths: Option<String>,
     /// With --paths: path schedulers (see suimon list) [default:
     /// look-ahead,blest,ecf,lowest-rtt,least-buffered,round-robin]
@@ -85,11 +88,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "linux-6")]
     profile: String,
     /// The first seed of all randomness
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// How many seeds
-    #[arg(long, value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
-    seeds: u64,
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, allow_negative_numbers = true)]
+    seeds: NonZeroUsize,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -123,7 +126,7 @@ impl Arguments {
             window: Some(self.window),
             profile: self.profile.clone(),
             seed: self.seed,
-            seeds: self.seeds,
+            seeds: self.seeds.get() as u64,
             ..PathQuestion::new(paths)
         }
     }
@@ -144,15 +147,32 @@ impl Arguments {
             window: Some(self.window),
             profile: self.profile.clone(),
             seed: self.seed,
-            seeds: self.seeds,
+            seeds: self.seeds.get() as u64,
             ..question
         })
     }
 }
 
+/// What is wrong with a comparison, by the option that says it.
+fn checked(runs: Result<Vec<Run>, ScenarioError>) -> Result<Vec<Run>, CliError> {
+    runs.map_err(|error| {
+        let key = error.key().and_then(|key| key.rsplit('.').next());
+        let option = match key.filter(|_| error.source_name() == "comparison") {
+            Some("duration") => "--duration",
+            Some("warmup") => "--warmup",
+            Some("size") => "--size",
+            Some("window") => "--window",
+            Some("flows") => "--flows",
+            Some("seeds") => "--seeds",
+            _ => return error.into(),
+        };
+        CliError::Option { option, problem: error.problem().to_string() }
+    })
+}
+
 fn execute_paths(arguments: &Arguments, question: &PathQuestion) -> Result<(), CliError> {
     let comparison = question.comparison()?;
-    let results = simulate(&comparison.runs()?);
+    let results = simulate(&checked(comparison.runs())?);
     arguments.output.deliver(&Findings::new(question.header(command_line()), &comparison.name, results))
 }
 
@@ -163,6 +183,6 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     arguments.no_paths()?;
     let question = arguments.question()?;
     let comparison = question.comparison()?;
-    let results = simulate(&comparison.runs()?);
+    let results = simulate(&checked(comparison.runs())?);
     arguments.output.deliver(&Findings::new(question.header(command_line()), &comparison.name, results))
 }

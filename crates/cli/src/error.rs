@@ -97,11 +97,11 @@ impl CliError {
             Self::Scenario(_) | Self::Capture(_) | Self::Key(_) | Self::Option { .. } | Self::Study(_) => 2,
             #[cfg(feature = "bpf")]
             Self::Congestion(error) if error.is_of_input() => 2,
-            Self::Live(_) => 2,
+            Self::Live(LiveError::Scenario { .. }) => 2,
             Self::Report(_) | Self::Output(_) => 3,
             #[cfg(feature = "bpf")]
             Self::Congestion(_) => 4,
-            Self::Linux(_) => 4,
+            Self::Live(_) | Self::Linux(_) => 4,
         }
     }
 }

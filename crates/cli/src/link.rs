@@ -12,6 +12,8 @@ use suimon_simulator::saturate;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::CliError;
+use crate::numbers::whole;
+use crate::output::tell;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -55,7 +57,7 @@ struct Options {
     #[arg(long, value_name = "TIME", default_value = "60s")]
     length: Duration,
     /// Seed of the randomness; suimon compare has the same channel with the same seed
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
 }
 
@@ -77,9 +79,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
             let since = times.iter().map(|at| at.saturating_since(Instant::ZERO));
             let trace = Opportunities::over(since, options.length)?;
             if out.is_terminal() {
-                eprintln!(
-                    "suimon: one line is a millisecond at which 1500 bytes may leave; to keep them: > my.trace"
-                );
+                tell("one line is a millisecond at which 1500 bytes may leave; to keep them: > my.trace");
             }
             out.write_all(trace.to_text().as_bytes())?;
         }

@@ -11,6 +11,7 @@ mod estimate;
 mod link;
 mod list;
 mod live;
+mod numbers;
 mod output;
 mod paper;
 #[cfg(feature = "bpf")]
@@ -81,6 +82,6 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &CliError) -> ExitCode {
-    eprintln!("suimon: {error}");
+    output::tell(error);
     ExitCode::from(error.exit_code())
 }

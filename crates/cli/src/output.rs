@@ -1,5 +1,6 @@
 //! Where results go: the terminal, or JSON; and files.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,11 @@ pub(crate) struct OutputOptions {
     /// With --json: every sample too
     #[arg(long, requires = "json")]
     series: bool,
+}
+
+/// Says something beside the results. Where nobody reads it any more, that is no reason to fail.
+pub(crate) fn tell(message: impl Display) {
+    let _ = writeln!(io::stderr(), "suimon: {message}");
 }
 
 /// The command line as it was given, for the report.

@@ -9,6 +9,8 @@ use suimon_scenario::Document;
 use suimon_study::sweep::{Folder, Sweep, make, progress_of};
 
 use crate::error::CliError;
+use crate::numbers::count;
+use crate::output::tell;
 use crate::progress::Progress;
 use crate::run::setting;
 
@@ -36,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     series: bool,
     /// Runs at the same time; results do not depend on it [default: one for each core]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count, allow_negative_numbers = true)]
     jobs: Option<NonZeroUsize>,
     /// Discard what a sweep has left in the folder
     #[arg(long)]
@@ -69,7 +71,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let missing = folder.missing(manifest);
     let to_do: u64 = missing.iter().map(|part| manifest.runs_in(*part).count() as u64).sum();
     if to_do < manifest.runs {
-        eprintln!("suimon: {} of {} runs are there already", manifest.runs - to_do, manifest.runs);
+        tell(format_args!("{} of {} runs are there already", manifest.runs - to_do, manifest.runs));
     }
     let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok());
     let progress = Progress::new(sweep.duration(&missing));

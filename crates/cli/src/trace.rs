@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use suimon_algorithms::RandomStream;
+use suimon_scenario::ScenarioError;
 use suimon_scenario::trace::{CellularModel, Opportunities};
 use suimon_units::{Duration, Rate};
 
 use crate::error::CliError;
+use crate::numbers::whole;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -44,7 +46,7 @@ struct Generate {
     #[arg(long, value_name = "RATE")]
     mean: Option<Rate>,
     /// Standard deviation of the natural logarithm of the rate, from 0 to 2 [default: of --like]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     deviation: Option<f64>,
     /// How long the rate remembers itself [default: of --like]
     #[arg(long, value_name = "TIME")]
@@ -59,7 +61,7 @@ struct Generate {
     #[arg(long, value_name = "TIME", default_value = "120s")]
     length: Duration,
     /// Seed of the randomness
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
 }
 
@@ -79,7 +81,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
                 time_between_outages: options.outage_every.unwrap_or(known.time_between_outages),
                 outage_length: options.outage_length.unwrap_or(known.outage_length),
             };
-            let trace = model.generate(options.length, &mut RandomStream::new(options.seed, "cellular"))?;
+            let trace = model
+                .generate(options.length, &mut RandomStream::new(options.seed, "cellular"))
+                .map_err(by_option)?;
             out.write_all(trace.to_text().as_bytes())?;
         }
         Action::Describe { file } => {
@@ -91,4 +95,18 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// What is wrong with the model, by the option that says it.
+fn by_option(error: ScenarioError) -> CliError {
+    let option = match error.key() {
+        Some("mean_rate") => "--mean",
+        Some("deviation") => "--deviation",
+        Some("correlation_time") => "--correlation",
+        Some("time_between_outages") => "--outage-every",
+        Some("outage_length") => "--outage-length",
+        Some("length") => "--length",
+        _ => return error.into(),
+    };
+    CliError::Option { option, problem: error.problem().to_string() }
 }

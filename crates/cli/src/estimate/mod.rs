@@ -5,6 +5,7 @@ mod study;
 
 use std::fs;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -21,6 +22,7 @@ use suimon_units::Duration;
 use self::select::{Network, Selection};
 use self::study::Study;
 use crate::error::CliError;
+use crate::numbers::{count, whole};
 use crate::output::{OutputOptions, command_line};
 use crate::progress::Progress;
 
@@ -30,7 +32,7 @@ Examples:
   suimon estimate --pcap link.pcapng --from 10.1.0.0/16 --estimators bursts,bursts:dt=10ms
   tcpdump -i eth0 -w - tcp | suimon estimate --pcap - --interval 5s
 
-Estimators see the packets that carry data, in the order of the capture. The true round-trip time is that
+Estimators see the packets that carry data, in the order of the capture. The true round-trip time is that \
 of ACKs and timestamps, where both directions of a TCP connection were captured.";
 
 /// Estimate round-trip times and the number of flows from a packet capture
@@ -62,10 +64,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "1s")]
     interval: Duration,
     /// Flows that are kept apart; bounds the memory
-    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
-    max_flows: usize,
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = count, allow_negative_numbers = true)]
+    max_flows: NonZeroUsize,
     /// Seed of the estimators' choices
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     #[command(flatten)]
     output: OutputOptions,
@@ -122,12 +124,9 @@ impl Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let refuse = |option, problem: &str| Err(CliError::Option { option, problem: problem.to_owned() });
     if arguments.interval == Duration::ZERO {
-        return refuse("--interval", "0 s is no time between samples; accepted: a time such as 500ms");
-    }
-    if arguments.max_flows == 0 {
-        return refuse("--max-flows", "0 flows are none; accepted: at least 1");
+        let problem = "0 s is no time between samples; accepted: a time such as 500ms".to_owned();
+        return Err(CliError::Option { option: "--interval", problem });
     }
     let estimators = arguments.estimators()?;
     let (capture, length) = arguments.open()?;

@@ -107,9 +107,9 @@ impl Study {
             selection: arguments.selection(),
             acks: arguments.acks,
             interval: arguments.interval,
-            max_flows: arguments.max_flows,
+            max_flows: arguments.max_flows.get(),
             // A connection is two flows, and those that carry no data count too.
-            truth: Truth::new(arguments.max_flows),
+            truth: Truth::new(arguments.max_flows.get()),
             zombies: Zombies::new(ZOMBIES, Probability::clamped(OVERWRITE)),
             zombies_random: RandomStream::new(seed, "zombies"),
             estimators,

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::{SCENARIO, contents, fails, project, refuses, succeeds};
 use tempfile::TempDir;
@@ -124,7 +125,8 @@ fn options_are_refused_by_name_with_what_is_accepted() {
         ([&link[..], &["--cc", "vegas:alfa=1"]].concat(), vec!["--cc: ", "alfa", "accepted: alpha"]),
         ([&link[..], &["--queue", "nope"]].concat(), vec!["--queue: ", "\"nope\"", "accepted: droptail"]),
         ([&link[..], &["--profile", "bsd"]].concat(), vec!["--profile: ", "\"bsd\"", "accepted: linux-6"]),
-        ([&link[..], &["--flows", "0"]].concat(), vec!["flows", "accepted: at least one"]),
+        ([&link[..], &["--flows", "0"]].concat(), vec!["--flows: ", "accepted: at least one"]),
+        ([&link[..], &["--duration", "0s"]].concat(), vec!["--duration: ", "accepted: more than zero"]),
         (vec!["list", "nope"], vec!["NAME: ", "\"nope\"", "accepted: reno"]),
         (vec!["paper", "nope"], vec!["NAME: ", "\"nope\"", "accepted: ", "fs-at"]),
         (vec!["paper", "../papers/fs-at"], vec!["NAME: ", "accepted: ", "fs-at"]),
@@ -132,7 +134,7 @@ fn options_are_refused_by_name_with_what_is_accepted() {
             vec!["paper", "fs-at", "--experiment", "nope"],
             vec!["--experiment: ", "\"nope\"", "accepted: wired, hsdpa, hsdpa-credit, loss, fairness"],
         ),
-        (vec!["trace", "generate", "--deviation", "99"], vec!["deviation", "accepted: 0 to 2"]),
+        (vec!["trace", "generate", "--deviation", "99"], vec!["--deviation: ", "accepted: 0 to 2"]),
     ] {
         says(&refuses(&project(), &arguments), &parts);
     }
@@ -141,6 +143,7 @@ fn options_are_refused_by_name_with_what_is_accepted() {
         ("duration", ["--set: \"duration\"", "accepted: KEY=VALUE"]),
         ("duration=5", ["duration: \"5\" has no unit", "accepted: ns"]),
         ("link.bottle.rate=1Mbit", ["no link is called \"bottle\"", "accepted: bottleneck"]),
+        ("seeds=0", ["seeds: \"0\" is out of range", "accepted: a whole number from 1 to 100000"]),
         ("flow.main.colour=red", ["flow.main.colour: unknown key", "accepted: name"]),
     ] {
         says(&refuses(folder.path(), &["run", "scenario.toml", "--no-files", "--set", set]), &parts);
@@ -151,7 +154,9 @@ fn options_are_refused_by_name_with_what_is_accepted() {
 #[test]
 fn values_of_options_are_refused_with_the_option() {
     for (arguments, parts) in [
-        (&["compare"][..], ["--link"]),
+        (&["compare"][..], ["<--link <LINK>|--trace <FILE>|--paths <LINKS>>"]),
+        (&["compare", "--link", "1Mbit 20ms", "--seeds", "-1"], ["accepted: a whole number from 1 to"]),
+        (&["sweep", "x.toml", "--jobs", "0"], ["accepted: a whole number from 1 to"]),
         (&["compare", "--link", "1Mbit 20ms", "--trace", "x"], ["cannot be used with"]),
         (&["compare", "--link", "1Mbit 20ms", "--duration", "5"], ["\"5\" has no unit"]),
         (&["compare", "--link", "1Mbit 20ms", "--window=-1kB"], ["\"-1kB\" is negative"]),
@@ -162,6 +167,15 @@ fn values_of_options_are_refused_with_the_option() {
     ] {
         says(&fails(&project(), arguments, 2), &parts);
     }
+}
+
+#[test]
+fn the_exit_code_tells_where_nobody_reads_the_message() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_suimon"));
+    let status = command.args(["list", "nope"]).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(2));
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Document {
     /// When there is no such key; whether it takes the value, [`Document::runs`] tells.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
         let refuse = |(key, problem): (String, Problem)| ScenarioError::new("--set", problem).at_key(key);
-        paths::resolve(&self.root, key)
+        paths::resolve_for_all(&self.root, key)
             .and_then(|paths| paths::set(&mut self.root, &paths, &Node::argument(value)))
             .map_err(refuse)
     }

@@ -28,6 +28,14 @@ pub(super) struct Target {
 /// A key path and what is wrong there.
 pub(super) type Wrong = (String, Problem);
 
+/// What `path` leads to in `root`, where it is set once and for all: before the runs are counted.
+pub(super) fn resolve_for_all(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
+    match path {
+        "seeds" => Ok(vec![Target { item: None, keys: vec!["seeds"] }]),
+        _ => resolve(root, path),
+    }
+}
+
 /// What `path` leads to in `root`: more than one thing where it has a `*`.
 pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     let wrong = |problem| (path.chars().take(text::LONGEST).collect::<String>(), problem);
