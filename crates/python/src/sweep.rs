@@ -96,10 +96,9 @@ impl Sweep {
     fn make_parts(&self, py: Python<'_>, path: PathBuf, parts: Vec<u64>, writer: &str) -> PyResult<usize> {
         let sweep = sweep::Sweep::checked(&self.document, self.manifest.clone()).map_err(Failure::from)?;
         let made = watched(py, Duration::ZERO, false, |observer| {
-            let make = |part: &u64| sweep::make_part(&sweep, &path, *part, writer, observer);
-            parts.iter().map(make).collect::<Result<Vec<_>, _>>()
+            sweep::make_parts(&sweep, &path, &parts, writer, observer)
         })?;
-        Ok(made.map_err(Failure::from)?.into_iter().filter(|made| *made).count())
+        Ok(made.map_err(Failure::from)?)
     }
 }
 

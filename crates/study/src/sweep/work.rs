@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 
 use suimon_report::Tables;
 use suimon_results::RunResult;
@@ -16,11 +17,6 @@ use crate::simulate::{Observer, simulate_one};
 
 /// Makes the parts that are missing, `jobs` runs at a time.
 ///
-/// Runs are handed out one by one and in order, and whoever finishes the last one of a part writes it. So
-/// threads share a counter and, once a run, a lock; a slow run holds up no other; and of the parts that
-/// have begun, each but the last has a run at work: there are never more than one beyond `jobs`, whatever
-/// the number of runs.
-///
 /// # Errors
 /// When a part cannot be written.
 pub fn make(
@@ -30,45 +26,68 @@ pub fn make(
     jobs: usize,
     observer: &dyn Observer,
 ) -> Result<(), StudyError> {
+    make_all(sweep, folder.path(), missing, jobs, "", observer)
+}
+
+/// Makes those of `parts` that are not in the folder at `folder`, one run at a time; tells how many that were.
+/// `writer` is a word that no other process makes parts under.
+///
+/// # Errors
+/// When one cannot be written, or a trace is not what it was where the sweep began.
+pub fn make_parts(
+    sweep: &Sweep<'_>,
+    folder: &Path,
+    parts: &[u64],
+    writer: &str,
+    observer: &dyn Observer,
+) -> Result<usize, StudyError> {
+    let missing: Vec<u64> = parts.iter().copied().filter(|part| !has(folder, *part)).collect();
+    make_all(sweep, folder, &missing, 1, &format!("-{writer}"), observer)?;
+    Ok(missing.len())
+}
+
+/// Makes the `missing` parts on `jobs` threads, with as many beside them that write: waiting for the disk holds up
+/// no run.
+///
+/// Runs are handed out one by one and in order, and with the last run of a part the part is handed on. So
+/// threads share a counter and, once a run, a lock; a slow run holds up no other; and of the parts that
+/// have begun, each but the last has a run at work: there are never more than one beyond `jobs`, whatever
+/// the number of runs, and as many that are being written.
+fn make_all(
+    sweep: &Sweep<'_>,
+    folder: &Path,
+    missing: &[u64],
+    jobs: usize,
+    writer: &str,
+    observer: &dyn Observer,
+) -> Result<(), StudyError> {
     let work = Work {
         sweep,
-        folder: folder.path(),
+        folder,
         missing,
+        writer,
         next: AtomicU64::new(0),
         open: Mutex::default(),
         stopped: AtomicBool::new(false),
         observer,
     };
+    let (whole, to_write) = sync_channel(0);
+    let to_write = Arc::new(Mutex::new(to_write));
     let outcomes: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(|| work.do_runs())).collect();
+        let mut threads = Vec::new();
+        for _ in 0..jobs {
+            let (work, whole, to_write) = (&work, whole.clone(), Arc::clone(&to_write));
+            threads.push(scope.spawn(move || work.do_runs(&whole)));
+            threads.push(scope.spawn(move || work.write(&to_write)));
+        }
+        // Only the threads hold the ends now, so whoever waits for one of the other kind learns that all have ended.
+        drop((whole, to_write));
         threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
     });
     for outcome in outcomes {
         outcome.unwrap_or_else(|unwound| resume_unwind(unwound))?;
     }
     Ok(())
-}
-
-/// Makes `part` in the folder at `folder`, unless it is there; tells whether it had to. `writer` is a word that no
-/// other process makes the same part under.
-///
-/// # Errors
-/// When it cannot be written, or a trace is not what it was where the sweep began.
-pub fn make_part(
-    sweep: &Sweep<'_>,
-    folder: &Path,
-    part: u64,
-    writer: &str,
-    observer: &dyn Observer,
-) -> Result<bool, StudyError> {
-    if has(folder, part) {
-        return Ok(false);
-    }
-    let runs = sweep.manifest.runs_in(part);
-    let results = runs.clone().map(|run| simulate(sweep, run, observer)).collect::<Result<Vec<_>, _>>()?;
-    sweep.check_files()?;
-    write(folder, part, &format!("-{writer}"), &sweep.header, &Tables::part(&results, runs.start))?;
-    Ok(true)
 }
 
 fn simulate(sweep: &Sweep<'_>, nth: u64, observer: &dyn Observer) -> Result<RunResult, StudyError> {
@@ -83,10 +102,15 @@ fn simulate(sweep: &Sweep<'_>, nth: u64, observer: &dyn Observer) -> Result<RunR
     Ok(result)
 }
 
+/// A part whose runs are done: its number and their results.
+type Whole = (u64, Vec<RunResult>);
+
 struct Work<'a> {
     sweep: &'a Sweep<'a>,
     folder: &'a Path,
     missing: &'a [u64],
+    /// What sets files apart that are not finished from those of other processes.
+    writer: &'a str,
     /// The next place in the missing parts laid end to end.
     next: AtomicU64,
     /// Results of the parts that have begun, by run.
@@ -107,7 +131,7 @@ impl Drop for StopOthers<'_> {
 
 impl Work<'_> {
     /// Does runs until none is left.
-    fn do_runs(&self) -> Result<(), StudyError> {
+    fn do_runs(&self, whole: &SyncSender<Whole>) -> Result<(), StudyError> {
         let stop_others = StopOthers(&self.stopped);
         while !self.stopped.load(Ordering::Relaxed) {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
@@ -121,21 +145,36 @@ impl Work<'_> {
             let Some(run) = self.sweep.manifest.runs_in(part).nth((place % runs_per_part) as usize) else {
                 continue;
             };
-            self.hand_in(part, run, simulate(self.sweep, run, self.observer)?)?;
+            if let Some(results) = self.hand_in(part, run, simulate(self.sweep, run, self.observer)?)
+                && whole.send((part, results)).is_err()
+            {
+                break;
+            }
         }
         Ok(())
     }
 
-    fn hand_in(&self, part: u64, run: u64, result: RunResult) -> Result<(), StudyError> {
+    /// The results of `part`, once `run` makes it whole.
+    fn hand_in(&self, part: u64, run: u64, result: RunResult) -> Option<Vec<RunResult>> {
         let runs = self.sweep.manifest.runs_in(part);
-        let complete = {
-            let mut open = self.open.lock().expect("nothing panics while it is held");
-            let results = open.entry(part).or_default();
-            results.insert(run, result);
-            if results.len() as u64 == runs.end - runs.start { open.remove(&part) } else { None }
-        };
-        let Some(results) = complete else { return Ok(()) };
-        let results: Vec<_> = results.into_values().collect();
-        write(self.folder, part, "", &self.sweep.header, &Tables::part(&results, runs.start))
+        let mut open = self.open.lock().expect("nothing panics while it is held");
+        let results = open.entry(part).or_default();
+        results.insert(run, result);
+        let is_whole = results.len() as u64 == runs.end - runs.start;
+        is_whole.then(|| open.remove(&part).unwrap_or_default().into_values().collect())
+    }
+
+    /// Writes what comes, until nothing comes any more.
+    fn write(&self, to_write: &Mutex<Receiver<Whole>>) -> Result<(), StudyError> {
+        let stop_others = StopOthers(&self.stopped);
+        let next = || to_write.lock().expect("nothing panics while it is held").recv();
+        while let Ok((part, results)) = next() {
+            // A worker may be where a trace is another.
+            self.sweep.check_files()?;
+            let first = self.sweep.manifest.runs_in(part).start;
+            write(self.folder, part, self.writer, &self.sweep.header, &Tables::part(&results, first))?;
+        }
+        std::mem::forget(stop_others);
+        Ok(())
     }
 }
