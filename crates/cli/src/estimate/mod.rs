@@ -1,5 +1,7 @@
 //! `suimon estimate`: what passive estimators make of a packet capture, beside what it proves.
 
+mod flow;
+mod running;
 mod select;
 mod study;
 

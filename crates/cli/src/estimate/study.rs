@@ -3,23 +3,22 @@
 use std::collections::HashMap;
 
 use suimon_algorithms::RandomStream;
-use suimon_algorithms::estimate::representative::Representative;
+use suimon_algorithms::estimate::Seen;
 use suimon_algorithms::estimate::zombies::Zombies;
-use suimon_algorithms::estimate::{RttEstimator, Seen};
 use suimon_algorithms::queue::FlowId;
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_capture::{Capture, Endpoints, Packet, TrueRtt, Truth};
-use suimon_results::{CaptureResult, CapturedFlow, Column, EstimatorResult, RttSummary, Series};
+use suimon_results::{CaptureResult, CapturedFlow, Column, Series};
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
 use super::Arguments;
+use super::flow::Flow;
+use super::running::Running;
 use super::select::Selection;
 
 /// SRED's list (Ott, Lakshman, Wong 1999, §2): `M = 1000` zombies, overwritten with `p = 0.25`.
 const ZOMBIES: u64 = 1_000;
 const OVERWRITE: f64 = 0.25;
-/// Errors of single estimates that are kept for their median.
-const KEPT_ERRORS: usize = 1_000_000;
 /// Share of an interval's packets whose true RTT must be known for their mean to be called true.
 const KNOWN_SHARE: f64 = 0.5;
 
@@ -48,53 +47,10 @@ pub(super) struct Study {
     flow_samples_not_kept: u64,
 }
 
-/// One estimator with what it said.
-struct Running {
-    name: String,
-    colour: &'static str,
-    estimator: Box<dyn RttEstimator>,
-    random: RandomStream,
-    representative: Representative,
-    estimates: u64,
-    judged: u64,
-    /// Estimate less truth, over truth.
-    errors: Vec<f32>,
-    /// Over the intervals in which both are known.
-    intervals: u64,
-    representative_sum: Duration,
-    true_sum: Duration,
-    error_sum: f64,
-    memory: Bytes,
-}
-
-/// One direction of one connection.
-struct Flow {
-    endpoints: Endpoints,
-    start: Instant,
-    end: Instant,
-    packets: u64,
-    bytes: Bytes,
-    payload: Bytes,
-    rtt: RttSummary,
-    receiver_side: RttSummary,
-    sender_side: RttSummary,
-    /// The newest one.
-    latest: Option<Duration>,
-    estimates: Vec<RttSummary>,
-    /// Of the interval under way.
-    now_packets: u64,
-    now_rtt: RttSummary,
-    now_estimates: Vec<RttSummary>,
-    is_active: bool,
-    times: Vec<Instant>,
-    /// As many as [`Study::flow_columns`] names.
-    columns: Vec<Vec<f64>>,
-}
-
 /// Columns of the series that come before those of the estimators.
 const LINK_COLUMNS: [&str; 5] =
     ["data_packets", "flows_active", "flows_effective", "flows_estimated", "rtt_true_ms"];
-const FLOW_COLUMNS: [&str; 2] = ["data_packets", "rtt_true_ms"];
+pub(super) const FLOW_COLUMNS: [&str; 2] = ["data_packets", "rtt_true_ms"];
 
 impl Study {
     pub(super) fn new(specs: &[AlgorithmSpec], arguments: &Arguments) -> Self {
@@ -324,118 +280,6 @@ impl Study {
     }
 }
 
-fn millis(time: Option<Duration>) -> f64 {
+pub(super) fn millis(time: Option<Duration>) -> f64 {
     time.map_or(f64::NAN, Duration::as_millis_f64)
-}
-
-impl Flow {
-    fn new(first: &Packet, estimators: usize) -> Self {
-        Self {
-            endpoints: first.endpoints,
-            start: first.time,
-            end: first.time,
-            packets: 0,
-            bytes: Bytes::ZERO,
-            payload: Bytes::ZERO,
-            rtt: RttSummary::default(),
-            receiver_side: RttSummary::default(),
-            sender_side: RttSummary::default(),
-            latest: None,
-            estimates: vec![RttSummary::default(); estimators],
-            now_packets: 0,
-            now_rtt: RttSummary::default(),
-            now_estimates: vec![RttSummary::default(); estimators],
-            is_active: false,
-            times: Vec::new(),
-            columns: vec![Vec::new(); FLOW_COLUMNS.len() + estimators],
-        }
-    }
-
-    fn sample(&mut self, at: Instant) {
-        self.times.push(at);
-        let means = [&self.now_rtt].into_iter().chain(&self.now_estimates);
-        let row = [self.now_packets as f64].into_iter().chain(means.map(|summary| millis(summary.mean())));
-        for (column, value) in self.columns.iter_mut().zip(row) {
-            column.push(value);
-        }
-    }
-
-    fn begin_interval(&mut self) {
-        self.now_packets = 0;
-        self.now_rtt = RttSummary::default();
-        self.now_estimates.fill(RttSummary::default());
-        self.is_active = false;
-    }
-}
-
-impl Running {
-    fn new(spec: &AlgorithmSpec, seed: u64) -> Self {
-        Self {
-            name: spec.label().to_owned(),
-            colour: spec.colour(),
-            estimator: spec.build_estimator(),
-            random: RandomStream::new(seed, spec.label()),
-            representative: Representative::new(None),
-            estimates: 0,
-            judged: 0,
-            errors: Vec::new(),
-            intervals: 0,
-            representative_sum: Duration::ZERO,
-            true_sum: Duration::ZERO,
-            error_sum: 0.0,
-            memory: Bytes::ZERO,
-        }
-    }
-
-    /// Its column in a series.
-    fn column(&self) -> String {
-        format!("{}_ms", self.name)
-    }
-
-    fn on_packet(&mut self, seen: &Seen) -> Option<suimon_algorithms::estimate::RttSample> {
-        let sample = self.estimator.on_packet(seen, &mut self.random)?;
-        self.estimates += 1;
-        self.representative.on_estimate(sample.rtt);
-        Some(sample)
-    }
-
-    fn judge(&mut self, estimate: Duration, truth: Duration) {
-        self.judged += 1;
-        if self.errors.len() < KEPT_ERRORS && truth > Duration::ZERO {
-            self.errors.push((estimate.as_secs_f64() / truth.as_secs_f64() - 1.0) as f32);
-        }
-    }
-
-    fn finish_interval(&mut self, truth: Option<Duration>) {
-        self.memory = self.memory.max(self.estimator.memory());
-        let (Some(representative), Some(truth)) = (self.representative.get(), truth) else { return };
-        self.intervals += 1;
-        self.representative_sum += representative;
-        self.true_sum += truth;
-        self.error_sum += representative.abs_diff(truth).as_secs_f64() / truth.as_secs_f64();
-    }
-
-    fn finish(mut self) -> EstimatorResult {
-        let known = self.intervals > 0;
-        let bias_median = median(&mut self.errors);
-        self.errors.iter_mut().for_each(|error| *error = error.abs());
-        EstimatorResult {
-            name: self.name,
-            colour: self.colour.to_owned(),
-            estimates: self.estimates,
-            judged: self.judged,
-            bias_median,
-            error_median: median(&mut self.errors),
-            representative_mean: known.then(|| self.representative_sum / self.intervals),
-            true_mean: known.then(|| self.true_sum / self.intervals),
-            representative_error: known.then(|| self.error_sum / self.intervals as f64),
-            memory: self.memory,
-        }
-    }
-}
-
-/// The lower of the two in the middle, where their number is even.
-fn median(values: &mut [f32]) -> Option<f64> {
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(f64::from(*values.select_nth_unstable_by(middle, f32::total_cmp).1))
 }
