@@ -1,6 +1,6 @@
 //! Small results for the tests of this crate.
 
-use suimon_results::{Column, Event, EventKind, FlowResult, QueueResult, RunResult, Series};
+use suimon_results::{AggregateResult, Column, Event, EventKind, FlowResult, QueueResult, RunResult, Series};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 pub(crate) fn run(labels: &[(&str, &str)], flows: Vec<FlowResult>, queues: Vec<QueueResult>) -> RunResult {
@@ -46,6 +46,24 @@ pub(crate) fn flow(name: &str, algorithm: &str, goodput_bps: u64) -> FlowResult 
         rtt_mean: (!udp).then(|| Duration::from_micros(120_500)),
         rtt_max: (!udp).then(|| Duration::from_millis(300)),
         rate_spread: None,
+    }
+}
+
+/// A stream over `flows`.
+pub(crate) fn stream(scheduler: &str, flows: &[&str], goodput_bps: u64) -> AggregateResult {
+    AggregateResult {
+        name: "bulk".to_owned(),
+        scheduler: scheduler.to_owned(),
+        colour: "#f28e2b".to_owned(),
+        flows: flows.iter().map(|flow| (*flow).to_owned()).collect(),
+        completed: None,
+        delivered: Bytes::ZERO,
+        goodput: Rate::from_bps(goodput_bps),
+        duplicates: Bytes::ZERO,
+        reorder_mean_bytes: 0.0,
+        reorder_max: Bytes::ZERO,
+        longest_stall: Duration::ZERO,
+        reconnections: 0,
     }
 }
 

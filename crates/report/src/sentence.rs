@@ -27,10 +27,22 @@ fn of_one_scenario(summaries: &[RunSummary<'_>]) -> String {
         ([_], [one]) => single(one),
         (_, []) => format!("{} runs; none reports a link, so latency is not graded.", summaries.len()),
         (_, graded) if summaries.iter().any(sweeps) => many(summaries.len(), graded),
-        (_, graded) => compared(graded),
+        (_, graded) => match choices(graded).as_slice() {
+            [one] => single(one),
+            several => compared(several),
+        },
     }
 }
 
+/// The runs that one may choose among. Beside streams over several paths, a path alone is only what they are measured
+/// by.
+fn choices<'a>(graded: &[Measured<'a>]) -> Vec<Measured<'a>> {
+    let paths = |run: &Measured<'_>| run.summary.run.aggregates.iter().map(|stream| stream.flows.len()).max();
+    let several = graded.iter().any(|run| paths(run) > Some(1));
+    graded.iter().filter(|run| !several || paths(run) != Some(1)).copied().collect()
+}
+
+#[derive(Clone, Copy)]
 struct Measured<'a> {
     summary: &'a RunSummary<'a>,
     delay: Duration,
@@ -137,8 +149,10 @@ fn delay(delay: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use suimon_results::RunResult;
+
     use super::*;
-    use crate::samples::{comparison, flow, queue, run};
+    use crate::samples::{comparison, flow, queue, run, stream};
     use crate::summary::summarise;
 
     #[test]
@@ -171,6 +185,29 @@ mod tests {
              packets waited at most 12.0 ms (grade A); the next shortest is that of cubic, droptail with 480 ms \
              (grade F)."
         );
+    }
+
+    #[test]
+    fn a_path_alone_is_no_choice_among_schedulers() {
+        let over = |scheme: &str, flows: &[&str], delay| {
+            let aggregates = vec![stream(scheme, flows, 3_000_000)];
+            RunResult {
+                aggregates,
+                ..run(&[("scheme", scheme)], vec![flow("a", "cubic", 1)], vec![queue("l", delay)])
+            }
+        };
+        let runs = [
+            over("ecf", &["a", "b"], 80.0),
+            over("redundant", &["a", "b"], 30.0),
+            over("b alone", &["b"], 5.0),
+        ];
+        let told = sentence(&summarise(&runs));
+        assert!(told.starts_with("redundant is both the fastest"), "{told}");
+        assert!(!told.contains("alone"), "{told}");
+        let told = sentence(&summarise(&runs[1..]));
+        assert!(told.starts_with("redundant moved"), "{told}");
+        let told = sentence(&summarise(&runs[2..]));
+        assert!(told.starts_with("b alone moved"), "{told}");
     }
 
     #[test]

@@ -96,27 +96,12 @@ fn keys<'a>(run: &'a RunResult, stream: &'a str, flow: &'a str) -> impl Iterator
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::Rate;
-
     use super::*;
     use crate::samples::{flow, run};
 
     /// A run with a stream over `flows` at so many bits per second.
     fn stream(labels: &[(&str, &str)], flows: &[&str], bps: u64) -> RunResult {
-        let stream = AggregateResult {
-            name: "bulk".to_owned(),
-            scheduler: "ecf".to_owned(),
-            colour: "#f28e2b".to_owned(),
-            flows: flows.iter().map(|flow| (*flow).to_owned()).collect(),
-            completed: None,
-            delivered: Bytes::ZERO,
-            goodput: Rate::from_bps(bps),
-            duplicates: Bytes::ZERO,
-            reorder_mean_bytes: 0.0,
-            reorder_max: Bytes::ZERO,
-            longest_stall: Duration::ZERO,
-            reconnections: 0,
-        };
+        let stream = crate::samples::stream("ecf", flows, bps);
         let flows = flows.iter().map(|name| flow(name, "reno", bps)).collect();
         RunResult { aggregates: vec![stream], ..run(labels, flows, vec![]) }
     }
