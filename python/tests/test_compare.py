@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -89,6 +91,31 @@ def test_a_scenario_of_objects_is_the_file(tmp_path: Path) -> None:
     assert changed.run().runs["duration_s"].to_list() == [1.0, 1.0]
     assert "--set link.l.rate=2Mbit" in changed.run().command
     assert sm.Scenario.parse(sm.default_scenario()).count() == 1
+
+
+def test_page_files_and_text_are_the_commands(tmp_path: Path, trace: Path, command: Path) -> None:
+    results = [
+        sm.compare(sm.Link("2Mbit", delay="20ms", buffer="30 packets"), SENDERS, seconds=3, seeds=2),
+        sm.compare("5Mbit 20ms loss=0.1%", ["reno", "cubic"], mixed=True, flows=2, seconds=3, warmup=0.5, seed=7),
+        sm.compare("5Mbit 20ms", "reno", queues=["droptail", "red:max_p=0.02"], seconds=3, window="1MB"),
+        sm.compare(sm.Trace(trace, delay="10ms", buffer="50 packets"), "cubic", size="100kB"),
+        sm.compare_paths(["4Mbit 20ms", "2Mbit 40ms 20packets"], ["ecf", "look-ahead"], senders="reno", seconds=3),
+    ]
+    for nth, result in enumerate(results):
+        folder = tmp_path / str(nth)
+        folder.mkdir()
+        words = [str(command), *shlex.split(result.command)[1:]]
+        told = subprocess.run(words, cwd=folder, env={"COLUMNS": "100"}, capture_output=True, text=True, check=True)
+        page = Path(result.write(folder / "python"))
+        result.report(folder / "page.html")
+        (theirs,) = (folder / "suimon-out").iterdir()
+        assert (folder / "page.html").read_bytes() == (theirs / page.name).read_bytes(), result.command
+        # All but the last line, which says where the page is.
+        assert str(result) == told.stdout.rpartition("\nReport: ")[0]
+        names = sorted(path.name for path in theirs.iterdir())
+        assert names == sorted(path.name for path in page.parent.iterdir())
+        for name in names:
+            assert (theirs / name).read_bytes() == (page.parent / name).read_bytes(), name
 
 
 def test_the_same_call_gives_the_same_bytes(result: sm.Result) -> None:
