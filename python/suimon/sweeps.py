@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from suimon import _check, _suimon, _toml
-from suimon._ray import Job, make
+from suimon._ray import on_cluster
+from suimon._store import Store, place
+from suimon._work import Job, on_threads
 from suimon.errors import InputError
 from suimon.own import Algorithm as OwnAlgorithm
 from suimon.own import CongestionControl, PathScheduler, QueueDiscipline, named
@@ -140,7 +142,8 @@ class Sweep:
         """Makes what is not yet in ``folder``, whatever stopped the sweep before: this process, or a worker.
 
         Args:
-            folder: Where parts go, each with a Parquet file a table; made if missing.
+            folder: Where parts go, each with a Parquet file a table; made if missing. A path, or with pyarrow the
+                address of a folder in an object store, ``"s3://bucket/out"``, also with ``gs``, ``abfs``, ``hdfs``.
             restart: Discard what a sweep has left there.
             progress: Show a bar on standard error after two seconds, where that is a terminal.
 
@@ -148,22 +151,32 @@ class Sweep:
             InputError: Another sweep is in the folder, or at work there.
             FileError: A part could not be written.
         """
-        path = str(Path(os.fspath(folder)).absolute())
-        opened = self._sweep.open(path, restart)
-        if self._engine == "threads":
-            self._sweep.make(opened, self._jobs, progress)
+        where = place(os.fspath(folder))
+        if isinstance(where, Store):
+            where.open(self._sweep, restart)
+            missing = where.missing(range(self.parts))
+            if self._engine == "threads":
+                on_threads(self._job(where.uri), missing, self._jobs, progress)
         else:
-            job = Job(
-                text=self._scenario.toml,
-                source=self._scenario._source or "scenario",
-                directory=self._scenario._directory,
-                settings=self._scenario._settings,
-                manifest=self._sweep.manifest,
-                folder=path,
-                classes=tuple(self._classes),
-            )
-            make(job, opened.missing(self._sweep), self._address, progress)
-        return Parts(path, self.runs)
+            # The folder is locked as long as this is held.
+            opened = self._sweep.open(where, restart)
+            missing = opened.missing(self._sweep)
+            if self._engine == "threads":
+                self._sweep.make(opened, self._jobs, progress)
+        if self._engine == "ray":
+            on_cluster(self._job(where if isinstance(where, str) else where.uri), missing, self._address, progress)
+        return Parts(where, self.runs)
+
+    def _job(self, folder: str) -> Job:
+        return Job(
+            text=self._scenario.toml,
+            source=self._scenario._source or "scenario",
+            directory=self._scenario._directory,
+            settings=self._scenario._settings,
+            manifest=self._sweep.manifest,
+            folder=folder,
+            classes=tuple(self._classes),
+        )
 
     def __repr__(self) -> str:
         return f"<suimon.Sweep {self._sweep.name} of {self.runs} runs in {self.parts} parts>"
@@ -181,27 +194,31 @@ def _path(key: str, content: Mapping[str, Any]) -> str:
 
 
 class Parts:
-    """A finished sweep on disk."""
+    """A finished sweep in a folder or a store."""
 
-    def __init__(self, folder: str, runs: int) -> None:
-        #: Where it is.
-        self.folder = folder
+    def __init__(self, where: str | Store, runs: int) -> None:
+        self._store = where if isinstance(where, Store) else None
+        #: Where it is: a path, or an address.
+        self.folder = where if isinstance(where, str) else where.address
         #: How many runs it has.
         self.runs = runs
 
     def pattern(self, table: str = "runs") -> str:
         """The files of ``table``, as polars and DuckDB take them: ``out/part-*/runs.parquet``."""
-        return str(Path(self.folder) / "part-*" / f"{table}.parquet")
+        return f"{self.folder}/part-*/{table}.parquet"
 
     def files(self, table: str = "runs") -> list[str]:
-        """The files of ``table``, in the order of the runs."""
+        """The files of ``table``, in the order of the runs; in a store each by bucket and key."""
+        if self._store is not None:
+            return self._store.files(table)
         return sorted(str(path) for path in Path(self.folder).glob(f"part-*/{table}.parquet"))
 
     def to_polars(self, table: str = "runs") -> Any:
         """``table`` as one polars data frame; takes polars."""
         import polars
 
-        return polars.concat([polars.read_parquet(file) for file in self.files(table)], how="diagonal")
+        opened = self._store.read if self._store is not None else str
+        return polars.concat([polars.read_parquet(opened(file)) for file in self.files(table)], how="diagonal")
 
     def __repr__(self) -> str:
         return f"<suimon.Parts {self.folder}: {self.runs} runs>"

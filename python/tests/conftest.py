@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,25 @@ def trace(tmp_path: Path) -> Path:
     path = tmp_path / "my cell.down"
     path.write_text("".join(f"{3 * nth}\n" for nth in range(1, 400)))
     return path
+
+
+@pytest.fixture(scope="session")
+def command() -> Path:
+    """The command ``suimon`` of this project, as it was built last."""
+    root = Path(__file__).parents[2]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    built = [path for path in (target / "release/suimon", target / "debug/suimon") if path.exists()]
+    assert built, "no suimon to compare with: run `make build` or `cargo test`"
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """A cluster on this machine with two workers; gives its address."""
+    ray = pytest.importorskip("ray")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Workers import what the tests' own modules define.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -96,17 +95,6 @@ def test_a_million_runs_are_planned_and_not_held() -> None:
 
 
 ray = pytest.importorskip("ray")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """A cluster on this machine with two workers; gives its address."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Workers import what the test's own module defines.
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield ray.get_runtime_context().gcs_address
-    ray.shutdown()
 
 
 def workers() -> set[int]:

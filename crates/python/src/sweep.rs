@@ -66,6 +66,14 @@ impl Sweep {
         self.manifest.to_json()
     }
 
+    /// What sets the sweep whose manifest is `found` apart from this one; none where one goes on with the other.
+    fn difference(&self, found: &str) -> Option<String> {
+        match Manifest::from_json(found) {
+            Ok(found) => found.difference(&self.manifest).map(str::to_owned),
+            Err(error) => Some(format!("description, which does not read: {error}")),
+        }
+    }
+
     /// The folder at `path` for this sweep.
     fn open(&self, path: PathBuf, restart: bool) -> PyResult<Folder> {
         let folder = sweep::Folder::open(&path, &self.manifest, restart).map_err(Failure::from)?;

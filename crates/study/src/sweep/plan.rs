@@ -155,7 +155,8 @@ impl Manifest {
     }
 
     /// What sets `self` apart from `other`, where their results would not belong together.
-    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<&'static str> {
         let differ = [
             (self.version != other.version, "version of suimon"),
             (self.name != other.name, "name"),
