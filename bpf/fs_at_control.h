@@ -33,12 +33,14 @@ struct connection {
 	u32 written;		/* snd_cwnd as we left it; anything else is the kernel's doing. 0: take the kernel's */
 	u32 prior_cwnd;		/* cwnd before the last reduction, for undo */
 	u32 prior_ifindex;
+	u32 path_from;		/* what was sent before this, in sequence numbers, may have gone another path */
 	u32 reduced_from;	/* RecoverFS of RFC 6937, in segments */
 	u32 reduce_to;
 	u32 prr_delivered;
 	u8 reducing;		/* in recovery, or answering a mark */
 	u8 by_space;		/* space, not cwnd, was the smaller */
 	u8 radio;		/* the last loss was judged the radio's */
+	u8 old_path;		/* path_from is not acknowledged yet, so that no sample counts */
 };
 
 struct {
@@ -206,6 +208,8 @@ static __always_inline void restart_after_idle(struct sock *sk, struct connectio
 static __always_inline void begin_anew(struct sock *sk, struct connection *c)
 {
 	fs_at_forget_path(&c->fs_at);
+	c->path_from = tcp_sk(sk)->snd_nxt;
+	c->old_path = 1;
 	c->counts.paths++;
 	tell(sk, c, EVENT_PATH, 0);
 }
@@ -341,8 +345,10 @@ static __always_inline void fs_at_cong_control(struct sock *sk, const struct rat
 	a.delivered = (u64)rs->acked_sacked * tp->mss_cache;
 	a.flight_size = (u64)tcp_packets_in_flight(tp) * tp->mss_cache;
 	a.snd_wnd = tp->snd_wnd;
-	/* Of segments that snd_una passed: duplicate ACKs give no sample. */
-	if (tp->snd_una != c->snd_una && rs->rtt_us > 0)
+	if (c->old_path && (s32)(tp->snd_una - c->path_from) > 0)
+		c->old_path = 0;
+	/* Of segments that snd_una passed, and that went this path: duplicate ACKs give no sample. */
+	if (tp->snd_una != c->snd_una && rs->rtt_us > 0 && !c->old_path)
 		a.rtt_us = rs->rtt_us;
 	a.app_limited = app_limited(sk);
 	fs_at_on_ack(&c->fs_at, &a, min_target);
