@@ -59,6 +59,7 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 	.venv/bin/mypy --strict $$(git ls-files '*.py' ':!python')
 	.venv/bin/mypy --strict --explicit-package-bases python
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p suimon-cli --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@echo "make lint: passed"
 

@@ -35,7 +35,7 @@ fn main() {
 }
 
 /// Why `clang` cannot compile for the kernel.
-fn why_not(clang: &str) -> Option<String> {
+pub(crate) fn why_not(clang: &str) -> Option<String> {
     match Command::new(clang).arg("--print-targets").output() {
         Err(error) => Some(format!("{clang} was not there when suimon was built ({error})")),
         Ok(output) if !String::from_utf8_lossy(&output.stdout).contains("bpf") => {

@@ -39,6 +39,13 @@ pub(crate) enum CliError {
     /// Claims that once held do not hold any more.
     #[error("{0} that once held no longer {1}")]
     ClaimsBroken(String, &'static str),
+    /// This command carries no programs for the kernel.
+    #[cfg(not(feature = "bpf"))]
+    #[error(
+        "this suimon was built without congestion control for the kernel (cargo feature \"bpf\"); install clang, \
+         libelf-dev and zlib1g-dev and build it with its default features"
+    )]
+    WithoutBpf,
     /// A congestion control was not loaded, found or unloaded.
     #[cfg(feature = "bpf")]
     #[error(transparent)]
@@ -101,6 +108,8 @@ impl CliError {
             Self::Report(_) | Self::Output(_) => 3,
             #[cfg(feature = "bpf")]
             Self::Congestion(_) => 4,
+            #[cfg(not(feature = "bpf"))]
+            Self::WithoutBpf => 4,
             Self::Live(_) | Self::Linux(_) => 4,
         }
     }

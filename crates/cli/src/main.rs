@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bond;
-#[cfg(feature = "bpf")]
+#[cfg_attr(not(feature = "bpf"), path = "cc_missing.rs")]
 mod cc;
 mod compare;
 mod error;
@@ -52,7 +52,6 @@ enum Command {
     Link(link::Arguments),
     Shell(shell::Arguments),
     Trace(trace::Arguments),
-    #[cfg(feature = "bpf")]
     Cc(cc::Arguments),
     Bond(bond::Arguments),
 }
@@ -69,7 +68,6 @@ fn main() -> ExitCode {
         Command::Link(arguments) => link::execute(arguments),
         Command::List(arguments) => list::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
-        #[cfg(feature = "bpf")]
         Command::Cc(arguments) => cc::execute(arguments),
         Command::Bond(arguments) => bond::execute(arguments),
     };
