@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
 use socket2::SockRef;
 use suimon_algorithms::path::{PathStatus, Rtt};
-use suimon_linux::socket::{TcpInfo, set_rto_max_ms, tcp_info, unacknowledged};
+use suimon_linux::tcp::{TcpState, limit_timeout, tcp_state, unacknowledged};
 use suimon_units::{self as units, Bytes, Instant};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -30,14 +30,15 @@ pub(crate) struct Link {
     lowat: u32,
     /// Bytes that it may hold, where that is limited below what its kernel says.
     send_buffer: Option<Bytes>,
-    bytes_acked: u64,
+    /// At the reading before.
+    acknowledged: Bytes,
 }
 
 /// What a reading of a connection says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     pub(crate) status: PathStatus,
-    pub(crate) info: TcpInfo,
+    pub(crate) connection: TcpState,
     /// Whether something was acknowledged since the reading before.
     pub(crate) acknowledged: bool,
 }
@@ -57,7 +58,7 @@ impl Link {
             rate: CapacityMeter::default(),
             lowat: LEAST_LOWAT,
             send_buffer,
-            bytes_acked: 0,
+            acknowledged: Bytes::ZERO,
         };
         prepare(&link.tcp)?;
         let mut scratch = vec![0; 4096];
@@ -204,40 +205,38 @@ impl Link {
 
     /// What the connection says of itself.
     pub(crate) fn reading(&mut self, now: Instant) -> io::Result<Reading> {
-        let info = tcp_info(&self.tcp)?;
-        let held = u64::from(unacknowledged(&self.tcp)?);
-        let micros = |micros: u32| units::Duration::from_micros(u64::from(micros));
-        let rtt =
-            (info.rtt_us > 0).then(|| Rtt { srtt: micros(info.rtt_us), rttvar: micros(info.rtt_var_us) });
-        let rtt_min = (info.min_rtt_us < u32::MAX).then(|| micros(info.min_rtt_us));
+        let connection = tcp_state(&self.tcp)?;
+        let held = unacknowledged(&self.tcp)?;
+        let rtt = connection.srtt.map(|srtt| Rtt { srtt, rttvar: connection.rttvar });
+        let rtt_min = connection.rtt_min;
+        let acknowledged = connection.acknowledged;
         if let Some(rtt) = rtt {
-            self.rate.on_acknowledged(now, info.bytes_acked, held, rtt.srtt, rtt_min);
+            self.rate.on_acknowledged(now, acknowledged.get(), held.get(), rtt.srtt, rtt_min);
         }
         self.set_lowat()?;
         let unsent = if self.is_clogged() {
-            u64::from(info.notsent_bytes).max(1)
-        } else if info.notsent_bytes < self.lowat {
-            0
+            connection.unsent.max(Bytes::new(1))
+        } else if connection.unsent < Bytes::new(u64::from(self.lowat)) {
+            Bytes::ZERO
         } else {
-            u64::from(info.notsent_bytes)
+            connection.unsent
         };
         let send_buffer = match self.send_buffer {
             Some(bytes) => bytes,
             None => Bytes::new(SockRef::from(&self.tcp).send_buffer_size()? as u64),
         };
-        let mss = Bytes::new(u64::from(info.snd_mss));
         let status = PathStatus {
-            buffered: Bytes::new(held),
-            unsent: Bytes::new(unsent),
+            buffered: held,
+            unsent,
             send_buffer,
-            cwnd: mss * u64::from(info.cwnd_segments),
-            mss,
+            cwnd: connection.cwnd,
+            mss: connection.mss,
             rtt,
             rtt_min,
             delivery_rate: self.rate.get(),
         };
-        let acknowledged = info.bytes_acked > std::mem::replace(&mut self.bytes_acked, info.bytes_acked);
-        Ok(Reading { status, info, acknowledged })
+        let acknowledged = acknowledged > std::mem::replace(&mut self.acknowledged, acknowledged);
+        Ok(Reading { status, connection, acknowledged })
     }
 
     /// On a fast path a millisecond's worth may wait in the kernel, so that it does not run dry while this
@@ -260,7 +259,7 @@ fn prepare(tcp: &TcpStream) -> io::Result<()> {
     socket.set_tcp_notsent_lowat(LEAST_LOWAT)?;
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
     // Older kernels do not know it; a path is then back a little later after an outage.
-    let _ = set_rto_max_ms(tcp, RTO_MAX_MS);
+    let _ = limit_timeout(tcp, RTO_MAX);
     Ok(())
 }
 
@@ -293,4 +292,4 @@ const FAST: u64 = 32 * 1024;
 /// A connection without any acknowledgement for so long is given up by the kernel.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The least that the kernel accepts.
-const RTO_MAX_MS: u32 = 1_000;
+const RTO_MAX: units::Duration = units::Duration::from_secs(1);

@@ -79,15 +79,15 @@ pub struct PathStatusView {
 
 impl PathStatusView {
     pub(crate) fn update(&mut self, reading: &Reading) {
-        let Reading { status, info, .. } = reading;
+        let Reading { status, connection, .. } = reading;
         self.buffered_bytes = status.buffered.get();
         self.unsent_bytes = status.unsent.get();
         self.cwnd_bytes = status.cwnd.get();
         self.rtt_ms = status.rtt.map(|rtt| rtt.srtt.as_millis_f64());
         self.rtt_min_ms = status.rtt_min.map(Duration::as_millis_f64);
         self.capacity_bps = status.delivery_rate.map(Rate::as_bps);
-        self.retransmitted_segments = u64::from(info.total_retrans);
-        self.last_ack_ms = info.last_ack_ms;
+        self.retransmitted_segments = connection.retransmissions;
+        self.last_ack_ms = (connection.since_ack.as_nanos() / 1_000_000) as u32;
     }
 
     /// Carried (in, out) so many bytes before and now, `time` apart.

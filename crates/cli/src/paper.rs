@@ -34,8 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     experiment: Option<String>,
     /// On the running kernel, over emulated links, beside the simulator: some minutes, needs root
-    #[cfg(feature = "bpf")]
-    #[arg(long, conflicts_with = "experiment")]
+    #[arg(long, conflicts_with_all = ["experiment", "live"])]
     kernel: bool,
     /// On this machine's kernel, over emulated links in real time, beside the simulator; needs root
     #[arg(long)]
@@ -48,9 +47,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let folder = find(&arguments.name, &places(arguments))?;
-    #[cfg(feature = "bpf")]
     if arguments.kernel {
-        return crate::paper_kernel::execute(&folder, arguments.output.json());
+        #[cfg(not(feature = "bpf"))]
+        return Err(CliError::WithoutBpf);
+        #[cfg(feature = "bpf")]
+        return crate::paper_kernel::execute(&folder, arguments.output.json(), &arguments.view);
     }
     let paper = Paper::read(&folder)?;
     let world = if arguments.live { World::Live } else { World::Simulated };

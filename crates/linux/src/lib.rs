@@ -13,7 +13,6 @@ mod error;
 pub mod namespace;
 mod netlink;
 pub mod schedule;
-pub mod socket;
 pub mod tcp;
 pub mod terminal;
 pub mod tun;

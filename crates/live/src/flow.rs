@@ -10,10 +10,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use suimon_linux::schedule::wake_exactly;
 use suimon_linux::tcp::{TcpOptions, discard, limit_window};
 use suimon_linux::{Clock, Namespace};
-use suimon_scenario::{Flow, TcpFlow, Traffic, UdpFlow};
+use suimon_scenario::{Flow, Scenario, TcpFlow, Traffic, UdpFlow};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::plan::PlannedFlow;
+use crate::plan::{PlannedFlow, slowest};
 
 /// What both ends of a flow and whoever watches them share.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ const PATIENCE: time::Duration = time::Duration::from_millis(100);
 const CHUNK: usize = 1 << 15;
 
 /// TCP's option for timestamps in every segment (RFC 7323 appendix A).
-const TIMESTAMPS: u32 = 12;
+const TIMESTAMPS: Bytes = Bytes::new(12);
 
 impl Stage<'_> {
     fn is_over(&self) -> bool {
@@ -57,7 +57,7 @@ impl Stage<'_> {
     fn options(&self, tcp: &TcpFlow) -> TcpOptions {
         TcpOptions {
             congestion_control: None,
-            max_segment: tcp.profile.mss.get() as u32 + if self.timestamps { TIMESTAMPS } else { 0 },
+            max_segment: tcp.profile.mss + if self.timestamps { TIMESTAMPS } else { Bytes::ZERO },
             window: None,
             most_unsent: None,
         }
@@ -266,6 +266,13 @@ fn set_pacing(socket: &Socket) -> io::Result<()> {
 
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// How much the senders of `scenario` write at once: the kernel wakes a writer when half of what it keeps ready is sent,
+/// and takes as much again. Each write ends with PSH, which receivers acknowledge at once.
+#[must_use]
+pub fn write_of(scenario: &Scenario) -> Bytes {
+    most_unsent(slowest(scenario.links.iter())) / 2
 }
 
 /// How much a sender keeps ready: what the slowest link sends in so long, so that the application need not be

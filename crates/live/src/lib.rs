@@ -14,5 +14,7 @@ mod run;
 mod together;
 
 pub use error::LiveError;
+pub use flow::write_of;
+pub use plan::KernelNames;
 pub use run::{Glance, Observer, Unobserved, run};
 pub use together::run_all;

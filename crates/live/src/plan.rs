@@ -4,7 +4,7 @@
 //! link takes is added to the delay of the flows over it, behind the first emulated link on their way: the loop
 //! from a queue over the sender and back to it takes as long as in the scenario.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use suimon_algorithms::RandomStream;
@@ -15,6 +15,10 @@ use suimon_scenario::{Buffer, Capacity, Flow, Link, Loss, Scenario, StackProfile
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::LiveError;
+
+/// What the kernel calls a congestion control that it has under another name than simulations do, or than that with
+/// underscores.
+pub type KernelNames = BTreeMap<String, String>;
 
 /// What is to be set up.
 #[derive(Debug)]
@@ -78,6 +82,8 @@ impl PlannedFlow {
     }
 }
 
+/// What one of [`Capacity::Opportunities`] sends.
+const OPPORTUNITY: Bytes = Bytes::new(1_500);
 /// Addresses of hosts: of the block for measurements (RFC 2544), which no network routes.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// Senders use ports from here on, receivers those a thousand times a flow above.
@@ -86,8 +92,12 @@ const FIRST_PORT: u16 = 10_000;
 const MOST_FLOWS: usize = 1_000;
 
 impl Plan {
-    /// What `scenario` needs, where the kernel has the congestion controls `available`.
-    pub(crate) fn new(scenario: &Scenario, available: &[String]) -> Result<Self, LiveError> {
+    /// What `scenario` needs, where the kernel has the congestion controls `available`, some of them as `names` says.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        available: &[String],
+        names: &KernelNames,
+    ) -> Result<Self, LiveError> {
         let refuse = |key: String, problem: String| LiveError::Scenario {
             scenario: scenario.name.clone(),
             key,
@@ -101,10 +111,11 @@ impl Plan {
             let problem = format!("{} flows; accepted: at most {MOST_FLOWS}", scenario.flows.len());
             return Err(refuse("flow".to_owned(), problem));
         }
-        let slowest = slowest_reported(scenario);
+        // Of those that results show.
+        let slowest = slowest(scenario.links.iter().filter(|link| link.reported));
         let emulates = |link: &Link| !decides_nothing(link, slowest);
         let mut planning = Planning::new(scenario, &emulates);
-        let mut habits = Habits { available, timestamps: None, notes: Vec::new() };
+        let mut habits = Habits { available, names, timestamps: None, notes: Vec::new() };
         for (index, flow) in scenario.flows.iter().enumerate() {
             let habits = habits
                 .of(flow)
@@ -129,7 +140,10 @@ impl Plan {
         let rate = |link: &Link| match &link.capacity {
             Capacity::Rate(rate) if *rate == Rate::MAX => 0,
             Capacity::Rate(rate) => rate.as_bps(),
-            // A radio or a trace of one.
+            Capacity::Opportunities { times, period } => {
+                Rate::of(OPPORTUNITY * times.len() as u64, *period).as_bps()
+            }
+            // A radio.
             _ => 50_000_000,
         };
         let rates = self.links.iter().flat_map(|link| &link.directions).map(rate);
@@ -137,9 +151,9 @@ impl Plan {
     }
 }
 
-/// The slowest rate of the links that results show.
-fn slowest_reported(scenario: &Scenario) -> Rate {
-    let rates = scenario.links.iter().filter(|link| link.reported).filter_map(|link| match link.capacity {
+/// The slowest rate of `links`.
+pub(crate) fn slowest<'a>(links: impl Iterator<Item = &'a Link>) -> Rate {
+    let rates = links.filter_map(|link| match link.capacity {
         Capacity::Rate(rate) => Some(rate),
         _ => None,
     });
@@ -175,6 +189,7 @@ struct FlowHabits {
 /// What the kernel is told of all flows.
 struct Habits<'a> {
     available: &'a [String],
+    names: &'a KernelNames,
     timestamps: Option<bool>,
     notes: Vec<String>,
 }
@@ -243,11 +258,14 @@ impl Habits<'_> {
 
     /// What the kernel calls `cc`.
     fn kernel_cc(&mut self, cc: &AlgorithmSpec) -> Result<String, Refusal> {
-        let own = cc.name().replace(['-', '+', '.'], "_");
-        // The kernel has one CUBIC, the latest.
+        let called =
+            |name: &str| self.names.get(name).cloned().unwrap_or_else(|| name.replace(['-', '+', '.'], "_"));
+        let exactly = called(cc.label());
         let (name, stands_in) = match cc.name() {
+            _ if self.available.contains(&exactly) => (exactly, false),
+            // The kernel has one CUBIC, the latest.
             "cubic-2.1" => ("cubic".to_owned(), true),
-            _ => (own, cc.arguments().next().is_some() && cc.label() != cc.name()),
+            name => (called(name), true),
         };
         if !self.available.contains(&name) {
             let problem = format!(

@@ -8,12 +8,12 @@ use suimon_emulator::{Emulation, End, LinkSetup, LinkStatistics, Measuring, Setu
 use suimon_linux::schedule::{Scheduling, become_real_time};
 use suimon_linux::{LinuxError, Namespace, Route};
 use suimon_results::RunResult;
-use suimon_scenario::{Capacity, Scenario};
-use suimon_units::{Duration, Instant, Rate};
+use suimon_scenario::Scenario;
+use suimon_units::{Duration, Instant};
 
 use crate::error::LiveError;
 use crate::flow::{Shared, Stage, most_unsent};
-use crate::plan::Plan;
+use crate::plan::{KernelNames, Plan, slowest};
 use crate::result::Books;
 
 /// Follows runs. Several may go on at once.
@@ -56,7 +56,7 @@ pub fn run(
     labels: &[(String, String)],
     observer: &dyn Observer,
 ) -> Result<RunResult, LiveError> {
-    let plan = Plan::new(scenario, &available()?)?;
+    let plan = Plan::new(scenario, &available()?, &KernelNames::new())?;
     thread::scope(|scope| {
         let run = scope.spawn(|| run_planned(scenario, labels, 0, &plan, observer));
         run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -112,7 +112,7 @@ pub(crate) fn run_planned(
         end,
         over: &over,
         timestamps: plan.timestamps,
-        most_unsent: most_unsent(slowest(plan)),
+        most_unsent: most_unsent(slowest(plan.links.iter().flat_map(|link| &link.directions))),
     };
     let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
     let refused = |index: usize| {
@@ -235,13 +235,4 @@ fn emulate(setup: &Setup, plan: &Plan, hosts: &[Namespace]) -> Result<Emulation,
         hosts[host].add_route_with(&route, habits)?;
     }
     Ok(emulation)
-}
-
-/// The slowest of the links' rates.
-fn slowest(plan: &Plan) -> Rate {
-    let rates = plan.links.iter().flat_map(|link| &link.directions).filter_map(|link| match link.capacity {
-        Capacity::Rate(rate) => Some(rate),
-        _ => None,
-    });
-    rates.min().unwrap_or(Rate::ZERO)
 }

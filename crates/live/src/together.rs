@@ -8,7 +8,7 @@ use suimon_scenario::Run;
 use suimon_units::Rate;
 
 use crate::error::LiveError;
-use crate::plan::Plan;
+use crate::plan::{KernelNames, Plan};
 use crate::run::{Observer, available, run_planned};
 
 /// Runs go on at once as long as their links carry no more than this together: more would make the emulator late.
@@ -16,13 +16,18 @@ const MOST_LOAD: Rate = Rate::from_bps(120_000_000);
 /// And no more runs than this.
 const MOST_RUNS: usize = 12;
 
-/// Runs everything; results come in the order of `runs`. What cannot be run live is refused before anything begins.
+/// Runs everything; results come in the order of `runs`. `names` are those of congestion controls that go by others. What cannot be run live is refused before anything begins.
 ///
 /// # Errors
 /// As [`run`](crate::run()); runs that have begun come to their end first.
-pub fn run_all(runs: &[Run], observer: &dyn Observer) -> Result<Vec<RunResult>, LiveError> {
+pub fn run_all(
+    runs: &[Run],
+    names: &KernelNames,
+    observer: &dyn Observer,
+) -> Result<Vec<RunResult>, LiveError> {
     let available = available()?;
-    let plans = runs.iter().map(|run| Plan::new(&run.scenario, &available)).collect::<Result<Vec<_>, _>>()?;
+    let plans: Vec<_> =
+        runs.iter().map(|run| Plan::new(&run.scenario, &available, names)).collect::<Result<_, _>>()?;
     let capacity = Capacity::default();
     thread::scope(|scope| {
         let mut threads = Vec::new();

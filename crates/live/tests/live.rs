@@ -2,7 +2,7 @@
 //! elsewhere.
 
 use suimon_linux::{Namespace, Tun, TunOptions};
-use suimon_live::{LiveError, Unobserved, run, run_all};
+use suimon_live::{KernelNames, LiveError, Unobserved, run, run_all};
 use suimon_results::{EventKind, RunResult};
 use suimon_scenario::{Document, Run};
 
@@ -96,7 +96,7 @@ fn finite_transfers_datagrams_and_late_starts_end_a_run_early() {
         flow("file", "size = \"500kB\"\ncc = \"cubic\"\nstart = \"300ms\""),
         flow("voice", "udp = { rate = \"1Mbit\", packet = \"500B\" }\nsize = \"100kB\""),
     );
-    let results = run_all(&runs(&text), &Unobserved).unwrap();
+    let results = run_all(&runs(&text), &KernelNames::new(), &Unobserved).unwrap();
     let flows = &results[0].flows;
     assert!(flows.iter().all(|flow| flow.completed.is_some()), "{flows:?}");
     assert_eq!(flows[0].delivered.get(), 500_000);

@@ -47,6 +47,9 @@ pub struct StackProfile {
     pub delayed_ack_timeout: Duration,
     /// Acknowledge each of the first segments at once, so many of them (Linux's quick ACKs).
     pub quick_acks: u32,
+    /// The application writes so much at once. The segment that ends a write bears PSH, which Linux's receivers
+    /// acknowledge at once (since 6.6, where all has been read). Zero: it never ends.
+    pub write: Bytes,
 }
 
 /// How `cwnd` moves during fast recovery.
@@ -136,6 +139,7 @@ impl StackProfile {
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
+            write: Bytes::ZERO,
         }
     }
 

@@ -40,3 +40,80 @@ fn one_is_loaded_listed_watched_and_unloaded() {
     let listed = json(folder.path(), &["cc", "list", "--json"]);
     assert!(!listed.to_string().contains(&name), "{listed}");
 }
+
+/// A paper of one link, with one bar that holds and one that cannot.
+const KERNEL: &str = r#"
+description = "A test"
+duration = "4s"
+window = "96kB"
+cc = ["reno", "fs-at"]
+agreement = 0.1
+agreement_packets = 1.0
+
+[[link]]
+name = "2 Mbit/s"
+link = "2Mbit 40ms unbounded"
+
+[programs]
+links = ["2 Mbit/s"]
+iperf3 = "2s"
+download = "300kB"
+
+[[bar]]
+claim = "half the queue"
+of = "backlog"
+cc = "fs-at"
+link = "2 Mbit/s"
+beside_cc = "reno"
+most = 0.5
+
+[[bar]]
+claim = "twice the throughput"
+of = "throughput"
+cc = "fs-at"
+link = "2 Mbit/s"
+beside_cc = "reno"
+least = 2.0
+"#;
+
+#[test]
+fn a_papers_experiment_runs_on_the_kernel_with_programs_and_ping() {
+    let folder = tempdir().unwrap();
+    let check = run_in(folder.path(), &["cc", "check"]);
+    if !check.status.success() {
+        eprintln!("skipped: {}", text(&check.stderr));
+        return;
+    }
+    let paper = folder.path().join("small");
+    std::fs::create_dir(&paper).unwrap();
+    std::fs::write(paper.join("claims.toml"), "").unwrap();
+    std::fs::write(paper.join("kernel.toml"), KERNEL).unwrap();
+    let output = run_in(folder.path(), &["paper", "small", "--from", ".", "--kernel", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "a bar is missed: {}", text(&output.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let holds: Vec<_> = told["bars"].as_array().unwrap().iter().map(|bar| bar["holds"].as_bool()).collect();
+    assert_eq!(holds, [Some(true), Some(false)], "{told}");
+    assert_eq!(told["rows"].as_array().unwrap().len(), 2);
+    let left_out = told["left_out"].as_array().unwrap();
+    let programs = told["programs"].as_array().unwrap();
+    assert!(programs.len() == 4 || !left_out.is_empty(), "{told}");
+    for row in programs {
+        let number = |key: &str| row[key].as_f64().unwrap();
+        assert!((1_000.0..2_000.0).contains(&number("throughput_kbps")), "{row}");
+        assert!((40.0..1_000.0).contains(&number("ping_p50_ms")), "{row}");
+    }
+}
+
+#[test]
+fn a_papers_experiment_with_an_unknown_link_is_refused_with_those_there_are() {
+    let folder = tempdir().unwrap();
+    let paper = folder.path().join("small");
+    std::fs::create_dir(&paper).unwrap();
+    std::fs::write(paper.join("claims.toml"), "").unwrap();
+    let unknown = KERNEL.replace("links = [\"2 Mbit/s\"]", "links = [\"3 Mbit/s\"]");
+    std::fs::write(paper.join("kernel.toml"), unknown).unwrap();
+    let output = run_in(folder.path(), &["paper", "small", "--from", ".", "--kernel"]);
+    assert_eq!(output.status.code(), Some(2));
+    let problem = text(&output.stderr);
+    assert!(problem.contains("no link \"3 Mbit/s\"; accepted: 2 Mbit/s"), "{problem}");
+}

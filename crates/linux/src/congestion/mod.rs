@@ -8,7 +8,6 @@ mod error;
 mod host;
 mod load;
 mod record;
-mod socket;
 mod support;
 mod trace;
 
@@ -21,7 +20,6 @@ pub use self::error::CongestionError;
 pub use self::host::on_host;
 pub use self::load::{Held, hold, load, unload};
 pub use self::record::{Counts, Event, Record, Status, Values};
-pub use self::socket::choose;
 pub use self::support::{Check, checks};
 pub use self::trace::Trace;
 

@@ -136,6 +136,7 @@ fn overridden(mut profile: StackProfile, stack: &Fields<'_>) -> Result<StackProf
     put(stack, "delayed_ack", &mut profile.delayed_ack, Field::flag)?;
     put(stack, "delayed_ack_timeout", &mut profile.delayed_ack_timeout, Field::time)?;
     put(stack, "quick_acks", &mut profile.quick_acks, small)?;
+    put(stack, "write", &mut profile.write, Field::bytes)?;
     Ok(profile)
 }
 
@@ -275,7 +276,8 @@ mod tests {
             mark_floor = 1
             delayed_ack = false
             delayed_ack_timeout = "100ms"
-            quick_acks = 0"#;
+            quick_acks = 0
+            write = "16kB""#;
         assert_eq!(others.lines().count(), names.len());
         for line in others.lines().map(str::trim) {
             let profile = tcp(&format!("[flow.stack]\n{line}")).profile;

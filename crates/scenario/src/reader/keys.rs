@@ -741,6 +741,12 @@ pub(crate) const STACK: Section = Section {
             "16",
             "So many first segments are acknowledged at once.",
         ),
+        habit(
+            "write",
+            Kind::Bytes,
+            "\"16kB\"",
+            "What the application writes at once; the segment that ends it (PSH) is acknowledged at once, as Linux 6.6 does.",
+        ),
     ],
 };
 

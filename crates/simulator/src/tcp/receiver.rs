@@ -124,6 +124,7 @@ impl Receiver {
             || (marked && !self.echoes_each)
             || !self.profile.delayed_ack
             || self.quick_acks > 0
+            || self.ends_a_write(packet.seq, end)
             || self.unacknowledged >= SEGMENTS_PER_ACK;
         if at_once {
             self.quick_acks = self.quick_acks.saturating_sub(1);
@@ -131,6 +132,12 @@ impl Receiver {
         }
         self.delayed_until.get_or_insert(now + self.profile.delayed_ack_timeout);
         None
+    }
+
+    /// The segment bears PSH: the application's writes end at whole numbers of them.
+    fn ends_a_write(&self, seq: u64, end: u64) -> bool {
+        let write = self.profile.write.get();
+        write > 0 && seq / write != end / write
     }
 
     /// Where each mark is echoed, what is held back goes out before a packet that differs in it, so that an
@@ -279,6 +286,17 @@ mod tests {
         }
         assert!(receiver.on_packet(ms(3), &data(3, 3)).is_none());
         assert!(receiver.on_packet(ms(4), &data(4, 4)).is_some());
+    }
+
+    #[test]
+    fn the_segment_that_ends_a_write_is_acknowledged_at_once() {
+        let mut receiver = receiver(|profile| profile.write = Bytes::new(3 * MSS - 1));
+        let acked: Vec<_> = (0..8)
+            .filter_map(|nth| receiver.on_packet(ms(nth), &data(nth, nth)))
+            .map(|answer| acked(&answer))
+            .collect();
+        // Writes end in the third segment, and in the sixth.
+        assert_eq!(acked, [2, 3, 5, 6, 8]);
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! TCP sockets of experiments: how they are set up, and what the kernel tells of them.
+//! TCP sockets: how they are set up, and what the kernel tells of them.
+
+mod state;
 
 use std::ffi::{OsStr, c_int};
 use std::io;
@@ -8,13 +10,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use nix::sys::socket::{setsockopt, sockopt};
 use suimon_units::{Bytes, Duration, Rate};
 
+pub use self::state::{SenderState, TcpState, tcp_state, unacknowledged};
+
 /// What to do with a socket before it connects or listens; what a listener accepts has it too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Congestion control, as the kernel calls it.
     pub congestion_control: Option<String>,
     /// Largest segment, options included (`TCP_MAXSEG`).
-    pub max_segment: u32,
+    pub max_segment: Bytes,
     /// Most that is ever advertised.
     pub window: Option<Bytes>,
     /// A writer waits while more than this was not sent yet (`TCP_NOTSENT_LOWAT`).
@@ -29,9 +33,9 @@ impl TcpOptions {
     pub fn apply(&self, socket: impl AsFd) -> io::Result<()> {
         let socket = socket.as_fd();
         if let Some(name) = &self.congestion_control {
-            setsockopt(&socket, sockopt::TcpCongestion, &OsStr::new(name).to_owned())?;
+            choose(socket, name)?;
         }
-        set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, u64::from(self.max_segment))?;
+        set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, self.max_segment.get())?;
         if let Some(window) = self.window {
             limit_window(socket, window)?;
         }
@@ -51,6 +55,24 @@ fn set(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: u64) -> io::R
     // SAFETY: the pointer and the length describe one int that outlives the call.
     let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, pointer, length) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets `socket` use the congestion control that the kernel calls `name`; those that a listener accepts use it too.
+///
+/// # Errors
+/// Where the kernel has none of that name.
+pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
+    Ok(setsockopt(&socket, sockopt::TcpCongestion, &OsStr::new(name).to_owned())?)
+}
+
+/// Bounds the connection's retransmission timeout, so that it is back soon after a short outage; from 1 to 120 s
+/// (`TCP_RTO_MAX_MS`, Linux 6.15).
+///
+/// # Errors
+/// Where the kernel does not know the option or refuses the value.
+pub fn limit_timeout(socket: impl AsFd, most: Duration) -> io::Result<()> {
+    const TCP_RTO_MAX_MS: c_int = 44;
+    set(socket.as_fd(), libc::IPPROTO_TCP, TCP_RTO_MAX_MS, most.as_nanos() / 1_000_000)
 }
 
 /// Never advertises more than `window` from now on; a listener hands that down to what it accepts. The kernel sets it anew
@@ -91,110 +113,6 @@ pub fn discard(socket: impl AsFd, most: usize) -> io::Result<usize> {
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// What a sender's congestion control and loss recovery are at (`enum tcp_ca_state`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SenderState {
-    /// Nothing is amiss.
-    Open,
-    /// Something was acknowledged out of order.
-    Disorder,
-    /// The window is being reduced for a mark.
-    WindowReduction,
-    /// Fast recovery.
-    Recovery,
-    /// The retransmission timer ran out.
-    Loss,
-}
-
-/// The state of a connection, as its sender sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TcpState {
-    /// What the sender is at.
-    pub state: SenderState,
-    /// Payload of its full segments.
-    pub mss: Bytes,
-    /// Congestion window.
-    pub cwnd: Bytes,
-    /// Slow start threshold; `None` where it never was reached.
-    pub ssthresh: Option<Bytes>,
-    /// Data sent and neither acknowledged nor found lost, in whole segments.
-    pub flight: Bytes,
-    /// Smoothed round-trip time; `None` before the first measurement.
-    pub srtt: Option<Duration>,
-    /// The least round-trip time of late.
-    pub rtt_min: Option<Duration>,
-    /// Payload acknowledged.
-    pub acknowledged: Bytes,
-    /// Payload sent, retransmissions included.
-    pub sent: Bytes,
-    /// Of it, retransmissions.
-    pub sent_again: Bytes,
-    /// Data segments sent.
-    pub segments: u64,
-    /// Of them, retransmissions.
-    pub retransmissions: u64,
-    /// Segments that the receiver had twice, as its DSACK blocks say.
-    pub duplicates: u64,
-    /// Retransmission timeouts (Linux 6.7; 0 before).
-    pub timeouts: u64,
-}
-
-/// Reads the state of the connection behind `socket`.
-///
-/// # Errors
-/// Where there is none, or the kernel is older than 4.18.
-pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
-    // `struct tcp_info` of include/uapi/linux/tcp.h up to `tcpi_total_rto_recoveries`; older kernels fill less.
-    let mut bytes = [0_u8; 244];
-    let mut length = bytes.len() as libc::socklen_t;
-    let descriptor = socket.as_fd().as_raw_fd();
-    let pointer = bytes.as_mut_ptr().cast();
-    // SAFETY: the pointer and the length describe memory that outlives the call, of which the kernel writes no more.
-    let done =
-        unsafe { libc::getsockopt(descriptor, libc::IPPROTO_TCP, libc::TCP_INFO, pointer, &raw mut length) };
-    if done != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if length < 216 {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "TCP_INFO of this kernel is too short"));
-    }
-    let word =
-        |at: usize| u64::from(u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
-    let wide = |at: usize| {
-        let (low, high) = if cfg!(target_endian = "little") { (at, at + 4) } else { (at + 4, at) };
-        word(low) | word(high) << 32
-    };
-    let mss = word(16);
-    let segments = |count: u64| Bytes::new(count * mss);
-    let micros =
-        |value: u64| (value > 0 && value < u64::from(u32::MAX)).then(|| Duration::from_micros(value));
-    Ok(TcpState {
-        state: match bytes[1] {
-            0 => SenderState::Open,
-            1 => SenderState::Disorder,
-            2 => SenderState::WindowReduction,
-            3 => SenderState::Recovery,
-            _ => SenderState::Loss,
-        },
-        mss: Bytes::new(mss),
-        cwnd: segments(word(80)),
-        // TCP_INFINITE_SSTHRESH of include/net/tcp.h.
-        ssthresh: Some(word(76)).filter(|segments| *segments < 0x7fff_ffff).map(segments),
-        // Unacknowledged, selectively acknowledged, lost, sent again: tcp_packets_in_flight.
-        flight: segments((word(24) + word(36)).saturating_sub(word(28) + word(32))),
-        srtt: micros(word(68)),
-        rtt_min: micros(word(148)),
-        // The SYN counts as one byte.
-        acknowledged: Bytes::new(wide(120).saturating_sub(1)),
-        sent: Bytes::new(wide(200)),
-        sent_again: Bytes::new(wide(208)),
-        segments: word(156),
-        retransmissions: word(100),
-        duplicates: word(216),
-        timeouts: u64::from(u16::from_ne_bytes([bytes[240], bytes[241]])),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,7 +123,7 @@ mod tests {
     fn a_connection_tells_what_it_sent_and_keeps_to_its_options() {
         let options = TcpOptions {
             congestion_control: Some("reno".to_owned()),
-            max_segment: 1_012,
+            max_segment: Bytes::new(1_012),
             window: Some(Bytes::new(20_000)),
             most_unsent: Some(Bytes::new(32_768)),
         };
@@ -237,11 +155,21 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_is_limited_where_there_is_a_connection_to_be() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // Linux before 6.15 does not know it.
+        let limited = limit_timeout(&listener, Duration::from_secs(1));
+        assert!(limited.is_ok() || limited.unwrap_err().raw_os_error() == Some(libc::ENOPROTOOPT));
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(limit_timeout(&udp, Duration::from_secs(1)).is_err());
+    }
+
+    #[test]
     fn a_congestion_control_that_is_not_there_is_refused() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let options = TcpOptions {
             congestion_control: Some("no_such".to_owned()),
-            max_segment: 1_460,
+            max_segment: Bytes::new(1_460),
             window: None,
             most_unsent: None,
         };

@@ -1,0 +1,374 @@
+//! `suimon paper NAME --kernel`: a paper's experiments on the running kernel, beside the simulator.
+
+mod programs;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::thread;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use suimon_results::RunResult;
+use suimon_scenario::{Comparison, LinkSpec, Run, Scheme, Traffic};
+use suimon_study::StudyError;
+use suimon_units::{Bytes, Duration};
+
+use self::programs::{Job, Program, Programs, installed};
+use crate::error::CliError;
+use crate::live::{HeldControls, hold_missing, live_with};
+use crate::progress::{Progress, simulate};
+use crate::view::ViewOptions;
+
+/// `kernel.toml` of a paper's folder.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    description: String,
+    #[serde(deserialize_with = "of_text")]
+    duration: Duration,
+    #[serde(deserialize_with = "of_text")]
+    window: Bytes,
+    cc: Vec<String>,
+    agreement: f64,
+    agreement_packets: f64,
+    #[serde(rename = "link")]
+    links: Vec<LinkOf>,
+    #[serde(rename = "bar", default)]
+    bars: Vec<Bar>,
+    programs: Option<Programs>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkOf {
+    name: String,
+    link: String,
+    #[serde(default = "one")]
+    seeds: u64,
+    /// A file that does not come with the project; without it the link is left out.
+    needs: Option<PathBuf>,
+}
+
+/// A quantity with its unit.
+fn of_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// What must hold of a ratio, in the kernel.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bar {
+    claim: String,
+    of: Of,
+    cc: String,
+    link: String,
+    beside_cc: Option<String>,
+    beside_link: Option<String>,
+    least: Option<f64>,
+    most: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Of {
+    Backlog,
+    Throughput,
+}
+
+/// Of one transfer, or a mean over the seeds.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Measured {
+    throughput_kbps: f64,
+    backlog_mean_packets: f64,
+    backlog_max_packets: f64,
+    delay_p95_ms: f64,
+    /// The emulator's own 99th percentile of lateness: the kernel's only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lateness_p99_ms: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    link: String,
+    cc: String,
+    kernel: Measured,
+    simulator: Measured,
+    throughput_agrees: bool,
+    backlog_agrees: bool,
+}
+
+/// What a program got, and the ping beside it.
+#[derive(Debug, Serialize)]
+struct ProgramRow {
+    program: Program,
+    link: String,
+    cc: String,
+    throughput_kbps: f64,
+    ping_p50_ms: Option<f64>,
+    ping_p95_ms: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Judged {
+    claim: String,
+    bar: String,
+    kernel: f64,
+    simulator: f64,
+    /// `None` where there is no bar.
+    holds: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+struct Results {
+    rows: Vec<Row>,
+    bars: Vec<Judged>,
+    programs: Vec<ProgramRow>,
+    /// Why rows are missing.
+    left_out: Vec<String>,
+}
+
+/// Runs the experiment in `folder` and prints it.
+///
+/// # Errors
+/// Where it cannot be run; and at the end where a bar is missed.
+pub(crate) fn execute(folder: &Path, json: bool, view: &ViewOptions) -> Result<(), CliError> {
+    let experiment = Experiment::read(folder)?;
+    let runs = experiment.runs()?;
+    let held = hold_missing(runs.iter().map(|(_, run)| run))?;
+    let cells: Vec<_> = runs.iter().map(|(cell, _)| cell).collect();
+    let runs: Vec<_> = runs.iter().map(|(_, run)| run.clone()).collect();
+    let live = live_with(&runs, &held.names, view)?;
+    let simulated = simulate(&as_emulated(runs, &live));
+    let of = |results: &[RunResult]| means(cells.iter().copied().zip(results.iter().map(Measured::of)));
+    let (kernel, simulator) = (of(&live), of(&simulated));
+    let (programs, left_out) = experiment.programs(&held)?;
+    let results = Results {
+        rows: experiment.rows(&kernel, &simulator),
+        bars: experiment.bars.iter().filter_map(|bar| bar.judge(&kernel, &simulator)).collect(),
+        programs,
+        left_out,
+    };
+    if json {
+        let text = serde_json::to_string_pretty(&results).map_err(io::Error::from)?;
+        writeln!(io::stdout(), "{text}")?;
+    } else {
+        table::print(&experiment.description, &results)?;
+    }
+    match results.bars.iter().filter(|bar| bar.holds == Some(false)).count() {
+        0 => Ok(()),
+        1 => Err(CliError::ClaimsBroken("a claim".to_owned(), "does")),
+        missed => Err(CliError::ClaimsBroken(format!("{missed} claims"), "do")),
+    }
+}
+
+/// Link and congestion control, by name.
+type Cell = (String, String);
+type Cells = BTreeMap<Cell, Measured>;
+
+impl Experiment {
+    fn read(folder: &Path) -> Result<Self, CliError> {
+        let file = folder.join("kernel.toml");
+        let unreadable = |problem: String| StudyError::Claims { file: file.clone(), problem };
+        let text = std::fs::read_to_string(&file).map_err(|error| unreadable(error.to_string()))?;
+        let mut experiment: Self = toml::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        let names: BTreeSet<_> = experiment.links.iter().map(|link| link.name.clone()).collect();
+        let of_programs = experiment.programs.iter().flat_map(|programs| &programs.links);
+        if let Some(unknown) = of_programs.clone().find(|name| !names.contains(*name)) {
+            let accepted = names.iter().cloned().collect::<Vec<_>>().join("; ");
+            let problem = format!("programs.links: there is no link \"{unknown}\"; accepted: {accepted}");
+            return Err(unreadable(problem).into());
+        }
+        experiment.links.retain(|link| link.needs.as_ref().is_none_or(|file| file.exists()));
+        Ok(experiment)
+    }
+
+    /// Each transfer, with the cell that it belongs to.
+    fn runs(&self) -> Result<Vec<(Cell, Run)>, CliError> {
+        let mut all = Vec::new();
+        for link in &self.links {
+            let spec = LinkSpec::parse(&link.link)?;
+            for cc in &self.cc {
+                let comparison = Comparison {
+                    duration: self.duration,
+                    window: self.window,
+                    seeds: link.seeds,
+                    record_interval: None,
+                    ..Comparison::new(spec.clone(), vec![Scheme::parse(cc)?])
+                };
+                let of_cell = comparison.runs()?.into_iter();
+                all.extend(of_cell.map(|run| ((link.name.clone(), cc.clone()), run)));
+            }
+        }
+        Ok(all)
+    }
+
+    fn rows(&self, kernel: &Cells, simulator: &Cells) -> Vec<Row> {
+        let cells =
+            self.links.iter().flat_map(|link| self.cc.iter().map(|cc| (link.name.clone(), cc.clone())));
+        let row = |cell: Cell| {
+            let (kernel, simulator) = (*kernel.get(&cell)?, *simulator.get(&cell)?);
+            let near = |a: f64, b: f64, least: f64| (a - b).abs() <= (self.agreement * b).max(least);
+            Some(Row {
+                throughput_agrees: near(kernel.throughput_kbps, simulator.throughput_kbps, 0.0),
+                backlog_agrees: near(
+                    kernel.backlog_mean_packets,
+                    simulator.backlog_mean_packets,
+                    self.agreement_packets,
+                ),
+                link: cell.0,
+                cc: cell.1,
+                kernel,
+                simulator,
+            })
+        };
+        cells.filter_map(row).collect()
+    }
+
+    /// What programs of everybody's come to, all at once; and why some are left out.
+    fn programs(&self, held: &HeldControls) -> Result<(Vec<ProgramRow>, Vec<String>), CliError> {
+        let Some(programs) = &self.programs else { return Ok((Vec::new(), Vec::new())) };
+        let (there, left_out) = installed();
+        let mut jobs = Vec::new();
+        for program in there {
+            for link in self.links.iter().filter(|link| programs.links.contains(&link.name)) {
+                for cc in &self.cc {
+                    let kernel_cc = held.names.get(cc).unwrap_or(cc).as_str();
+                    jobs.extend((1..=link.seeds).map(|seed| {
+                        let (link_spec, window) = (link.link.as_str(), self.window);
+                        let job = Job { program, link: link_spec, seed, kernel_cc, window };
+                        ((program, link.name.as_str(), cc.as_str()), job)
+                    }));
+                }
+            }
+        }
+        let progress = Progress::new(programs.iperf3 * jobs.len() as u64);
+        let told: Vec<_> = thread::scope(|scope| {
+            let running: Vec<_> = jobs
+                .iter()
+                .map(|(_, job)| {
+                    scope.spawn(|| {
+                        let told = job.run(programs);
+                        progress.advance_by(programs.iperf3.as_nanos());
+                        told
+                    })
+                })
+                .collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            running.into_iter().map(join).collect()
+        });
+        progress.finish();
+        let mut cells: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for ((cell, _), told) in jobs.iter().zip(told) {
+            cells.entry(*cell).or_default().push(told?);
+        }
+        let order = jobs.iter().map(|(cell, _)| *cell).collect::<Vec<_>>();
+        let mut rows = Vec::new();
+        for cell in order {
+            let Some(told) = cells.remove(&cell) else { continue };
+            let pings: Vec<f64> = told.iter().flat_map(|told| &told.pings).copied().collect();
+            let (program, link, cc) = cell;
+            rows.push(ProgramRow {
+                program,
+                link: link.to_owned(),
+                cc: cc.to_owned(),
+                throughput_kbps: told.iter().map(|told| told.throughput_kbps).sum::<f64>()
+                    / told.len() as f64,
+                ping_p50_ms: quantile(&pings, 0.5),
+                ping_p95_ms: quantile(&pings, 0.95),
+            });
+        }
+        Ok((rows, left_out))
+    }
+}
+
+/// The same for the simulator, which is told what the hosts and the emulator do and it does not: the senders' writes
+/// have an end, and packets come a little late.
+fn as_emulated(mut runs: Vec<Run>, live: &[RunResult]) -> Vec<Run> {
+    for (run, live) in runs.iter_mut().zip(live) {
+        let write = suimon_live::write_of(&run.scenario);
+        let late = live.emulated.first().map_or(Duration::ZERO, |link| link.late_p50);
+        for flow in run.scenario.flows.iter_mut() {
+            if let Traffic::Tcp(tcp) = &mut flow.traffic {
+                tcp.profile.write = write;
+            }
+        }
+        for link in run.scenario.links.iter_mut() {
+            link.delay += late;
+        }
+    }
+    runs
+}
+
+impl Measured {
+    fn of(result: &RunResult) -> Self {
+        let (flow, queue) = (&result.flows[0], &result.queues[0]);
+        Self {
+            throughput_kbps: flow.goodput.as_bps_f64() / 1e3,
+            backlog_mean_packets: queue.backlog_mean_packets,
+            backlog_max_packets: queue.backlog_max_packets as f64,
+            delay_p95_ms: queue.delay_p95.as_millis_f64(),
+            lateness_p99_ms: result.emulated.first().map(|link| link.late_p99.as_millis_f64()),
+        }
+    }
+}
+
+fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    sorted.get((last as f64 * share).round() as usize).copied()
+}
+
+/// The mean of each cell over its seeds.
+fn means<'a>(all: impl Iterator<Item = (&'a Cell, Measured)>) -> Cells {
+    let mut grouped: BTreeMap<_, Vec<Measured>> = BTreeMap::new();
+    for (cell, measured) in all {
+        grouped.entry(cell.clone()).or_default().push(measured);
+    }
+    let of_group = |of: Vec<Measured>| {
+        let mean = |value: fn(&Measured) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64;
+        let late = of.iter().filter_map(|one| one.lateness_p99_ms).reduce(f64::max);
+        Measured {
+            throughput_kbps: mean(|one| one.throughput_kbps),
+            backlog_mean_packets: mean(|one| one.backlog_mean_packets),
+            backlog_max_packets: mean(|one| one.backlog_max_packets),
+            delay_p95_ms: mean(|one| one.delay_p95_ms),
+            lateness_p99_ms: late,
+        }
+    };
+    grouped.into_iter().map(|(cell, of)| (cell, of_group(of))).collect()
+}
+
+impl Bar {
+    fn judge(&self, kernel: &Cells, simulator: &Cells) -> Option<Judged> {
+        let ratio = |cells: &Cells| {
+            let value = |link: &String, cc: &String| {
+                let cell = cells.get(&(link.clone(), cc.clone()))?;
+                Some(match self.of {
+                    Of::Backlog => cell.backlog_mean_packets,
+                    Of::Throughput => cell.throughput_kbps,
+                })
+            };
+            let beside = (self.beside_link.as_ref(), self.beside_cc.as_ref());
+            let beside = value(beside.0.unwrap_or(&self.link), beside.1.unwrap_or(&self.cc))?;
+            Some(value(&self.link, &self.cc)? / beside)
+        };
+        let (kernel, simulator) = (ratio(kernel)?, ratio(simulator)?);
+        let (bar, holds) = match (self.least, self.most) {
+            (Some(least), _) => (format!("at least {:.0} %", 100.0 * least), Some(kernel >= least)),
+            (None, Some(most)) => (format!("at most {:.0} %", 100.0 * most), Some(kernel <= most)),
+            (None, None) => (String::new(), None),
+        };
+        Some(Judged { claim: self.claim.clone(), bar, kernel, simulator, holds })
+    }
+}

@@ -1,0 +1,109 @@
+//! Results for the eye.
+
+use std::io::{self, Write};
+
+use comfy_table::{ContentArrangement, Table, TableStyle};
+
+use super::{Results, Row};
+use crate::paper_kernel::programs::Program;
+
+/// Prints all tables.
+pub(super) fn print(description: &str, results: &Results) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{description}\n\n{}\n", rows(&results.rows).trim_fmt())?;
+    writeln!(out, "{}", bars(results).trim_fmt())?;
+    let late = results.rows.iter().filter_map(|row| row.kernel.lateness_p99_ms).fold(0.0, f64::max);
+    writeln!(out, "\nThe emulator gave 99 % of packets at most {late:.2} ms late, on the worst link.")?;
+    if !results.programs.is_empty() {
+        writeln!(
+            out,
+            "\nPrograms of everybody's on the kernel, with ping beside them\n\n{}",
+            programs(results)
+        )?;
+    }
+    for reason in &results.left_out {
+        writeln!(out, "\nLeft out: {reason}")?;
+    }
+    Ok(())
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new());
+    table.set_content_arrangement(ContentArrangement::Disabled).set_header(header.to_vec());
+    table
+}
+
+fn rows(rows: &[Row]) -> Table {
+    let mut numbers = table(&[
+        "link",
+        "cc",
+        "kbit/s: kernel",
+        "simulator",
+        "backlog, packets: kernel",
+        "simulator",
+        "most",
+        "95 % waited: kernel",
+        "simulator",
+        "agree",
+    ]);
+    for Row { link, cc, kernel, simulator, throughput_agrees, backlog_agrees } in rows {
+        numbers.add_row([
+            link.clone(),
+            cc.clone(),
+            format!("{:.0}", kernel.throughput_kbps),
+            format!("{:.0}", simulator.throughput_kbps),
+            format!("{:.1}", kernel.backlog_mean_packets),
+            format!("{:.1}", simulator.backlog_mean_packets),
+            format!("{:.0} / {:.0}", kernel.backlog_max_packets, simulator.backlog_max_packets),
+            format!("{:.0} ms", kernel.delay_p95_ms),
+            format!("{:.0} ms", simulator.delay_p95_ms),
+            match (throughput_agrees, backlog_agrees) {
+                (true, true) => "both",
+                (true, false) => "throughput",
+                (false, true) => "backlog",
+                (false, false) => "neither",
+            }
+            .to_owned(),
+        ]);
+    }
+    numbers
+}
+
+fn bars(results: &Results) -> Table {
+    let mut bars = table(&["claim", "bar", "kernel", "simulator", ""]);
+    for bar in &results.bars {
+        let verdict = match bar.holds {
+            Some(true) => "holds",
+            Some(false) => "missed",
+            None => "",
+        };
+        bars.add_row([
+            bar.claim.clone(),
+            bar.bar.clone(),
+            format!("{:.1} %", 100.0 * bar.kernel),
+            format!("{:.1} %", 100.0 * bar.simulator),
+            verdict.to_owned(),
+        ]);
+    }
+    bars
+}
+
+fn programs(results: &Results) -> String {
+    let mut programs = table(&["program", "link", "cc", "kbit/s", "ping: median", "95 %"]);
+    for row in &results.programs {
+        let ping = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0} ms"));
+        programs.add_row([
+            match row.program {
+                Program::Iperf3 => "iperf3".to_owned(),
+                Program::Http => "HTTP, curl".to_owned(),
+            },
+            row.link.clone(),
+            row.cc.clone(),
+            format!("{:.0}", row.throughput_kbps),
+            ping(row.ping_p50_ms),
+            ping(row.ping_p95_ms),
+        ]);
+    }
+    programs.trim_fmt()
+}
