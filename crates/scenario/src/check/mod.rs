@@ -1,38 +1,27 @@
 //! What must hold in every scenario, however it was made.
 
-use std::collections::{BTreeMap, HashSet};
+mod flow;
+mod link;
+
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use suimon_algorithms::registry::AlgorithmSpec;
-use suimon_radio::hsdpa::{self, Policy};
-use suimon_radio::wlan;
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant};
 
-use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{
-    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Outage, Scenario, Start, Traffic, Window,
-};
-use crate::profile::StackProfile;
+use self::flow::{check_aggregate, check_flow};
+pub(crate) use self::link::check_capacity;
+use self::link::{SharedRadios, check_link};
+use crate::error::{Problem, ScenarioError};
+use crate::model::{Link, Scenario, Window};
 use crate::topology::Topology;
 
 /// Longest time that anything may take: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// Largest receive buffer that a scaled window can advertise (RFC 7323 §2.3).
-const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
-/// Fastest source of datagrams; each costs an event, and faster ones would seem to stand still.
-const FASTEST_SOURCE: Rate = Rate::from_bps(1_000_000_000_000);
 /// Largest IP packet.
 const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 /// Largest transfer and buffer: a petabyte, far from where sums of byte counts overflow.
 const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
-/// Longest that a report on a channel may take or hold.
-const LATEST_REPORT: Duration = Duration::from_secs(1);
-/// Longest that a radio may keep packets waiting at a time; it looks every TTI.
-const LONGEST_GAP: Duration = Duration::from_secs(60);
-/// Largest contention window, far above what any standard has.
-const LARGEST_CONTENTION_WINDOW: u32 = 65_535;
-/// Who gives a connection up sooner than a SYN is sent again (RFC 6298 §2.1) gives up what only was slow.
-const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 /// Most samples of one series.
 const MOST_SAMPLES: u64 = 1_000_000;
 
@@ -123,33 +112,6 @@ impl Scenario {
     }
 }
 
-/// Cells and media by name: all links that name one mean the same.
-#[derive(Default)]
-struct SharedRadios<'a> {
-    cells: BTreeMap<&'a str, &'a Cell>,
-    media: BTreeMap<&'a str, &'a Medium>,
-}
-
-impl<'a> SharedRadios<'a> {
-    fn check(&mut self, link: &'a Link) -> Checked {
-        let differs = |key: &str, name: &String| {
-            refuse(key, name, "differs from what another link calls so", "one radio of that name")
-        };
-        match &link.capacity {
-            Capacity::Hsdpa(terminal) => match &terminal.cell {
-                Some(cell) if **self.cells.entry(&cell.name).or_insert(cell) != **cell => {
-                    differs("hsdpa.cell", &cell.name)
-                }
-                _ => Ok(()),
-            },
-            Capacity::Wifi(medium) if **self.media.entry(&medium.name).or_insert(medium) != **medium => {
-                differs("medium", &medium.name)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 pub(crate) fn refuse<T>(
     key: &str,
     value: &dyn Display,
@@ -191,113 +153,6 @@ fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Ch
     Ok(())
 }
 
-fn check_link(link: &Link) -> Checked {
-    if link.from == link.to {
-        return refuse("between", &&link.from, "is both ends", "two nodes that differ");
-    }
-    time("delay", link.delay)?;
-    bytes("overhead", link.overhead, Bytes::ZERO, LARGEST_PACKET)?;
-    time("jitter", link.jitter)?;
-    if let Some(reordering) = link.reordering {
-        time("reordering.delay", reordering.delay)?;
-    }
-    check_outages(&link.outages)?;
-    match link.buffer {
-        Buffer::Packets(count) => above_zero("buffer", count == 0)?,
-        Buffer::Bytes(size) => bytes("buffer", size, Bytes::new(1), LARGEST)?,
-        Buffer::Unbounded => {}
-    }
-    check_capacity(&link.capacity)
-}
-
-fn check_outages(outages: &[Outage]) -> Checked {
-    let mut ended = Instant::ZERO;
-    for outage in outages {
-        if outage.to <= outage.from {
-            return refuse("outages", outage, "does not end after it begins", "such as \"10s..15s\"");
-        }
-        if outage.from < ended {
-            let accepted = "periods in order and apart";
-            return refuse("outages", outage, "begins before the one before has ended", accepted);
-        }
-        ended = outage.to;
-    }
-    Ok(())
-}
-
-/// Checks what can be checked of a capacity alone.
-pub(crate) fn check_capacity(capacity: &Capacity) -> Checked {
-    match capacity {
-        Capacity::Rate(rate) => above_zero("rate", *rate == Rate::ZERO),
-        Capacity::Opportunities { times, period } => {
-            above_zero("trace", times.is_empty() || *period == Duration::ZERO)?;
-            let ordered = times.is_sorted() && times.last().is_some_and(|last| last <= period);
-            if ordered {
-                Ok(())
-            } else {
-                refuse("trace", &"its times", "are not ascending", "ascending times")
-            }
-        }
-        Capacity::Steps { steps, period } => {
-            above_zero("schedule", steps.iter().all(|(_, rate)| *rate == Rate::ZERO))?;
-            let ordered = steps.is_sorted_by(|(before, _), (after, _)| before < after)
-                && steps.first().is_some_and(|(first, _)| *first == Duration::ZERO)
-                && steps.last().is_some_and(|(last, _)| last < period);
-            if ordered {
-                Ok(())
-            } else {
-                refuse("schedule", &"its times", "are not ascending", "ascending times")
-            }
-        }
-        Capacity::Hsdpa(terminal) => check_hsdpa(terminal),
-        Capacity::Wifi(medium) => check_medium(&medium.parameters)
-            .map_err(|(key, problem)| (format!("/medium.{}.{key}", medium.name), problem)),
-    }
-}
-
-fn check_medium(medium: &wlan::Parameters) -> Checked {
-    for (key, rate) in [("rate", medium.rate), ("control_rate", medium.control_rate)] {
-        let rates = medium.standard.rates();
-        if !rates.contains(&rate) {
-            let accepted: Vec<_> = rates.iter().map(ToString::to_string).collect();
-            return refuse(key, &rate, "is no rate of the standard", accepted.join(", "));
-        }
-    }
-    let longest = Duration::from_millis(1);
-    within("slot", medium.slot, Duration::from_micros(1), longest)?;
-    for (key, value) in
-        [("sifs", medium.sifs), ("turnaround", medium.turnaround), ("propagation", medium.propagation)]
-    {
-        within(key, value, Duration::ZERO, longest)?;
-    }
-    above_zero("retry_limit", medium.retry_limit == 0)?;
-    if medium.cw_max < medium.cw_min || medium.cw_max > LARGEST_CONTENTION_WINDOW {
-        let accepted = format!("cw_min to {LARGEST_CONTENTION_WINDOW}");
-        return refuse("cw_max", &medium.cw_max, "is out of range", accepted);
-    }
-    Ok(())
-}
-
-fn check_hsdpa(terminal: &Hsdpa) -> Checked {
-    let user = &terminal.user;
-    time("hsdpa.uplink_delay", terminal.uplink_delay)?;
-    if let Some(cell) = &terminal.cell
-        && let Policy::ProportionalFair { window } = cell.scheduler
-    {
-        within("window", window, hsdpa::TTI, LONGEST)
-            .map_err(|(key, problem)| (format!("/cell.{}.{key}", cell.name), problem))?;
-    }
-    within("hsdpa.cqi_error_hold", user.cqi_error_hold, hsdpa::TTI, LONGEST)?;
-    within("hsdpa.cqi_delay", user.cqi_delay, Duration::ZERO, LATEST_REPORT)?;
-    within("hsdpa.cqi_period", user.cqi_period, hsdpa::TTI, LATEST_REPORT)?;
-    within("hsdpa.rlc_resend", user.rlc_resend, Duration::ZERO, LONGEST_GAP)?;
-    within("hsdpa.handover_gap", user.handover_gap, hsdpa::TTI, LONGEST_GAP)?;
-    if let Some(every) = user.handover_every {
-        within("hsdpa.handover_every", every, hsdpa::TTI, LONGEST)?;
-    }
-    above_zero("hsdpa.harq_transmissions", user.harq_transmissions == 0)
-}
-
 fn check_window(window: &Window, duration: Duration) -> Checked {
     let to = window.to.saturating_since(Instant::ZERO);
     if window.to <= window.from {
@@ -314,131 +169,13 @@ fn check_window(window: &Window, duration: Duration) -> Checked {
     Ok(())
 }
 
-fn check_flow(flow: &Flow, duration: Duration) -> Checked {
-    let (first, last) = match flow.start {
-        Start::At(at) => (at, at),
-        Start::Between(low, high) => (low, high),
-    };
-    let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
-    if last < first {
-        return refuse("start", &since_zero(last), "is before the first time", "two times in order");
-    }
-    if since_zero(last) >= duration {
-        return refuse("start", &since_zero(last), "is not before the end", "less than the duration");
-    }
-    if let Some(stop) = flow.stop
-        && stop <= last
-    {
-        return refuse("stop", &since_zero(stop), "is not after the start", "a time after the start");
-    }
-    let (least, most) = flow.extra_delay;
-    if most < least {
-        return refuse("extra_delay", &most, "is less than the first time", "two times in order");
-    }
-    time("extra_delay", most)?;
-    let (size, on_off) = match &flow.traffic {
-        Traffic::Tcp(tcp) => {
-            check_stack(&tcp.profile)?;
-            bytes("window", tcp.window, tcp.profile.mss, LARGEST_WINDOW)?;
-            above_zero("application_rate", tcp.application_rate == Some(Rate::ZERO))?;
-            (tcp.size, tcp.on_off)
-        }
-        Traffic::Udp(udp) => {
-            above_zero("udp.rate", udp.rate == Rate::ZERO)?;
-            if udp.rate > FASTEST_SOURCE {
-                return refuse("udp.rate", &udp.rate, "is too fast", format!("at most {FASTEST_SOURCE}"));
-            }
-            bytes("udp.packet", udp.packet, Bytes::new(1), LARGEST_PACKET)?;
-            (udp.size, udp.on_off)
-        }
-    };
-    if let Some(size) = size {
-        bytes("size", size, Bytes::new(1), LARGEST)?;
-    }
-    if let Some(on_off) = on_off {
-        for (key, value) in [("on_off.on", on_off.on), ("on_off.off", on_off.off)] {
-            above_zero(key, value == Duration::ZERO)?;
-            time(key, value)?;
-        }
-    }
-    Ok(())
-}
-
-/// Checks `aggregate` beside the `earlier` ones.
-fn check_aggregate(aggregate: &Aggregate, flows: &[Flow], earlier: &[Aggregate]) -> Checked {
-    const MOST_PATHS: usize = 64;
-    if aggregate.flows.len() > MOST_PATHS {
-        let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MOST_PATHS as u64 };
-        return Err(("flows".to_owned(), problem));
-    }
-    let mut ends = None;
-    let mut mss = Bytes::ZERO;
-    for (position, name) in aggregate.flows.iter().enumerate() {
-        let Some(flow) = flows.iter().find(|flow| flow.name == *name) else {
-            let known = || flows.iter().map(|flow| flow.name.as_str());
-            let problem = Problem::UnknownName {
-                what: "flow",
-                name: name.clone(),
-                suggestion: closest(name, known()),
-                accepted: known().take(20).collect::<Vec<_>>().join(", "),
-            };
-            return Err(("flows".to_owned(), problem));
-        };
-        let Traffic::Tcp(tcp) = &flow.traffic else {
-            return refuse("flows", name, "is no TCP flow", "TCP flows");
-        };
-        let own = tcp.size.is_some() || tcp.application_rate.is_some() || tcp.on_off.is_some();
-        if own || flow.stop.is_some() {
-            let accepted = "flows without size, application_rate, on_off and stop";
-            return refuse("flows", name, "has data of its own", accepted);
-        }
-        let taken = earlier.iter().any(|other| other.flows.contains(name));
-        if taken || aggregate.flows[..position].contains(name) {
-            return refuse("flows", name, "is taken already", "each flow once");
-        }
-        if *ends.get_or_insert((&flow.from, &flow.to)) != (&flow.from, &flow.to) {
-            return refuse("flows", name, "leads elsewhere", "flows with the same two ends");
-        }
-        mss = mss.max(tcp.profile.mss);
-    }
-    bytes("send_buffer", aggregate.send_buffer, mss, LARGEST)?;
-    bytes("reorder_buffer", aggregate.reorder_buffer, mss, LARGEST)?;
-    above_zero("application_rate", aggregate.application_rate == Some(Rate::ZERO))?;
-    if let Some(reconnect) = aggregate.reconnect {
-        within("reconnect", reconnect, LEAST_PATIENCE, LONGEST)?;
-    }
-    match aggregate.size {
-        Some(size) => bytes("size", size, Bytes::new(1), LARGEST),
-        None => Ok(()),
-    }
-}
-
-fn check_stack(stack: &StackProfile) -> Checked {
-    bytes("stack.mss", stack.mss, Bytes::new(1), LARGEST_PACKET)?;
-    bytes("stack.header", stack.header, Bytes::new(1), LARGEST_PACKET)?;
-    if stack.packet_size() > LARGEST_PACKET {
-        return refuse(
-            "stack.mss",
-            &stack.mss,
-            "is too large with its header",
-            format!("at most {LARGEST_PACKET} together"),
-        );
-    }
-    above_zero("stack.initial_window", stack.initial_window == 0)?;
-    for (key, value) in [("stack.rto_initial", stack.rto_initial), ("stack.rto_min", stack.rto_min)] {
-        above_zero(key, value == Duration::ZERO)?;
-        time(key, value)?;
-    }
-    time("stack.delayed_ack_timeout", stack.delayed_ack_timeout)?;
-    above_zero("stack.delayed_ack_timeout", stack.delayed_ack && stack.delayed_ack_timeout == Duration::ZERO)
-}
-
 #[cfg(test)]
 mod tests {
     use suimon_algorithms::registry::{AlgorithmSpec, Role};
-    use suimon_units::Probability;
+    use suimon_units::{Probability, Rate};
 
     use super::*;
+    use crate::model::{Buffer, Capacity, Start, Traffic};
     use crate::{Comparison, LinkSpec, OnOff, Scheme};
 
     fn scenario() -> Scenario {
