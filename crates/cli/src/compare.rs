@@ -157,13 +157,15 @@ impl Arguments {
 fn checked(runs: Result<Vec<Run>, ScenarioError>) -> Result<Vec<Run>, CliError> {
     runs.map_err(|error| {
         let key = error.key().and_then(|key| key.rsplit('.').next());
-        let option = match key.filter(|_| error.source_name() == "comparison") {
+        let option = match key.filter(|_| ["comparison", "paths"].contains(&error.source_name())) {
             Some("duration") => "--duration",
             Some("warmup") => "--warmup",
             Some("size") => "--size",
             Some("window") => "--window",
             Some("flows") => "--flows",
             Some("seeds") => "--seeds",
+            Some("send_buffer") => "--send-buffer",
+            Some("reorder_buffer") => "--receive-buffer",
             _ => return error.into(),
         };
         CliError::Option { option, problem: error.problem().to_string() }

@@ -89,7 +89,9 @@ fn inner(text: &mut String, key: &Key) {
 #[cfg(test)]
 mod tests {
     use super::super::Document;
-    use super::super::keys::{HSDPA, LOSS, ON_OFF, REORDERING, UDP};
+    use super::super::keys::HSDPA;
+    use super::super::keys::flow::{ON_OFF, UDP};
+    use super::super::keys::link::{LOSS, REORDERING};
     use super::super::testing::{FLOW as A_FLOW, LINK as A_LINK, one};
     use super::*;
 
@@ -136,6 +138,10 @@ mod tests {
         let text = print_defaults();
         for section in ALL {
             for key in section.keys {
+                if let Some(inner) = key.inner() {
+                    let listed = ALL.iter().any(|section| section.names().eq(inner.names()));
+                    assert!(listed, "the table {} is not in the list above", key.name);
+                }
                 let name = key.name;
                 let found = [format!("{name} = "), format!("  {name}: "), format!("{name}]")];
                 assert!(found.iter().any(|form| text.contains(form)), "{name}");

@@ -3,12 +3,12 @@
 //! The reader refuses keys that are not here, takes defaults from here, and the printed defaults are
 //! these files in TOML.
 
-mod flow;
-mod link;
+pub(super) mod flow;
+pub(super) mod link;
 mod radio;
 
-pub(crate) use self::flow::{AGGREGATE, FLOW, ON_OFF, STACK, UDP};
-pub(crate) use self::link::{LINK, LOSS, REORDERING, REVERSE};
+pub(crate) use self::flow::{AGGREGATE, FLOW, STACK};
+pub(crate) use self::link::{LINK, REVERSE};
 pub(crate) use self::radio::{CELL, HSDPA, MEDIUM};
 use super::schema::{Key, Kind, Preset, Section};
 
