@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks; quick and silent where nothing is missing.
 #   scripts/setup.sh build    what `make demo` needs: a C linker, clang, libelf, zlib, Rust, Node.js, the charting library
-#   scripts/setup.sh checks   what `make test` and `make lint` need beside it: Chromium, Python tools, valgrind
+#   scripts/setup.sh checks   what `make test` and `make lint` need beside it: Chromium, Python tools, valgrind, ip
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +32,7 @@ if [ "$wanted" = checks ]; then
     have chromium || have chromium-browser || have google-chrome || [ -n "${CHROMIUM:-}" ] || packages+=(chromium)
     have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)
     have valgrind || packages+=(valgrind)
+    have ip || packages+=(iproute2)
 fi
 if [ ${#packages[@]} -gt 0 ]; then
     as_root=()

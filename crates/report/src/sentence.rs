@@ -86,7 +86,11 @@ fn compared(graded: &[Measured<'_>]) -> String {
     let Some(shortest) = graded.iter().min_by_key(|run| run.delay) else {
         return String::new();
     };
-    let Some(fastest) = graded.iter().reduce(|a, b| if b.goodput() > a.goodput() { b } else { a }) else {
+    // Of those that are equally fast, the one that keeps packets waiting least.
+    let faster = |a: &Measured<'_>, b: &Measured<'_>| {
+        b.goodput() > a.goodput() || (b.goodput() == a.goodput() && b.delay < a.delay)
+    };
+    let Some(fastest) = graded.iter().reduce(|a, b| if faster(a, b) { b } else { a }) else {
         return String::new();
     };
     let (name, delay) = (&shortest.summary.name, shortest.delay_and_grade());
