@@ -43,6 +43,7 @@ class Column:
 @final
 class LinkSpec:
     line: str
+    option: str
     rtt_s: float
     @staticmethod
     def of_line(line: str) -> LinkSpec: ...

@@ -96,7 +96,7 @@ def compare(
         profile=profile,
         seed=seed,
         seeds=seeds,
-        command=f"suimon compare {link._option()}{_words(options)}",
+        command=f"suimon compare {link._spec.option}{_words(options)}",
         progress=progress,
     )
     return Result(findings)

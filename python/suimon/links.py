@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +123,6 @@ class Link:
         name, _, file = capacity.partition("=")
         rate = {name: str(Path(file).absolute())} if name in ("trace", "schedule") else {"rate": capacity}
         return {"link": {**rate, **keys, "reverse": reverse}}
-
-    def _option(self) -> str:
-        return f"--link {shlex.quote(self.line)}"
 
     def __repr__(self) -> str:
         return f"suimon.{type(self).__name__}({self.line!r})"

@@ -42,7 +42,7 @@ pub(crate) fn compare(
         profile,
         seed,
         seeds,
-        ..Question::new(link.spec.clone(), &link.line)
+        ..Question::new(link.spec.clone(), &link.title)
     };
     let comparison = question.comparison().map_err(Failure::from)?;
     let runs = comparison.runs().map_err(Failure::from)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use suimon_scenario::Capacity;
 use suimon_scenario::trace::read_capacity;
-use suimon_study::StudyError;
+use suimon_study::{Question, StudyError, quoted};
 use suimon_units::Duration;
 
 use crate::arguments::quantity;
@@ -15,9 +15,14 @@ use crate::errors::{Failure, of_argument};
 #[pyclass(frozen, module = "suimon._suimon")]
 pub(crate) struct LinkSpec {
     pub(crate) spec: suimon_scenario::LinkSpec,
-    /// As `suimon compare --link` takes it, or as the title shows it.
+    /// As `suimon compare --link` takes it.
     #[pyo3(get)]
     pub(crate) line: String,
+    /// As titles show it.
+    pub(crate) title: String,
+    /// The options of `suimon compare` that give it.
+    #[pyo3(get)]
+    option: String,
     /// Round-trip time without queueing.
     #[pyo3(get)]
     rtt_s: f64,
@@ -78,18 +83,31 @@ impl LinkSpec {
             words.push(joined(buffer));
         }
         let options = [("loss", loss), ("jitter", jitter), ("reorder", reorder), ("outages", outages)];
+        let is_plain = options.iter().all(|(_, value)| value.is_none());
         for (name, value) in options.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             let word = format!("{name}={}", joined(value));
             spec.set(&word).map_err(|error| of_argument(name, &error.problem().to_string()))?;
             words.push(word);
         }
-        Ok(Self::new(spec, words.join(" ")))
+        let link = Self::new(spec, words.join(" "));
+        Ok(match trace {
+            // The option of its own takes a path with blanks too.
+            Some(path) if is_plain => {
+                let buffer =
+                    buffer.map_or_else(String::new, |buffer| format!(" --buffer {}", joined(buffer)));
+                let rtt_word = joined(&rtt.to_string());
+                let option = format!("--trace {} --rtt {rtt_word}{buffer}", quoted(&path.to_string_lossy()));
+                Self { title: Question::title_of_trace(&path, rtt), option, ..link }
+            }
+            _ => link,
+        })
     }
 }
 
 impl LinkSpec {
     fn new(spec: suimon_scenario::LinkSpec, line: String) -> Self {
-        Self { rtt_s: spec.rtt.as_secs_f64(), spec, line }
+        let option = format!("--link {}", quoted(&line));
+        Self { rtt_s: spec.rtt.as_secs_f64(), spec, title: line.clone(), option, line }
     }
 }
 

@@ -85,8 +85,13 @@ impl Question {
             link.set_buffer(buffer)
                 .map_err(|error| StudyError::input(Input::Buffer, error.problem().to_string()))?;
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Ok(Self::new(link, format!("{name} {rtt}")))
+        Ok(Self::new(link, Self::title_of_trace(path, rtt)))
+    }
+
+    /// What titles call the link of the trace at `path`.
+    #[must_use]
+    pub fn title_of_trace(path: &Path, rtt: Duration) -> String {
+        format!("{} {rtt}", path.file_name().unwrap_or_default().to_string_lossy())
     }
 
     /// The comparison, every name read.
