@@ -2,8 +2,10 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
+use suimon_study::StudyError;
 use suimon_study::sweep::{self, Manifest};
 use suimon_units::Duration;
 
@@ -16,6 +18,8 @@ use crate::work::watched;
 pub(crate) struct Sweep {
     document: suimon_scenario::Document,
     manifest: Manifest,
+    /// Where this process has checked it.
+    durations: Option<Arc<[Duration]>>,
 }
 
 /// A sweep's folder, locked until this is gone.
@@ -28,10 +32,12 @@ impl Sweep {
     #[new]
     fn new(py: Python<'_>, document: &Document, settings: Vec<String>, series: bool) -> PyResult<Self> {
         let document = document.document.clone();
-        let checked =
-            py.detach(|| sweep::Sweep::new(&document, &settings, series).map(|sweep| sweep.manifest));
-        let manifest = checked.map_err(Failure::from)?;
-        Ok(Self { document, manifest })
+        let checked = py.detach(|| {
+            let sweep = sweep::Sweep::new(&document, &settings, series)?;
+            Ok::<_, StudyError>((sweep.durations(), sweep.manifest))
+        });
+        let (durations, manifest) = checked.map_err(Failure::from)?;
+        Ok(Self { document, manifest, durations: Some(durations) })
     }
 
     /// A sweep that another process has checked, which describes it by `manifest`.
@@ -39,7 +45,7 @@ impl Sweep {
     fn checked(document: &Document, manifest: &str) -> PyResult<Self> {
         let manifest =
             Manifest::from_json(manifest).map_err(|error| of_argument("manifest", &error.to_string()))?;
-        Ok(Self { document: document.document.clone(), manifest })
+        Ok(Self { document: document.document.clone(), manifest, durations: None })
     }
 
     /// Its name.
@@ -91,8 +97,7 @@ impl Sweep {
         let missing = folder.0.missing(&self.manifest);
         let of_cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let jobs = jobs.map_or_else(of_cores, NonZeroUsize::get);
-        let (settings, series) = (self.manifest.settings().to_vec(), self.manifest.series);
-        let sweep = sweep::Sweep::new(&self.document, &settings, series).map_err(Failure::from)?;
+        let sweep = self.study()?;
         let made = watched(py, sweep.duration(&missing), progress, |observer| {
             sweep::make(&sweep, &folder.0, &missing, jobs, observer)
         })?;
@@ -102,11 +107,18 @@ impl Sweep {
     /// Makes `parts` in the folder at `path`, one run at a time, as one process of many that `writer` names; gives how
     /// many were not there.
     fn make_parts(&self, py: Python<'_>, path: PathBuf, parts: Vec<u64>, writer: &str) -> PyResult<usize> {
-        let sweep = sweep::Sweep::checked(&self.document, self.manifest.clone()).map_err(Failure::from)?;
+        let sweep = self.study()?;
         let made = watched(py, Duration::ZERO, false, |observer| {
             sweep::make_parts(&sweep, &path, &parts, writer, observer)
         })?;
         Ok(made.map_err(Failure::from)?)
+    }
+}
+
+impl Sweep {
+    fn study(&self) -> PyResult<sweep::Sweep<'_>> {
+        let sweep = sweep::Sweep::checked(&self.document, self.manifest.clone(), self.durations.clone());
+        Ok(sweep.map_err(Failure::from)?)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a sweep is: everything that its results depend on, and how its runs fall into parts.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use suimon_report::ReportHeader;
 use suimon_scenario::{Document, Plan, Scenario};
@@ -39,7 +41,7 @@ pub struct Sweep<'a> {
     pub manifest: Manifest,
     pub(super) header: ReportHeader,
     /// Simulated time of the runs at each point of the matrix.
-    durations: Vec<Duration>,
+    durations: Arc<[Duration]>,
 }
 
 impl<'a> Sweep<'a> {
@@ -76,18 +78,29 @@ impl<'a> Sweep<'a> {
             runs_per_part,
         };
         let header = header(document, &manifest, first.description);
-        Ok(Self { plan, manifest, header, durations })
+        Ok(Self { plan, manifest, header, durations: durations.into() })
     }
 
-    /// A sweep that another process has checked and described by `manifest`.
+    /// A sweep that was checked before and is described by `manifest`. Without its `durations`, which another process
+    /// need not know, [`Sweep::duration`] has no answer.
     ///
     /// # Errors
     /// When the document is not right, or a trace has another content here than there.
-    pub fn checked(document: &'a Document, manifest: Manifest) -> Result<Self, StudyError> {
+    pub fn checked(
+        document: &'a Document,
+        manifest: Manifest,
+        durations: Option<Arc<[Duration]>>,
+    ) -> Result<Self, StudyError> {
         let plan = document.plan()?;
         let (_, first) = plan.point(0)?;
         let header = header(document, &manifest, first.description);
-        Ok(Self { plan, manifest, header, durations: Vec::new() })
+        Ok(Self { plan, manifest, header, durations: durations.unwrap_or_default() })
+    }
+
+    /// Simulated time of the runs at each point of the matrix.
+    #[must_use]
+    pub fn durations(&self) -> Arc<[Duration]> {
+        Arc::clone(&self.durations)
     }
 
     /// The traces that were read so far are those that the sweep was begun with.
@@ -133,12 +146,6 @@ impl Manifest {
     /// What is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
-    }
-
-    /// What was set beside the scenario's text.
-    #[must_use]
-    pub fn settings(&self) -> &[String] {
-        &self.settings
     }
 
     /// How many parts there are.
