@@ -75,6 +75,7 @@ pages: build python ## The same without the crates': site, links, code blocks, n
 	.venv/bin/sphinx-build -q -W --keep-going -c docs -b html -d suimon-out/site.doctrees . suimon-out/site
 	.venv/bin/python scripts/check_site.py suimon-out/site
 	.venv/bin/python scripts/check_examples.py --suimon "$(SUIMON)"
+	.venv/bin/python scripts/check_walk.py
 
 .PHONY: papers
 papers: build ## Re-run the papers and judge their claims

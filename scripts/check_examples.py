@@ -12,7 +12,7 @@
 - A block becomes a file for the blocks after it where the line before it ends with a colon and names one in backticks,
   or where its first line is a comment with the name (`# wired.toml: what it is`).
 - `json` is parsed. Blocks of other languages are listed as untested.
-- A page that adds something to the project itself is left out.
+- A page that adds something to the project itself is left to check_walk.py.
 - `# untested: why`, alone on a line or behind a command, exempts the lines up to the next empty one, or this command.
   The end of the run lists and counts them.
 """
@@ -28,7 +28,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,8 +49,8 @@ REHEARSED = [
     "suimon", "make", "sudo", "curl", "iperf3", "ssh", "scp", "tcpdump", "pip", "ip", "ss", "sysctl", "systemctl",
     "ethtool", "mptcpize", "apt-get", "ray",
 ]  # fmt: skip
-# Pages whose blocks change the project itself.
-WALKS = ["docs/guides/new-algorithm.md"]
+# The page whose blocks change the project itself.
+WALK = ROOT / "docs/guides/new-algorithm.md"
 UNTESTED = re.compile(r"(?:#|//) untested: (\S.*)")
 # A block's file: `commute.csv` in the prose before it, or wired.toml in its first line.
 NAMED = re.compile(r"`([\w.-]+\.(?:toml|py|csv|sh))`[^`]*:$|^# ([\w.-]+\.(?:toml|py|csv|sh))(?::.*)?$")
@@ -136,8 +136,8 @@ def commands(text: str) -> int:
 class Runner:
     """Runs the blocks of one page in a folder of its own."""
 
-    def __init__(self, suimon: Path, folder: Path, write: bool) -> None:
-        self.folder, self.write = folder, write
+    def __init__(self, suimon: Path, folder: Path, write: bool, limit_s: float = LIMIT_S) -> None:
+        self.folder, self.write, self.limit_s = folder, write, limit_s
         self.outcome = Outcome()
         self.scenario = SCENARIO
         self.anew: list[tuple[Block, str]] = []
@@ -163,29 +163,26 @@ class Runner:
             (folder / name).write_text(SCENARIO)
 
     def execute(self, command: list[str], text: str = "") -> tuple[int, str, str]:
-        """Exit code, standard output and standard error of a command within `LIMIT_S`."""
+        """Exit code, standard output and standard error of a command within its time."""
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.folder, env=self.environment,
                               text=True, start_new_session=True) as process:
             try:
-                printed, errors = process.communicate(text, timeout=LIMIT_S)
+                printed, errors = process.communicate(text, timeout=self.limit_s)
             except subprocess.TimeoutExpired:
                 # What it started goes with it.
                 os.killpg(process.pid, signal.SIGKILL)
-                return 124, "", f"not done after {LIMIT_S} s"
+                return 124, "", f"not done after {self.limit_s:.0f} s"
         return process.returncode, printed, errors
 
     def fail(self, block: Block, line: int, why: str) -> None:
         self.outcome.problems.append(f"{block.page.relative_to(ROOT)}:{line}: {why.strip()}")
 
-    def page(self, page: Path) -> Outcome:
-        """Runs everything on a page."""
-        if str(page.relative_to(ROOT)) in WALKS:
-            self.outcome.untested.append(f"{page.relative_to(ROOT)}: changes the project")
-            return self.outcome
+    def page(self, page: Path, found: Iterable[Block]) -> Outcome:
+        """Runs blocks of a page."""
         python: list[Block] = []
         before: tuple[Block, str] | None = None
-        for block in blocks(page):
+        for block in found:
             if block.language == "text":
                 if block.follows and before:
                     self.compare(*before, block)
@@ -308,7 +305,7 @@ class Runner:
 def run(page: Path, suimon: Path, write: bool) -> Outcome:
     """Runs a page in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="suimon-examples-") as folder:
-        return Runner(suimon, Path(folder), write).page(page)
+        return Runner(suimon, Path(folder), write).page(page, blocks(page))
 
 
 def main() -> int:
@@ -320,7 +317,9 @@ def main() -> int:
     suimon = options.suimon.resolve()
     if not suimon.exists():
         parser.error(f"no {suimon}: run `make build`")
-    pages = [path.resolve() for path in options.pages] or [path for path in files() if path.suffix == ".md"]
+    pages = [path.resolve() for path in options.pages] or [
+        path for path in files() if path.suffix == ".md" and path != WALK
+    ]
     lock = threading.Lock()
     total = Outcome()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import check_examples
 import check_site
+import check_walk
 import pytest
 import rehearse
 from check_text import ROOT
@@ -100,3 +101,33 @@ def test_a_rehearsed_command_has_the_options_of_its_help(tmp_path: Path) -> None
     assert rehearse.unknown([str(command)], ["load", "--from", "x", "--", "--else"]) is None
     assert rehearse.unknown([str(command)], ["load", "--fro=x"]) == "load has no option --fro"
     assert rehearse.unknown([str(command)], ["unload"]) == " has no command 'unload'; it has load"
+
+
+LIST = "use all;\n\n[\n    (a, 1),\n    (b, 2),\n]\n    (c, 3),\n"
+
+
+def test_a_line_joins_those_that_begin_like_it() -> None:
+    joined = check_walk.inserted(LIST, "    (new, 4),\n", "new")
+    assert joined.splitlines()[3:6] == ["    (a, 1),", "    (b, 2),", "    (new, 4),"]
+    assert joined.replace("    (new, 4),\n", "") == LIST
+    with pytest.raises(SystemExit, match="no line begins like 'mod new;'"):
+        check_walk.inserted(LIST, "mod new;", "new")
+
+
+def test_blocks_of_a_walk_go_where_the_line_before_them_says(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/list.rs").write_text(LIST)
+
+    def block(before: str, text: str) -> check_examples.Block:
+        return check_examples.Block(tmp_path / "page.md", 1, "rust", text, False, before)
+
+    page = [
+        block("First `new.rs` in `src`:", "struct New;\n"),
+        block("At the end of `src/list.rs`:", "    (new, 4),\n"),
+        block("Tests at the foot of `new.rs` in `src`:", "mod tests;\n"),
+    ]
+    changed = check_walk.changes(page, "new", tmp_path)
+    assert changed["src/new.rs"] == "struct New;\n\nmod tests;\n"
+    assert "(b, 2),\n    (new, 4),\n]" in changed["src/list.rs"]
+    with pytest.raises(SystemExit, match="the line before does not say where this goes"):
+        check_walk.changes([block("Now this.", "mod x;\n")], "new", tmp_path)
