@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 
 use suimon_units::{Bytes, Instant};
@@ -23,16 +23,28 @@ struct Shared {
     opens: bool,
     config: SessionConfig,
     state: Mutex<State>,
-    incoming: mpsc::UnboundedSender<Incoming>,
+    /// Streams that the other end opens, and where they shall lead: no more than may be open.
+    streams: mpsc::UnboundedSender<(Stream, String)>,
+    packets: mpsc::Sender<Vec<u8>>,
+}
+
+/// A bond that those who hold this do not keep.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakBond(Weak<Shared>);
+
+impl WeakBond {
+    pub(crate) fn upgrade(&self) -> Option<Bond> {
+        self.0.upgrade().map(Bond)
+    }
 }
 
 /// What comes unasked.
 #[derive(Debug)]
-pub(crate) enum Incoming {
-    /// A stream that shall lead to a target.
-    Stream(Stream, String),
-    /// An IP packet.
-    Packet(Vec<u8>),
+pub(crate) struct Incoming {
+    /// Streams that shall lead to a target.
+    pub(crate) streams: mpsc::UnboundedReceiver<(Stream, String)>,
+    /// IP packets; those that nobody takes in time are lost.
+    pub(crate) packets: mpsc::Receiver<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -75,8 +87,9 @@ impl Bond {
         opens: bool,
         config: SessionConfig,
         id: [u8; 16],
-    ) -> (Self, mpsc::UnboundedReceiver<Incoming>) {
-        let (incoming, received) = mpsc::unbounded_channel();
+    ) -> (Self, Incoming) {
+        let (streams, streams_in) = mpsc::unbounded_channel();
+        let (packets, packets_in) = mpsc::channel(PACKETS);
         let state = State {
             session: Session::new(opens, &config),
             id,
@@ -89,8 +102,12 @@ impl Bond {
             status: SessionStatus::default(),
         };
         let epoch = std::time::Instant::now();
-        let shared = Shared { epoch, opens, config, state: Mutex::new(state), incoming };
-        (Self(Arc::new(shared)), received)
+        let shared = Shared { epoch, opens, config, state: Mutex::new(state), streams, packets };
+        (Self(Arc::new(shared)), Incoming { streams: streams_in, packets: packets_in })
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakBond {
+        WeakBond(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -132,8 +149,8 @@ impl Bond {
                 Event::Open { stream, target } => {
                     let stream = Stream { bond: self.clone(), id: stream, generation: state.generation };
                     // Without a taker the stream is dropped, which resets it; not under this lock.
-                    if let Err(refused) = self.0.incoming.send(Incoming::Stream(stream, target)) {
-                        let Incoming::Stream(mut stream, _) = refused.0 else { continue };
+                    if let Err(refused) = self.0.streams.send((stream, target)) {
+                        let (mut stream, _) = refused.0;
                         stream.generation = u64::MAX;
                         state.session.mux.reset(stream.id, ResetReason::Forbidden);
                         state.session.mux.release(stream.id);
@@ -141,7 +158,7 @@ impl Bond {
                     continue;
                 }
                 Event::Packet(packet) => {
-                    let _ = self.0.incoming.send(Incoming::Packet(packet));
+                    let _ = self.0.packets.try_send(packet);
                     continue;
                 }
                 Event::Room => {
@@ -390,3 +407,6 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     let bytes = ring::rand::generate(&ring::rand::SystemRandom::new());
     bytes.expect("the system gave random numbers when keys were made").expose()
 }
+
+/// IP packets that wait to be taken: of the longest 16 MB, and far less of usual ones.
+const PACKETS: usize = 256;

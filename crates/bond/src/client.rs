@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::bond::{Bond, Incoming, Stream, random};
+use crate::bond::{Bond, Stream, random};
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
@@ -41,6 +41,9 @@ pub struct ClientConfigBond {
     pub path_timeout: Duration,
     /// When a session without any path is given up.
     pub session_timeout: Duration,
+    /// The server's addresses, where all other traffic of this host goes through the bond: then names cannot be looked up
+    /// for its own connections, and each of these is kept to its device.
+    pub beside_tunnel: Option<Vec<SocketAddr>>,
 }
 
 /// A running client.
@@ -51,15 +54,16 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts to connect; streams may be opened at once and wait until a path is up.
+    /// Starts to connect; streams may be opened at once and wait until a path is up. What it gives beside itself are IP
+    /// packets of the server's.
     ///
     /// # Errors
     /// With no way, or more than the protocol has numbers for.
-    pub fn start(config: ClientConfigBond) -> io::Result<(Self, mpsc::UnboundedReceiver<Vec<u8>>)> {
+    pub fn start(config: ClientConfigBond) -> io::Result<(Self, mpsc::Receiver<Vec<u8>>)> {
         if config.via.is_empty() || config.via.len() > MAX_PATHS {
             return Err(invalid(format!("between one and {MAX_PATHS} interfaces")));
         }
-        let (bond, mut incoming) = Bond::new(true, config.session.clone(), random());
+        let (bond, incoming) = Bond::new(true, config.session.clone(), random());
         let (commands, received) = mpsc::channel(64);
         let patience = Patience { path: config.path_timeout, session: config.session_timeout };
         let config = Arc::new(config);
@@ -75,16 +79,8 @@ impl Client {
             };
             tokio::spawn(keeper.run(changes.clone()));
         }
-        let (packets, packets_out) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Some(incoming) = incoming.recv().await {
-                // Servers open no streams.
-                if let Incoming::Packet(packet) = incoming {
-                    let _ = packets.send(packet);
-                }
-            }
-        });
-        Ok((Self { bond, commands }, packets_out))
+        // Servers open no streams.
+        Ok((Self { bond, commands }, incoming.packets))
     }
 
     /// Opens a stream to `target`, as `host:port`, seen from the server.
@@ -95,7 +91,7 @@ impl Client {
         }
     }
 
-    /// Sends an IP packet to the server's device, unless too many wait.
+    /// Sends an IP packet to the server, which passes datagrams on, unless too many wait.
     #[must_use]
     pub fn send_packet(&self, packet: &[u8]) -> bool {
         self.bond.send_packet(packet)
@@ -199,9 +195,14 @@ impl Keeper {
 
     async fn connect(&mut self) -> io::Result<Up> {
         let mut last = invalid(format!("{} has no address", self.config.server));
-        let peers: Vec<_> = tokio::net::lookup_host(&self.config.server).await?.collect();
+        let peers: Vec<_> = match &self.config.beside_tunnel {
+            Some(known) => known.clone(),
+            None => tokio::net::lookup_host(&self.config.server).await?.collect(),
+        };
+        let bound = self.config.beside_tunnel.is_some();
         for peer in peers {
-            match timeout(CONNECT_TIMEOUT, self.via().connect(peer, self.config.cc.as_deref())).await {
+            let connecting = self.via().connect(peer, self.config.cc.as_deref(), bound);
+            match timeout(CONNECT_TIMEOUT, connecting).await {
                 Ok(Ok(tcp)) => {
                     let joined = timeout(HANDSHAKE_TIMEOUT, self.join(tcp, peer)).await;
                     return joined.unwrap_or_else(|_| {

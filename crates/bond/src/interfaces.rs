@@ -49,8 +49,14 @@ impl std::fmt::Display for Via {
 const IFNAMSIZ: usize = 16;
 
 impl Via {
-    /// Connects to `peer` by this way, with congestion control `cc` where one is named.
-    pub(crate) async fn connect(&self, peer: SocketAddr, cc: Option<&str>) -> io::Result<TcpStream> {
+    /// Connects to `peer` by this way, with congestion control `cc` where one is named. Where it is `bound`, an address stands
+    /// for the interface that has it.
+    pub(crate) async fn connect(
+        &self,
+        peer: SocketAddr,
+        cc: Option<&str>,
+        bound: bool,
+    ) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))?;
         match self {
             Self::Interface(name) => {
@@ -61,7 +67,13 @@ impl Via {
                     socket.bind(&SocketAddr::new(address, 0).into())?;
                 }
             }
-            Self::Address(address) => socket.bind(&SocketAddr::new(*address, 0).into())?,
+            Self::Address(address) => {
+                if bound {
+                    let name = interface_of(*address).ok_or(io::ErrorKind::AddrNotAvailable)?;
+                    socket.bind_device(Some(name.as_bytes()))?;
+                }
+                socket.bind(&SocketAddr::new(*address, 0).into())?;
+            }
         }
         if let Some(cc) = cc {
             let what =
@@ -115,6 +127,12 @@ fn address_of(name: &str, v4: bool) -> Option<IpAddr> {
         IpAddr::V4(_) => v4,
         IpAddr::V6(address) => !v4 && !address.is_unicast_link_local(),
     })
+}
+
+/// The name of the interface that has `address`.
+fn interface_of(address: IpAddr) -> Option<String> {
+    let mut entries = getifaddrs().ok()?;
+    entries.find(|entry| ip(entry) == Some(address)).map(|entry| entry.interface_name)
 }
 
 fn ip(entry: &InterfaceAddress) -> Option<IpAddr> {

@@ -10,6 +10,7 @@ mod bond;
 mod capacity;
 mod client;
 pub mod control;
+mod datagrams;
 mod driver;
 pub mod frame;
 mod interfaces;
@@ -22,8 +23,10 @@ pub mod ring;
 mod server;
 pub mod session;
 pub mod status;
+mod tun;
 
 pub use client::{Client, ClientConfigBond};
 pub use interfaces::Via;
 pub use local::{serve_forward, serve_socks};
 pub use server::{Server, ServerConfigBond};
+pub use tun::{Tunnel, TunnelError};

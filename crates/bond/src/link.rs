@@ -208,7 +208,7 @@ impl Link {
         let connection = tcp_state(&self.tcp)?;
         let held = unacknowledged(&self.tcp)?;
         let rtt = connection.srtt.map(|srtt| Rtt { srtt, rttvar: connection.rttvar });
-        let rtt_min = connection.rtt_min;
+        let rtt_min = connection.rtt_min.map(|least| least.max(LEAST_RTT));
         let acknowledged = connection.acknowledged;
         if let Some(rtt) = rtt {
             self.rate.on_acknowledged(now, acknowledged.get(), held.get(), rtt.srtt, rtt_min);
@@ -239,7 +239,7 @@ impl Link {
         Ok(Reading { status, connection, acknowledged })
     }
 
-    /// On a fast path a millisecond's worth may wait in the kernel, so that it does not run dry while this
+    /// On a fast path two milliseconds' worth may wait in the kernel, so that it does not run dry while this
     /// program is asked; on others nothing, so that the scheduler decides as late as can be.
     fn set_lowat(&mut self) -> io::Result<()> {
         let worth = self.rate.get().map_or(0, |rate| rate.amount_in(LOWAT_TIME).get());
@@ -287,6 +287,9 @@ impl Write for TryWrite<'_> {
 const LEAST_LOWAT: u32 = 1;
 const MOST_LOWAT: u64 = 1 << 20;
 const LOWAT_TIME: units::Duration = units::Duration::from_millis(2);
+/// A round trip is over when this program looks again, which is a timer's tick and a turn of the processor later; a connection
+/// that may hold no more than the wire does would run dry in between.
+const LEAST_RTT: units::Duration = units::Duration::from_millis(2);
 /// Less than a record, and records go one by one.
 const FAST: u64 = 32 * 1024;
 /// A connection without any acknowledgement for so long is given up by the kernel.

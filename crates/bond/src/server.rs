@@ -14,7 +14,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
-use crate::bond::{Bond, Incoming, Stream, random};
+use crate::bond::{Bond, Stream, random};
+use crate::datagrams;
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
 use crate::keys::PublicKey;
@@ -211,6 +212,7 @@ impl Server {
         }
         let nonce = u64::from_be_bytes(random()).max(1);
         let attempts = HashMap::from([(join.path, join.attempt)]);
+        let weak = bond.downgrade();
         let entry = Entry { bond: bond.clone(), commands, nonce, attempts };
         sessions.insert(id, entry.clone());
         let patience = Patience { path: self.0.config.path_timeout, session: self.0.config.session_timeout };
@@ -220,17 +222,16 @@ impl Server {
             server.0.sessions.lock().expect("no one panics while holding it").remove(&id);
             info!("client {key}: the session has ended: {ended:?}");
         });
-        tokio::spawn(lead(incoming));
+        tokio::spawn(lead(incoming.streams));
+        tokio::spawn(datagrams::carry(weak, incoming.packets));
         Ok(entry)
     }
 }
 
 /// Leads streams to their targets.
-async fn lead(mut incoming: mpsc::UnboundedReceiver<Incoming>) {
-    while let Some(incoming) = incoming.recv().await {
-        if let Incoming::Stream(stream, target) = incoming {
-            tokio::spawn(reach(stream, target));
-        }
+async fn lead(mut streams: mpsc::UnboundedReceiver<(Stream, String)>) {
+    while let Some((stream, target)) = streams.recv().await {
+        tokio::spawn(reach(stream, target));
     }
 }
 

@@ -127,6 +127,7 @@ impl Running {
             session: session(),
             path_timeout: Duration::from_secs(2),
             session_timeout: Duration::from_secs(60),
+            beside_tunnel: None,
         };
         let make = move || {
             let (client, _) = Client::start(config).unwrap();

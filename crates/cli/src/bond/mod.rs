@@ -23,6 +23,7 @@ Example:
   client$ suimon bond client --server host:4443 --server-key SERVERS_PUBLIC_KEY --key client.key \\
             --via wlan0,wwan0,eth1 --socks 127.0.0.1:1080
   client$ curl --proxy socks5h://127.0.0.1:1080 https://example.org/
+  client# suimon bond client ... --via wlan0,wwan0 --tun      # instead: all traffic of the host
   client$ suimon bond status --watch";
 
 /// Use several interfaces as one: streams over a TLS connection on each
@@ -93,6 +94,9 @@ struct ClientArguments {
     /// Lead a port of this host to a target seen from the server; several by repeating it
     #[arg(long, value_name = "[ADDRESS:]PORT=HOST:PORT")]
     forward: Vec<Forward>,
+    /// Carry all TCP and UDP of this host that no nearer network takes, by a device of this name; needs the right to make one
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "suimon%d")]
+    tun: Option<String>,
     #[command(flatten)]
     shared: SharedOptions,
 }

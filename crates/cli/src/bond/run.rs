@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use suimon_bond::control::{Report, listen, serve_metrics, serve_status};
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
-use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, serve_forward, serve_socks};
+use suimon_bond::{
+    Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
+};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -62,13 +64,13 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
     let key = PrivateKey::read(&arguments.key)?;
     let shared = &arguments.shared;
     let metrics = shared.metrics()?;
-    if arguments.socks.is_none() && arguments.forward.is_empty() {
+    if arguments.socks.is_none() && arguments.forward.is_empty() && arguments.tun.is_none() {
         return Err(CliError::Option {
             option: "--socks",
-            problem: "nothing to do: give --socks 127.0.0.1:1080 or --forward 8080=host:80".to_owned(),
+            problem: "nothing to do: give --socks 127.0.0.1:1080, --forward 8080=host:80 or --tun".to_owned(),
         });
     }
-    let config = ClientConfigBond {
+    let mut config = ClientConfigBond {
         server: arguments.server.clone(),
         via: arguments.via.clone(),
         tls: Arc::new(client_config(&key, arguments.server_key)?),
@@ -77,6 +79,7 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         session: shared.session(),
         path_timeout: shared.path_timeout(),
         session_timeout: shared.session_timeout(),
+        beside_tunnel: None,
     };
     run(shared, async {
         let mut forwards = Vec::new();
@@ -87,9 +90,23 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
             Some(address) => Some(bind("--socks", address).await?),
             None => None,
         };
-        let started = Client::start(config);
-        let (client, _) =
-            started.map_err(|error| CliError::Option { option: "--via", problem: error.to_string() })?;
+        let no_tunnel = |error: TunnelError| CliError::Option { option: "--tun", problem: error.to_string() };
+        let tunnel = arguments.tun.as_deref().map(Tunnel::open).transpose().map_err(no_tunnel)?;
+        if tunnel.is_some() {
+            config.beside_tunnel = Some(look_up(&arguments.server).await?);
+        }
+        let (client, packets) = Client::start(config)
+            .map_err(|error| CliError::Option { option: "--via", problem: error.to_string() })?;
+        if let Some(tunnel) = tunnel {
+            tunnel.take_all().map_err(|error| no_tunnel(error.into()))?;
+            tracing::info!("all traffic of this host that no nearer network takes goes over {}", tunnel.name());
+            let client = client.clone();
+            tokio::spawn(async move {
+                if let Err(error) = tunnel.serve(client, packets).await {
+                    tracing::error!("the device is gone: {error}");
+                }
+            });
+        }
         for (listener, target) in forwards {
             tokio::spawn(serve_forward(listener, target, client.clone()));
         }
@@ -140,6 +157,16 @@ async fn tell(
         tokio::spawn(serve_metrics(bind("--metrics", address).await?, report));
     }
     Ok(())
+}
+
+/// Of a server's name: once the device is there, names are asked for over the bond.
+async fn look_up(server: &str) -> Result<Vec<SocketAddr>, CliError> {
+    let found = tokio::net::lookup_host(server).await;
+    let found = found.map_err(|error| CliError::Option {
+        option: "--server",
+        problem: format!("{server}: {error}; with --tun it must be known at the start"),
+    })?;
+    Ok(found.collect())
 }
 
 async fn bind(option: &'static str, address: SocketAddr) -> Result<TcpListener, CliError> {

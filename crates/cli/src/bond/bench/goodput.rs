@@ -1,37 +1,25 @@
-//! `suimon bond bench`: the bond over emulated links, beside kernel MPTCP and each path alone in the same run.
+//! Goodput over emulated links, beside kernel MPTCP and each path alone in the same run.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, TableStyle};
 use serde::Serialize;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_bond::keys::PrivateKey;
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::Namespace;
-use suimon_scenario::{Link, LinkSpec};
+use suimon_scenario::Link;
 use suimon_units::{self as units, Bytes, Rate};
 
+use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::{check_schedulers, links, long, mbit, print};
 use crate::error::CliError;
 
-const EXAMPLE: &str = "\
-Example:
-  suimon bond bench                                              # two pairs of links, both buffers, some 3 min
-  suimon bond bench --paths '20Mbit 30ms; trace=lte.down 80ms' --receive-buffer 512kB
-  suimon bond bench --schedulers look-ahead,least-buffered,lowest-rtt --json
-
-Needs root, or the right to make network namespaces; nothing of this host's network is touched.";
-
-/// Measure the bond over emulated links, beside kernel MPTCP and each path alone
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE)]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     /// Links of one setting, apart by semicolons, each as `suimon link` reads it; several settings by repeating it
     #[arg(long, value_name = "LINKS", default_values = PAIRS)]
     paths: Vec<String>,
@@ -74,55 +62,24 @@ struct Row {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    check_schedulers(&arguments.schedulers)?;
     let mut rows = Vec::new();
-    for scheduler in &arguments.schedulers {
-        AlgorithmSpec::parse(Role::Path, scheduler)
-            .map_err(|error| CliError::Option { option: "--schedulers", problem: error.to_string() })?;
-    }
     for paths in &arguments.paths {
-        let links = paths.split(';').map(link).collect::<Result<Vec<_>, _>>()?;
+        let links = links(paths)?;
         for buffer in &arguments.receive_buffer {
             setting(arguments, paths, &links, *buffer, &mut rows)?;
         }
     }
-    if arguments.json {
-        let text = serde_json::to_string_pretty(&rows).map_err(std::io::Error::from)?;
-        println!("{text}");
-        return Ok(());
-    }
-    let mut table = Table::new();
-    table.load_style(TableStyle::new()).set_header([
-        "paths",
-        "receive buffer",
-        "scheme",
-        "goodput",
-        "of the sum",
-    ]);
-    for row in &rows {
-        table.add_row([
+    let header = ["paths", "receive buffer", "scheme", "goodput", "of the sum"];
+    print(&rows, arguments.json, &header, 3, |row| {
+        vec![
             row.paths.clone(),
             Bytes::new(row.receive_buffer_bytes).to_string(),
             row.scheme.clone(),
-            format!("{:.3} Mbit/s", row.goodput_bps as f64 / 1e6),
+            mbit(row.goodput_bps),
             format!("{:.3}", row.share),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    println!("{table}");
-    Ok(())
-}
-
-fn link(text: &str) -> Result<[Link; 2], CliError> {
-    let queue = AlgorithmSpec::parse(Role::Queue, "droptail").expect("the registry has it");
-    let spec = LinkSpec::parse(text.trim()).map_err(|error| CliError::of_link("--paths", error))?;
-    let mut links = spec.links(&queue);
-    // The way back is not what is measured: as fast, and never full.
-    if !matches!(links[1].capacity, suimon_scenario::Capacity::Rate(_)) {
-        links[1].capacity = suimon_scenario::Capacity::Rate(Rate::from_bps(10_000_000));
-    }
-    Ok(links)
+        ]
+    })
 }
 
 fn setting(
@@ -134,7 +91,7 @@ fn setting(
 ) -> Result<(), CliError> {
     let mut sum = 0;
     let mut push = |scheme: String, goodput: Rate, sum: u64| {
-        eprintln!("{paths} | {buffer} | {scheme}: {:.3} Mbit/s", goodput.as_bps() as f64 / 1e6);
+        eprintln!("{paths} | {buffer} | {scheme}: {}", mbit(goodput.as_bps()));
         rows.push(Row {
             paths: paths.to_owned(),
             receive_buffer_bytes: buffer.get(),
@@ -164,11 +121,15 @@ fn setting(
     push("kernel MPTCP".to_owned(), goodput, sum);
     for scheduler in &arguments.schedulers {
         let world = World::new(links, buffer)?;
-        let bond = world.bond(scheduler, &arguments.cc, buffer)?;
-        let sink = SocketAddr::from(([127, 0, 0, 1], PORT));
-        let entry = SocketAddr::from(([127, 0, 0, 1], ENTRY));
+        let options = Options {
+            scheduler: scheduler.clone(),
+            cc: arguments.cc.clone(),
+            reorder_buffer: buffer,
+            path_buffer: None,
+        };
+        let bond = Bond::start(&Hosts::emulated(&world.hosts), &options)?;
         let goodput =
-            world.transfer(arguments, sink, arguments.streams, |_| connect(Protocol::TCP, entry, None))?;
+            world.transfer(arguments, TARGET, arguments.streams, |_| connect(Protocol::TCP, ENTRY, None))?;
         drop(bond);
         push(format!("bond, {scheduler}"), goodput, sum);
     }
@@ -178,30 +139,8 @@ fn setting(
 /// Two hosts for one transfer: nothing is left of the one before.
 struct World {
     hosts: TwoHosts,
-}
-
-/// Both ends of a bond, killed when dropped.
-struct Bond {
-    children: Vec<Child>,
-    _keys: Keys,
-}
-
-/// A folder that goes when it is dropped.
-struct Keys(PathBuf);
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Drop for Bond {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+    /// Transfers begin then: at the same time of the links, whatever it takes to get ready.
+    begins: Instant,
 }
 
 impl World {
@@ -209,7 +148,7 @@ impl World {
         let hosts = TwoHosts::new(&Setup::default(), links)?;
         let sizes = format!("4096 {0} {0}", buffer.get());
         hosts.far.set_sysctl("ipv4/tcp_rmem", &sizes)?;
-        Ok(Self { hosts })
+        Ok(Self { hosts, begins: Instant::now() + TO_GET_READY })
     }
 
     fn ip(namespace: &Namespace, arguments: &[&str]) -> Result<(), CliError> {
@@ -237,38 +176,6 @@ impl World {
         Ok(())
     }
 
-    fn bond(&self, scheduler: &str, cc: &str, buffer: Bytes) -> Result<Bond, CliError> {
-        let folder = std::env::temp_dir().join(format!("suimon-bond-bench-{}", std::process::id()));
-        let keys = Keys(folder.clone());
-        std::fs::create_dir_all(&folder)?;
-        let [server_key, client_key] = ["server.key", "client.key"].map(|name| folder.join(name));
-        let (server, client) = (PrivateKey::generate()?, PrivateKey::generate()?);
-        server.write(&server_key)?;
-        client.write(&client_key)?;
-        let far = SocketAddr::from((self.hosts.paths[0].far, BOND_PORT));
-        let via: Vec<_> = self.hosts.paths.iter().map(|path| path.device.clone()).collect();
-        let shared = |end: &str| {
-            let mut command = Command::new("/proc/self/exe");
-            command.args(["bond", end, "--scheduler", scheduler, "--cc", cc, "--log", "error", "--control"]);
-            command.arg(folder.join(format!("{end}.sock")));
-            command.args(["--reorder-buffer", &format!("{}B", buffer.get())]).stdin(Stdio::null());
-            command
-        };
-        let mut of_server = shared("server");
-        of_server.args(["--listen", &far.to_string(), "--client", &client.public().to_string(), "--key"]);
-        of_server.arg(&server_key);
-        let mut of_client = shared("client");
-        of_client.args(["--server", &far.to_string(), "--server-key", &server.public().to_string()]);
-        of_client.args(["--via", &via.join(","), "--forward", &format!("{ENTRY}=127.0.0.1:{PORT}"), "--key"]);
-        of_client.arg(&client_key);
-        let mut bond = Bond { children: Vec::new(), _keys: keys };
-        bond.children.push(self.hosts.far.spawn(&mut of_server)?);
-        thread::sleep(Duration::from_millis(200));
-        bond.children.push(self.hosts.near.spawn(&mut of_client)?);
-        wait_for_paths(&folder.join("client.sock"), via.len())?;
-        Ok(bond)
-    }
-
     /// Goodput at a sink in the far host that listens at `sink`, of `streams` connections that the near host makes.
     fn transfer(
         &self,
@@ -280,9 +187,10 @@ impl World {
         let mptcp = Protocol::from(IPPROTO_MPTCP);
         // A listener of MPTCP takes plain TCP too.
         let listener = self.hosts.far.run(|| listen(mptcp, sink))??;
+        thread::sleep(self.begins.saturating_duration_since(Instant::now()));
         let connected =
             self.hosts.near.run(|| (0..streams).map(&connect).collect::<Result<Vec<_>, _>>())??;
-        let from = Instant::now() + long(arguments.warmup);
+        let from = self.begins.max(Instant::now()) + long(arguments.warmup);
         let until = from + long(arguments.time);
         let received = thread::scope(|scope| {
             let sinks: Vec<_> = (0..streams)
@@ -298,21 +206,6 @@ impl World {
         })?;
         Ok(Rate::of(Bytes::new(received), arguments.time))
     }
-}
-
-/// Waits until the client behind the control socket has its paths.
-fn wait_for_paths(control: &Path, paths: usize) -> Result<(), CliError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let until = Instant::now() + Duration::from_secs(10);
-    while Instant::now() < until {
-        if let Ok(report) = runtime.block_on(suimon_bond::control::ask(control))
-            && report.sessions.first().is_some_and(|session| session.status.paths.len() == paths)
-        {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    Err(CliError::Output(std::io::Error::other("the bond's paths did not come up within 10 s")))
 }
 
 fn listen(protocol: Protocol, address: SocketAddr) -> std::io::Result<TcpListener> {
@@ -364,12 +257,9 @@ fn fill(mut stream: TcpStream, until: Instant) {
     let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
 }
 
-fn long(duration: units::Duration) -> Duration {
-    Duration::from_nanos(duration.as_nanos())
-}
-
+/// Both ends of a bond are up by then.
+const TO_GET_READY: Duration = Duration::from_secs(2);
 /// `IPPROTO_MPTCP` (include/uapi/linux/in.h).
 const IPPROTO_MPTCP: i32 = 262;
-const PORT: u16 = 5_001;
-const ENTRY: u16 = 5_002;
-const BOND_PORT: u16 = 4_443;
+/// Where a sink listens that is asked without a bond.
+const PORT: u16 = TARGET.port();

@@ -1,0 +1,96 @@
+//! Datagrams of a client, at the server: each of its ports gets a socket here, and what comes there goes back.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use crate::bond::WeakBond;
+use crate::tun::packet::{Ends, Packet, datagram, parse};
+
+/// What a port of the client, at an address of one family, is known as outside.
+#[derive(Debug)]
+struct Way {
+    socket: UdpSocket,
+    used_at: Mutex<Instant>,
+}
+
+/// Sends the datagrams in `packets` from sockets of this host, and answers to `bond`, until that ends.
+pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>) {
+    let mut ways: HashMap<(SocketAddr, bool), Arc<Way>> = HashMap::new();
+    let mut answers = JoinSet::new();
+    while let Some(packet) = packets.recv().await {
+        while let Some(idle) = answers.try_join_next() {
+            if let Ok(key) = idle {
+                ways.remove(&key);
+            }
+        }
+        let Some(Packet::Udp(ends, bytes)) = parse(&packet) else { continue };
+        let key = (ends.source, ends.destination.is_ipv4());
+        let way = match ways.get(&key) {
+            Some(way) => way.clone(),
+            None if ways.len() >= MOST_WAYS => continue,
+            None => {
+                let Ok(way) = open(ends.destination.is_ipv4()).await.map(Arc::new) else { continue };
+                ways.insert(key, way.clone());
+                let (bond, answering) = (bond.clone(), way.clone());
+                answers.spawn(async move {
+                    answer(&bond, &answering, ends.source).await;
+                    key
+                });
+                way
+            }
+        };
+        *way.used_at() = Instant::now();
+        // One that cannot be sent now is lost, as datagrams are.
+        let _ = way.socket.try_send_to(bytes, ends.destination);
+    }
+}
+
+impl Way {
+    fn used_at(&self) -> MutexGuard<'_, Instant> {
+        self.used_at.lock().expect("no one panics while holding it")
+    }
+}
+
+async fn open(v4: bool) -> io::Result<Way> {
+    let any: SocketAddr =
+        if v4 { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let socket = UdpSocket::bind(any).await?;
+    // What `try_send_to` goes by.
+    socket.writable().await?;
+    Ok(Way { socket, used_at: Mutex::new(Instant::now()) })
+}
+
+/// Until nothing was sent for a while.
+async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
+    let mut buffer = vec![0; LONGEST];
+    loop {
+        let until = *way.used_at() + IDLE;
+        match timeout_at(until, way.socket.recv_from(&mut buffer)).await {
+            Ok(Ok((len, from))) => {
+                let Some(bond) = bond.upgrade() else { return };
+                if let Some(packet) = datagram(&Ends { source: from, destination: to }, &buffer[..len]) {
+                    bond.send_packet(&packet);
+                }
+            }
+            // An ICMP message about what was sent; the next may do better.
+            Ok(Err(_)) => {}
+            Err(_) if *way.used_at() + IDLE <= Instant::now() => return,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Ports of a client at a time.
+const MOST_WAYS: usize = 1_024;
+/// A way is kept so long after something went out by it (RFC 4787 §4.3, REQ-5: 2 min at least).
+const IDLE: Duration = Duration::from_secs(120);
+/// No datagram is longer.
+const LONGEST: usize = 65_535;

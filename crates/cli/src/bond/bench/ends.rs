@@ -1,0 +1,218 @@
+//! Both ends of a bond as processes, each in a namespace of its own.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use suimon_bond::keys::PrivateKey;
+use suimon_emulator::TwoHosts;
+use suimon_linux::{Namespace, Route};
+use suimon_units::Bytes;
+
+use crate::error::CliError;
+
+/// Where programs of the near host find the bond, and where that leads at the far one.
+pub(super) const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5_002);
+pub(super) const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5_001);
+const BOND_PORT: u16 = 4_443;
+
+/// Two hosts and what the bond is to go by.
+#[derive(Debug, Clone)]
+pub(super) struct Hosts {
+    pub(super) near: Namespace,
+    pub(super) far: Namespace,
+    /// The server's address.
+    pub(super) server: IpAddr,
+    /// The near host's interfaces.
+    pub(super) via: Vec<String>,
+}
+
+impl Hosts {
+    /// Those that are joined by emulated links.
+    pub(super) fn emulated(hosts: &TwoHosts) -> Self {
+        Self {
+            near: hosts.near.clone(),
+            far: hosts.far.clone(),
+            server: hosts.paths[0].far.into(),
+            via: hosts.paths.iter().map(|path| path.device.clone()).collect(),
+        }
+    }
+
+    /// Two that are joined by `paths` pairs of devices, as fast as the machine, and the server at an address behind all.
+    pub(super) fn plain(paths: u8) -> Result<Self, CliError> {
+        let (near, far) = (Namespace::new()?, Namespace::new()?);
+        let server = IpAddr::V4(Ipv4Addr::new(10, 88, 0, 1));
+        far.add_address("lo", server, 32)?;
+        let via = (1..=paths).map(|path| format!("near{path}")).collect();
+        let hosts = Self { near, far, server, via };
+        for path in 1..=paths {
+            hosts.plug(path)?;
+            // The first rule of a source stays when its interface goes.
+            hosts.near.add_rule_from(Self::of_near(path), Self::table(path))?;
+        }
+        Ok(hosts)
+    }
+
+    fn of_near(path: u8) -> IpAddr {
+        Ipv4Addr::new(10, 77, path, 1).into()
+    }
+
+    fn table(path: u8) -> u32 {
+        100 + u32::from(path)
+    }
+
+    /// Joins plain hosts by their pair of devices number `path`.
+    pub(super) fn plug(&self, path: u8) -> Result<(), CliError> {
+        let (device, peer) = (format!("near{path}"), format!("far{path}"));
+        self.near.add_veth(&device, &self.far, &peer)?;
+        let other = IpAddr::V4(Ipv4Addr::new(10, 77, path, 2));
+        self.near.add_address(&device, Self::of_near(path), 24)?;
+        self.far.add_address(&peer, other, 24)?;
+        self.near.set_up(&device)?;
+        self.far.set_up(&peer)?;
+        let route = Route::default_via(other, &device);
+        let route = Route { destination: Some((self.server, 32)), table: Self::table(path), ..route };
+        Ok(self.near.add_route(&route)?)
+    }
+}
+
+/// What both ends are told.
+#[derive(Debug, Clone)]
+pub(super) struct Options {
+    pub(super) scheduler: String,
+    pub(super) cc: String,
+    pub(super) reorder_buffer: Bytes,
+    pub(super) path_buffer: Option<Bytes>,
+}
+
+impl Options {
+    /// As `suimon bond` has them unless told otherwise.
+    pub(super) fn new(scheduler: &str) -> Self {
+        Self {
+            scheduler: scheduler.to_owned(),
+            cc: "cubic".to_owned(),
+            reorder_buffer: Bytes::new(8_000_000),
+            path_buffer: None,
+        }
+    }
+}
+
+/// Both ends, killed when dropped.
+#[derive(Debug)]
+pub(super) struct Bond {
+    client: End,
+    server: End,
+    of_server: Vec<String>,
+    hosts: Hosts,
+    folder: Folder,
+}
+
+#[derive(Debug)]
+struct End(Child);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder that goes when it is dropped.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Bond {
+    /// Starts both and waits until all paths are up.
+    pub(super) fn start(hosts: &Hosts, options: &Options) -> Result<Self, CliError> {
+        let folder = Folder(std::env::temp_dir().join(format!("suimon-bond-bench-{}", std::process::id())));
+        fs::create_dir_all(&folder.0)?;
+        let [server_key, client_key] = ["server.key", "client.key"].map(|name| folder.0.join(name));
+        let (server, client) = (PrivateKey::generate()?, PrivateKey::generate()?);
+        server.write(&server_key)?;
+        client.write(&client_key)?;
+        let address = SocketAddr::new(hosts.server, BOND_PORT).to_string();
+        let text = |path: &Path| path.display().to_string();
+        let shared = |end: &str, key: &Path| {
+            let socket = folder.0.join(format!("{end}.sock"));
+            let mut arguments = vec!["bond".to_owned(), end.to_owned(), "--key".to_owned(), text(key)];
+            arguments.extend(["--scheduler", &options.scheduler, "--cc", &options.cc].map(str::to_owned));
+            arguments.extend(["--log".to_owned(), "error".to_owned(), "--control".to_owned(), text(&socket)]);
+            arguments.extend(["--reorder-buffer".to_owned(), format!("{}B", options.reorder_buffer.get())]);
+            if let Some(buffer) = options.path_buffer {
+                arguments.extend(["--path-buffer".to_owned(), format!("{}B", buffer.get())]);
+            }
+            arguments
+        };
+        let mut of_server = shared("server", &server_key);
+        of_server.extend(["--listen", &address, "--client", &client.public().to_string()].map(str::to_owned));
+        let mut of_client = shared("client", &client_key);
+        of_client.extend(["--server", &address, "--server-key", &server.public().to_string()].map(str::to_owned));
+        of_client.extend(["--via".to_owned(), hosts.via.join(",")]);
+        of_client.extend(["--forward".to_owned(), format!("{ENTRY}={TARGET}")]);
+        let server = spawn(&hosts.far, &of_server)?;
+        thread::sleep(Duration::from_millis(200));
+        let client = spawn(&hosts.near, &of_client)?;
+        let bond = Self { client, server, of_server, hosts: hosts.clone(), folder };
+        bond.wait_for_paths(hosts.via.len())?;
+        Ok(bond)
+    }
+
+    /// Ends the server as a crash would.
+    pub(super) fn kill_server(&mut self) {
+        let _ = self.server.0.kill();
+        let _ = self.server.0.wait();
+    }
+
+    /// Starts it anew.
+    pub(super) fn start_server(&mut self) -> Result<(), CliError> {
+        self.server = spawn(&self.hosts.far, &self.of_server)?;
+        Ok(())
+    }
+
+    /// Time of the processors that the client and the server have taken.
+    pub(super) fn processor_time(&self) -> Result<[Duration; 2], CliError> {
+        Ok([processor_time(self.client.0.id())?, processor_time(self.server.0.id())?])
+    }
+
+    /// Waits until the client has `paths` paths.
+    pub(super) fn wait_for_paths(&self, paths: usize) -> Result<(), CliError> {
+        let control = self.folder.0.join("client.sock");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let until = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < until {
+            if let Ok(report) = runtime.block_on(suimon_bond::control::ask(&control))
+                && report.sessions.first().is_some_and(|session| session.status.paths.len() == paths)
+            {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        let problem = format!("the bond has not {paths} paths within 10 s");
+        Err(CliError::Output(std::io::Error::other(problem)))
+    }
+}
+
+fn spawn(namespace: &Namespace, arguments: &[String]) -> Result<End, CliError> {
+    let mut command = Command::new("/proc/self/exe");
+    Ok(End(namespace.spawn(command.args(arguments).stdin(Stdio::null()))?))
+}
+
+/// Fields 14 and 15 of proc_pid_stat(5): ticks in user mode and in the kernel.
+fn processor_time(process: u32) -> Result<Duration, CliError> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 1_000 / TICKS))
+}
+
+/// `USER_HZ`, which is 100 on every architecture that this runs on.
+const TICKS: u64 = 100;
