@@ -2,61 +2,141 @@
 
 use suimon_units::{Duration, Instant, Rate};
 
-/// How fast a connection's data gets acknowledged, a sample in each round trip.
+/// A connection as it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Occupancy {
+    /// Bytes that it has behind it.
+    pub acknowledged: u64,
+    /// Bytes that it holds.
+    pub buffered: u64,
+    /// Its smoothed round-trip time.
+    pub srtt: Duration,
+    /// The least of its round-trip times of late.
+    pub rtt_min: Option<Duration>,
+}
+
+/// How fast a connection's data gets acknowledged, where every acknowledgement is heard of: a sample in each round trip.
 #[derive(Debug, Default)]
 pub struct RateMeter {
-    sample: Option<RateSample>,
+    sampler: Sampler,
     /// In bits per second.
     rate: Option<f64>,
 }
 
-/// A sample under way.
-#[derive(Debug, Clone, Copy)]
-struct RateSample {
-    since: Instant,
-    acknowledged: u64,
-    /// Bytes in the connection when it began.
-    buffered: u64,
-}
-
 impl RateMeter {
-    /// The connection has `acknowledged` bytes behind it and holds `buffered`; its round-trip time is `srtt`,
-    /// the least of late `rtt_min`.
-    pub fn on_acknowledged(
-        &mut self,
-        now: Instant,
-        acknowledged: u64,
-        buffered: u64,
-        srtt: Duration,
-        rtt_min: Option<Duration>,
-    ) {
-        let begin = RateSample { since: now, acknowledged, buffered };
-        let sample = *self.sample.get_or_insert(begin);
-        let time = now.saturating_since(sample.since);
-        if time < srtt.max(SHORTEST_SAMPLE) {
-            return;
-        }
-        self.sample = Some(begin);
-        let bps = (acknowledged - sample.acknowledged) as f64 * 8.0 / time.as_secs_f64();
+    /// Something was acknowledged.
+    pub fn on_acknowledged(&mut self, now: Instant, connection: Occupancy) {
+        let Some(sample) = self.sampler.read(now, &connection) else { return };
         let Some(rate) = self.rate else {
-            self.rate = Some(bps);
+            self.rate = Some(sample.bps);
             return;
         };
         // A connection that held no more than a bandwidth-delay product of what it delivered had no queue: it
         // was not asked for more, and what it did says only how much it can do at least.
-        let product = bps / 8.0 * rtt_min.unwrap_or_default().as_secs_f64();
-        if sample.buffered as f64 > product * QUEUEING {
-            self.rate = Some(rate + (bps - rate) / 4.0);
+        let product = sample.bps / 8.0 * connection.rtt_min.unwrap_or_default().as_secs_f64();
+        if sample.buffered_at_first as f64 > product * QUEUEING {
+            self.rate = Some(towards(rate, sample.bps));
         } else {
-            self.rate = Some(rate.max(bps));
+            self.rate = Some(rate.max(sample.bps));
         }
     }
 
     /// The rate; `None` until measured.
     #[must_use]
     pub fn get(&self) -> Option<Rate> {
-        self.rate.map(|rate| Rate::from_bps(rate as u64)).filter(|rate| *rate > Rate::ZERO)
+        positive(self.rate)
     }
+}
+
+/// How fast a connection's data gets acknowledged, read from its kernel whenever somebody looks.
+///
+/// Not a [`RateMeter`]: a program reads its sockets when it has something to do, and in between a connection may have run
+/// dry, so that the least that it held counts, and a rate that nothing has confirmed for long is forgotten.
+#[derive(Debug, Default)]
+pub struct CapacityMeter {
+    sampler: Sampler,
+    /// In bits per second.
+    rate: Option<f64>,
+    measured_at: Instant,
+}
+
+impl CapacityMeter {
+    /// The connection was read.
+    pub fn on_reading(&mut self, now: Instant, connection: Occupancy) {
+        let Some(sample) = self.sampler.read(now, &connection) else { return };
+        // What was measured long ago says nothing: the path may have been too slow to be used since, and be so no
+        // more.
+        if now.saturating_since(self.measured_at) > (connection.srtt * 4).max(LONGEST_MEMORY) {
+            self.rate = None;
+        }
+        // A connection that held less than a bandwidth-delay product was not asked for more; what it
+        // did then says only how much it can do at least.
+        let rate = self.rate.unwrap_or_default();
+        let product = rate / 8.0 * connection.rtt_min.unwrap_or_default().as_secs_f64();
+        let asked = sample.least_buffered as f64 >= product.max(LEAST_HELD);
+        if asked || (sample.bps > rate && self.rate.is_some()) {
+            self.rate = Some(self.rate.map_or(sample.bps, |rate| towards(rate, sample.bps)));
+            self.measured_at = now;
+        }
+    }
+
+    /// The rate; `None` until measured, and where it was forgotten.
+    #[must_use]
+    pub fn get(&self) -> Option<Rate> {
+        positive(self.rate)
+    }
+}
+
+/// Cuts time into round trips.
+#[derive(Debug, Default)]
+struct Sampler(Option<Begun>);
+
+/// A sample under way.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    at: Instant,
+    acknowledged: u64,
+    buffered: u64,
+    /// Since then.
+    least_buffered: u64,
+}
+
+/// What was acknowledged in a round trip, and what the connection held.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    bps: f64,
+    buffered_at_first: u64,
+    least_buffered: u64,
+}
+
+impl Sampler {
+    /// A sample, once a round trip is over.
+    fn read(&mut self, now: Instant, connection: &Occupancy) -> Option<Sample> {
+        let Occupancy { acknowledged, buffered, srtt, .. } = *connection;
+        let anew = Begun { at: now, acknowledged, buffered, least_buffered: buffered };
+        let begun = self.0.get_or_insert(anew);
+        begun.least_buffered = begun.least_buffered.min(buffered);
+        let begun = *begun;
+        let time = now.saturating_since(begun.at);
+        if time < srtt.max(SHORTEST_SAMPLE) {
+            return None;
+        }
+        self.0 = Some(anew);
+        Some(Sample {
+            bps: (acknowledged - begun.acknowledged) as f64 * 8.0 / time.as_secs_f64(),
+            buffered_at_first: begun.buffered,
+            least_buffered: begun.least_buffered,
+        })
+    }
+}
+
+/// A quarter of the way from `rate` to `sample`.
+fn towards(rate: f64, sample: f64) -> f64 {
+    rate + (sample - rate) / 4.0
+}
+
+fn positive(bps: Option<f64>) -> Option<Rate> {
+    bps.map(|bps| Rate::from_bps(bps as u64)).filter(|rate| *rate > Rate::ZERO)
 }
 
 /// A path holds a queue where its data takes so many times its least round-trip time.
@@ -64,6 +144,12 @@ const QUEUEING: f64 = 1.125;
 
 /// Shorter times than this give no rate worth the name where ACKs come in bursts.
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(20);
+
+/// Bytes: two full segments. Who holds less is not held up by the path.
+const LEAST_HELD: f64 = 2.0 * 1448.0;
+
+/// A rate is kept for so long at least, though nothing confirms it.
+const LONGEST_MEMORY: Duration = Duration::from_secs(2);
 
 /// The least of the samples of the last five to ten minutes. Shorter, and a queue that stands becomes the path's
 /// length; Linux forgets after five minutes too (`tcp_min_rtt_wlen`).
@@ -102,14 +188,18 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
+    fn occupancy(acknowledged: u64, buffered: u64, rtt: Duration) -> Occupancy {
+        Occupancy { acknowledged, buffered, srtt: rtt, rtt_min: Some(rtt) }
+    }
+
     /// A meter that is told every 100 ms that so many bytes more were acknowledged, and as many are held.
     fn told(samples: &[(u64, u64)]) -> f64 {
         let (mut meter, mut acknowledged) = (RateMeter::default(), 0);
-        meter.on_acknowledged(at(0), 0, samples[0].1, RTT, Some(RTT));
+        meter.on_acknowledged(at(0), occupancy(0, samples[0].1, RTT));
         for (nth, (more, held)) in samples.iter().enumerate() {
             acknowledged += more;
             let now = at(100 * (nth as u64 + 1));
-            meter.on_acknowledged(now, acknowledged, *held, RTT, Some(RTT));
+            meter.on_acknowledged(now, occupancy(acknowledged, *held, RTT));
         }
         meter.get().map_or(0.0, Rate::as_bps_f64)
     }
@@ -142,5 +232,48 @@ mod tests {
             least.on_sample(at(1_000 * second), RTT * 3);
         }
         assert_eq!(least.get(), Some(RTT * 3), "and not the path's change");
+    }
+
+    /// A connection that is read every 10 ms and delivers `rate` while it holds something.
+    fn run(
+        meter: &mut CapacityMeter,
+        now: &mut Instant,
+        acknowledged: &mut u64,
+        rate: Rate,
+        held: u64,
+        ms: u64,
+    ) {
+        for _ in 0..ms / 10 {
+            *now += Duration::from_millis(10);
+            *acknowledged += rate.amount_in(Duration::from_millis(10)).get();
+            meter.on_reading(*now, occupancy(*acknowledged, held, RTT / 2));
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_asked_for_little_is_not_taken_for_slow() {
+        let (mut meter, mut now, mut acknowledged) = (CapacityMeter::default(), Instant::ZERO, 0);
+        let (slow, quick) = (Rate::from_bps(10_000), Rate::from_bps(8_000_000));
+        run(&mut meter, &mut now, &mut acknowledged, slow, 0, 500);
+        assert_eq!(meter.get(), None, "it ran dry, so nothing is known");
+        run(&mut meter, &mut now, &mut acknowledged, quick, 100_000, 500);
+        let near = |rate: Rate| (rate.as_bps_f64() / 8e6 - 1.0).abs() < 0.05;
+        assert!(near(meter.get().unwrap()), "{:?}", meter.get());
+        run(&mut meter, &mut now, &mut acknowledged, slow, 100, 500);
+        assert!(near(meter.get().unwrap()), "{:?}", meter.get());
+        run(&mut meter, &mut now, &mut acknowledged, slow, 100_000, 1_000);
+        assert!(meter.get().unwrap() < Rate::from_bps(1_000_000), "now it was asked");
+    }
+
+    /// Or a path that was slow once would be slow for ever: nothing is given to it that could show otherwise.
+    #[test]
+    fn what_nothing_confirms_is_forgotten() {
+        let (mut meter, mut now, mut acknowledged) = (CapacityMeter::default(), Instant::ZERO, 0);
+        run(&mut meter, &mut now, &mut acknowledged, Rate::from_bps(10_000), 5_000, 500);
+        assert!(meter.get().is_some());
+        run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 0, 1_900);
+        assert!(meter.get().is_some());
+        run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 0, 300);
+        assert_eq!(meter.get(), None);
     }
 }

@@ -83,11 +83,7 @@ impl Waiting {
 
 impl Bond {
     /// A session called `id` over no path yet.
-    pub(crate) fn new(
-        opens: bool,
-        config: SessionConfig,
-        id: [u8; 16],
-    ) -> (Self, Incoming) {
+    pub(crate) fn new(opens: bool, config: SessionConfig, id: [u8; 16]) -> (Self, Incoming) {
         let (streams, streams_in) = mpsc::unbounded_channel();
         let (packets, packets_in) = mpsc::channel(PACKETS);
         let state = State {

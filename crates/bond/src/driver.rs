@@ -397,6 +397,8 @@ const READ_SIZE: usize = 64 * 1024;
 const READS: usize = 8;
 const WRITES: usize = 64;
 const HEARTBEAT: Duration = Duration::from_millis(500);
-/// How often to look at connections that say nothing while data waits for one of them.
-const LOOK: units::Duration = units::Duration::from_millis(5);
+/// How often to look at connections while data waits for one of them: of an acknowledgement, after which a connection may hold
+/// more, the kernel says nothing. A fraction of the time that a chunk takes.
+const LOOK: units::Duration = units::Duration::from_millis(1);
+/// Timers have no finer ticks.
 const SHORTEST_SLEEP: units::Duration = units::Duration::from_millis(1);

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod bond;
-mod capacity;
 mod client;
 pub mod control;
 mod datagrams;

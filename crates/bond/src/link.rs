@@ -8,13 +8,13 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
 use socket2::SockRef;
+use suimon_aggregation::{CapacityMeter, Occupancy};
 use suimon_algorithms::path::{PathStatus, Rtt};
 use suimon_linux::tcp::{TcpState, limit_timeout, tcp_state, unacknowledged};
 use suimon_units::{self as units, Bytes, Instant};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::capacity::CapacityMeter;
 use crate::frame::{Frame, Malformed, decode};
 
 /// A connection whose other end has proved who it is.
@@ -211,7 +211,8 @@ impl Link {
         let rtt_min = connection.rtt_min.map(|least| least.max(LEAST_RTT));
         let acknowledged = connection.acknowledged;
         if let Some(rtt) = rtt {
-            self.rate.on_acknowledged(now, acknowledged.get(), held.get(), rtt.srtt, rtt_min);
+            let [acknowledged, buffered] = [acknowledged, held].map(Bytes::get);
+            self.rate.on_reading(now, Occupancy { acknowledged, buffered, srtt: rtt.srtt, rtt_min });
         }
         self.set_lowat()?;
         let unsent = if self.is_clogged() {

@@ -84,7 +84,7 @@ impl PathStatusView {
         self.unsent_bytes = status.unsent.get();
         self.cwnd_bytes = status.cwnd.get();
         self.rtt_ms = status.rtt.map(|rtt| rtt.srtt.as_millis_f64());
-        self.rtt_min_ms = status.rtt_min.map(Duration::as_millis_f64);
+        self.rtt_min_ms = connection.rtt_min.map(Duration::as_millis_f64);
         self.capacity_bps = status.delivery_rate.map(Rate::as_bps);
         self.retransmitted_segments = connection.retransmissions;
         self.last_ack_ms = (connection.since_ack.as_nanos() / 1_000_000) as u32;

@@ -2,7 +2,7 @@
 //! elsewhere, and says why.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use suimon_bond::control::Report;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, Via, serve_forward};
+use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, Via, serve_forward};
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::{Namespace, Route};
 use suimon_scenario::{Link, LinkSpec};
@@ -118,17 +118,7 @@ impl Running {
         server: IpAddr,
         via: &[&str],
     ) -> Self {
-        let config = ClientConfigBond {
-            server: SocketAddr::new(server, SERVER_PORT).to_string(),
-            via: via.iter().map(|via| via.parse::<Via>().unwrap()).collect(),
-            tls: Arc::new(client_config(key, server_key).unwrap()),
-            cc: Some("cubic".to_owned()),
-            path_buffer: None,
-            session: session(),
-            path_timeout: Duration::from_secs(2),
-            session_timeout: Duration::from_secs(60),
-            beside_tunnel: None,
-        };
+        let config = Self::client_config(key, server_key, server, via);
         let make = move || {
             let (client, _) = Client::start(config).unwrap();
             let listener = TcpListener::bind(ENTRY).unwrap();
@@ -141,6 +131,48 @@ impl Running {
             client
         };
         Self::start(namespace, make, Client::report, async |client: Client| client.close().await)
+    }
+
+    /// A client that takes all traffic of its host.
+    fn tunnel(
+        namespace: &Namespace,
+        key: &PrivateKey,
+        server_key: PublicKey,
+        server: IpAddr,
+        via: &[&str],
+    ) -> Self {
+        let config = ClientConfigBond {
+            beside_tunnel: Some(vec![SocketAddr::new(server, SERVER_PORT)]),
+            ..Self::client_config(key, server_key, server, via)
+        };
+        let make = move || {
+            let tunnel = Tunnel::open("through%d").unwrap();
+            let (client, packets) = Client::start(config).unwrap();
+            tunnel.take_all().unwrap();
+            let carried = client.clone();
+            tokio::spawn(async move { tunnel.serve(carried, packets).await });
+            client
+        };
+        Self::start(namespace, make, Client::report, async |client: Client| client.close().await)
+    }
+
+    fn client_config(
+        key: &PrivateKey,
+        server_key: PublicKey,
+        server: IpAddr,
+        via: &[&str],
+    ) -> ClientConfigBond {
+        ClientConfigBond {
+            server: SocketAddr::new(server, SERVER_PORT).to_string(),
+            via: via.iter().map(|via| via.parse::<Via>().unwrap()).collect(),
+            tls: Arc::new(client_config(key, server_key).unwrap()),
+            cc: Some("cubic".to_owned()),
+            path_buffer: None,
+            session: session(),
+            path_timeout: Duration::from_secs(2),
+            session_timeout: Duration::from_secs(60),
+            beside_tunnel: None,
+        }
     }
 
     fn report(&self) -> Report {
@@ -545,4 +577,59 @@ fn strangers_and_strange_servers_are_refused_and_leave_nothing() {
     let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
     client.wait_for_paths(2, Duration::from_secs(8));
     assert_eq!(server.report().sessions.len(), 1);
+}
+
+#[test]
+fn all_traffic_of_a_host_goes_through_and_the_host_is_as_it_was_afterwards() {
+    if !can_make_networks() {
+        return;
+    }
+    let (near, far, address) = plain_hosts();
+    // Beyond the server, where no path leads.
+    let beyond = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 5));
+    far.add_address("lo", beyond, 32).unwrap();
+    let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+    let _server = Running::server(&far, &server_key, &[client_key.public()]);
+    let before = near.devices().unwrap();
+    let via = ["near1", "10.77.2.1"];
+    let client = Running::tunnel(&near, &client_key, server_key.public(), address, &via);
+    client.wait_for_paths(2, Duration::from_secs(5));
+
+    let web = SocketAddr::new(beyond, 8_000);
+    let listener = far.run(|| TcpListener::bind(web)).unwrap().unwrap();
+    let stream = near.run(|| TcpStream::connect(web)).unwrap().unwrap();
+    let (up, down) = thread::scope(|scope| {
+        let target = scope.spawn(|| both_ways(listener.accept().unwrap().0, 20_000_000));
+        let down = both_ways(stream, 20_000_000);
+        (target.join().unwrap(), down)
+    });
+    assert_eq!((up.bytes, down.bytes), (20_000_000, 20_000_000));
+    let nobody = near.run(|| TcpStream::connect(SocketAddr::new(beyond, 9))).unwrap().unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::ConnectionRefused, "as if it were asked itself");
+
+    let echo = far.run(|| UdpSocket::bind(SocketAddr::new(beyond, 7))).unwrap().unwrap();
+    let asking = near.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    for socket in [&echo, &asking] {
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    }
+    let mut buffer = vec![0; 65_536];
+    for len in [1, 1_472, 9_000, 65_000] {
+        asking.send_to(&pattern(0, len), echo.local_addr().unwrap()).unwrap();
+        let (came, from) = echo.recv_from(&mut buffer).unwrap();
+        assert!(buffer[..came] == pattern(0, len), "{len} bytes there");
+        echo.send_to(&pattern(7, len), from).unwrap();
+        let (came, from) = asking.recv_from(&mut buffer).unwrap();
+        assert!(buffer[..came] == pattern(7, len), "{len} bytes back");
+        assert_eq!(from, echo.local_addr().unwrap());
+    }
+    // What is told is half a second old at most.
+    thread::sleep(Duration::from_millis(600));
+    for path in &client.report().sessions[0].status.paths {
+        assert!(path.sent_bytes > 100_000, "over both: {path:?}");
+    }
+    // As a process that is killed: its device goes with it, and its routes with that.
+    client.kill();
+    assert_eq!(near.devices().unwrap(), before);
+    let unreachable = near.run(|| TcpStream::connect_timeout(&web, Duration::from_secs(1))).unwrap();
+    assert!(unreachable.is_err(), "no route is left: {unreachable:?}");
 }

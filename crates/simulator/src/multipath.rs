@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use suimon_aggregation::{AggregateReceiver, AggregateSender, Chunk, Feedback, MinOfLate, RateMeter};
+use suimon_aggregation::{
+    AggregateReceiver, AggregateSender, Chunk, Feedback, MinOfLate, Occupancy, RateMeter,
+};
 use suimon_algorithms::Probe;
 use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_link::SeriesBuilder;
@@ -171,7 +173,8 @@ impl Multipath {
         let rtt = connection.rtt();
         if let Some(rtt) = rtt {
             let buffered = state.written - acknowledged;
-            state.rate.on_acknowledged(now, acknowledged, buffered, rtt.srtt, state.rtt_min.get());
+            let rtt_min = state.rtt_min.get();
+            state.rate.on_acknowledged(now, Occupancy { acknowledged, buffered, srtt: rtt.srtt, rtt_min });
         }
         if let Some(latest) = connection.counters.rtt_last {
             state.rtt_min.on_sample(now, latest);

@@ -160,10 +160,7 @@ mod tests {
     use super::*;
 
     fn ends(port: u16) -> Ends {
-        Ends {
-            source: ([10, 0, 0, 1], port).into(),
-            destination: ([1, 2, 3, 4], 443).into(),
-        }
+        Ends { source: ([10, 0, 0, 1], port).into(), destination: ([1, 2, 3, 4], 443).into() }
     }
 
     #[test]

@@ -72,8 +72,8 @@ impl Tunnel {
         let tun = Tun::open(&namespace, name, TunOptions::default())?;
         let device = tun.name();
         namespace.set_device_limits(device, MTU, QUEUE)?;
-        let has_ipv6 = (namespace.addresses()?.iter())
-            .any(|(address, _)| *address == IpAddr::V6(Ipv6Addr::LOCALHOST));
+        let has_ipv6 =
+            (namespace.addresses()?.iter()).any(|(address, _)| *address == IpAddr::V6(Ipv6Addr::LOCALHOST));
         let mut pairs: Vec<(IpAddr, IpAddr, u8)> = vec![(V4.0.into(), V4.1.into(), 30)];
         if has_ipv6 {
             pairs.push((V6.0.into(), V6.1.into(), 126));
@@ -209,7 +209,8 @@ impl Carrier {
             }
             return;
         }
-        let to_listener = |port| Ends { source: SocketAddr::new(family.other, port), destination: family.own };
+        let to_listener =
+            |port| Ends { source: SocketAddr::new(family.other, port), destination: family.own };
         let outward = self.flows().outward(now, ends, first);
         match outward {
             Outward::Redirect(port) => {
@@ -289,7 +290,8 @@ impl Carrier {
     async fn bring(self: Arc<Self>, mut packets: mpsc::Receiver<Vec<u8>>) {
         while let Some(packet) = packets.recv().await {
             let Some(Packet::Udp(ends, _)) = parse(&packet) else { continue };
-            let asked = self.senders.lock().expect("no one panics while holding it").contains_key(&ends.destination);
+            let asked =
+                self.senders.lock().expect("no one panics while holding it").contains_key(&ends.destination);
             if asked {
                 self.write(&packet);
             }

@@ -96,7 +96,8 @@ pub(crate) fn redirect(packet: &mut [u8], at: usize, ends: &Ends) {
 /// Puts `new` in at `at`, an even place, and corrects the checksums that cover it.
 fn replace(packet: &mut [u8], at: usize, new: &[u8], v4_checksum: Option<usize>, tcp_checksum: usize) {
     let old = &packet[at..at + new.len()];
-    let change = Sum16BitWords::new().add_slice(&old.iter().map(|byte| !byte).collect::<Vec<_>>()).add_slice(new);
+    let change =
+        Sum16BitWords::new().add_slice(&old.iter().map(|byte| !byte).collect::<Vec<_>>()).add_slice(new);
     for checksum in v4_checksum.into_iter().chain([tcp_checksum]) {
         let field = [!packet[checksum], !packet[checksum + 1]];
         // The sum keeps the order of bytes that words have in memory.

@@ -99,7 +99,10 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
             .map_err(|error| CliError::Option { option: "--via", problem: error.to_string() })?;
         if let Some(tunnel) = tunnel {
             tunnel.take_all().map_err(|error| no_tunnel(error.into()))?;
-            tracing::info!("all traffic of this host that no nearer network takes goes over {}", tunnel.name());
+            tracing::info!(
+                "all traffic of this host that no nearer network takes goes over {}",
+                tunnel.name()
+            );
             let client = client.clone();
             tokio::spawn(async move {
                 if let Err(error) = tunnel.serve(client, packets).await {

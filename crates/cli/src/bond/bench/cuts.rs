@@ -64,12 +64,17 @@ struct Row {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let hosts = TwoHosts::new(&Setup::default(), &links(&arguments.paths)?)?;
+    let mut links = links(&arguments.paths)?;
+    for [there, back] in &mut links {
+        (back.capacity, back.buffer) = (there.capacity.clone(), there.buffer);
+    }
+    let hosts = TwoHosts::new(&Setup::default(), &links)?;
     let emulation = &hosts.emulation;
     let hosts = Hosts::emulated(&hosts);
     let _bond = Bond::start(&hosts, &Options::new(&arguments.scheduler))?;
     let progress = [Progress::default(), Progress::default()];
-    let [up, down] = [true, false].map(|up| Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up });
+    let [up, down] =
+        [true, false].map(|up| Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up });
     let factor = arguments.time.as_secs_f64() / arguments.stands_for.as_secs_f64();
     let until = Instant::now() + long(arguments.time);
     let (outcomes, cuts) = thread::scope(|scope| {

@@ -32,7 +32,12 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value = "16384B")]
     path_buffer: Bytes,
     /// Schedulers of the bond
-    #[arg(long, value_name = "SCHEDULER,...", value_delimiter = ',', default_value = "round-robin,least-buffered,look-ahead")]
+    #[arg(
+        long,
+        value_name = "SCHEDULER,...",
+        value_delimiter = ',',
+        default_value = "round-robin,least-buffered,look-ahead"
+    )]
     schedulers: Vec<String>,
     /// Congestion control of the bond's connections
     #[arg(long, value_name = "NAME", default_value = "reno")]

@@ -155,7 +155,8 @@ impl Bond {
         let mut of_server = shared("server", &server_key);
         of_server.extend(["--listen", &address, "--client", &client.public().to_string()].map(str::to_owned));
         let mut of_client = shared("client", &client_key);
-        of_client.extend(["--server", &address, "--server-key", &server.public().to_string()].map(str::to_owned));
+        of_client
+            .extend(["--server", &address, "--server-key", &server.public().to_string()].map(str::to_owned));
         of_client.extend(["--via".to_owned(), hosts.via.join(",")]);
         of_client.extend(["--forward".to_owned(), format!("{ENTRY}={TARGET}")]);
         let server = spawn(&hosts.far, &of_server)?;

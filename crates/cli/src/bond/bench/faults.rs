@@ -17,7 +17,12 @@ use crate::error::CliError;
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// What happens; each in a transfer of its own
-    #[arg(long, value_name = "FAULT,...", value_delimiter = ',', default_value = "cut,both-cut,unplugged,restart")]
+    #[arg(
+        long,
+        value_name = "FAULT,...",
+        value_delimiter = ',',
+        default_value = "cut,both-cut,unplugged,restart"
+    )]
     faults: Vec<Fault>,
     /// How much each transfer moves
     #[arg(long, value_name = "BYTES", default_value = "1GB")]
@@ -41,7 +46,7 @@ enum Fault {
     Cut,
     /// No path carries anything for 10 s
     BothCut,
-    /// An interface is removed and made anew 2 s later; over plain devices, which carry what the machine can
+    /// An interface is removed, and made anew when as much again has come; over devices that carry what the machine can
     Unplugged,
     /// The server is killed and started anew 1 s later; the program goes on over a new stream
     Restart,
@@ -119,8 +124,9 @@ fn suffer(arguments: &Arguments, fault: Fault) -> Result<Outcome, CliError> {
             Fault::BothCut => cut(hosts.via.len(), 10),
             Fault::Unplugged => {
                 hosts.near.delete_device("near2")?;
-                thread::sleep(Duration::from_secs(2));
+                progress.wait_for(most / 2);
                 hosts.plug(2)?;
+                bond.wait_for_paths(2)?;
             }
             Fault::Restart => {
                 bond.kill_server();

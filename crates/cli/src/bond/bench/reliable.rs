@@ -71,10 +71,12 @@ pub(super) fn transfer(way: &Way<'_>, most: u64, progress: &Progress) -> io::Res
     listener.set_nonblocking(true)?;
     let mut sink = Sink::new(most, progress);
     let moved = thread::scope(|scope| {
-        let source = scope.spawn(|| repeat(progress, || {
-            let stream = if way.up { connect(way.near)? } else { accept(&listener, progress)? };
-            send(stream, most, progress)
-        }));
+        let source = scope.spawn(|| {
+            repeat(progress, || {
+                let stream = if way.up { connect(way.near)? } else { accept(&listener, progress)? };
+                send(stream, most, progress)
+            })
+        });
         let received = repeat(progress, || {
             let stream = if way.up { accept(&listener, progress)? } else { connect(way.near)? };
             sink.streams += 1;

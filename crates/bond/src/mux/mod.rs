@@ -3,22 +3,19 @@
 //! An end sends no more of a stream than the other end has granted, and grants no more than it is ready to
 //! keep. So whatever arrives is taken from the aggregate at once, and a stream that nobody reads holds up no
 //! other.
-//!
-//! | Frame | Type | Fields |
-//! | --- | --- | --- |
-//! | Open | 1 | stream 4, target 1 + n |
-//! | Opened | 2 | stream 4 |
-//! | Data | 3 | stream 4, length 2, bytes |
-//! | Credit | 4 | stream 4, limit 8 |
-//! | End | 5 | stream 4 |
-//! | Reset | 6 | stream 4, reason 1 |
-//! | Packet | 7 | length 2, an IP packet |
-//! | Blocked | 8 | stream 4: it has more to send than credit |
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fmt;
+
+mod event;
+mod receive;
+mod stream;
+mod wire;
 
 use crate::ring::Ring;
+use event::REASONS;
+pub use event::{Event, ResetReason, Violation};
+use stream::Stream;
+use wire::{Decoder, head, kind};
 
 /// A stream's number. Clients open streams and count them up.
 pub type StreamId = u32;
@@ -39,91 +36,6 @@ pub struct MuxLimits {
     /// IP packets that wait to be sent, in bytes.
     pub packets: u64,
 }
-
-/// What the streams' users should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// The other end opens a stream to `target`.
-    Open {
-        /// The stream.
-        stream: StreamId,
-        /// Where it shall lead.
-        target: String,
-    },
-    /// The other end has taken the stream up.
-    Opened(StreamId),
-    /// There is something to read, or the end.
-    Readable(StreamId),
-    /// There is room to write.
-    Writable(StreamId),
-    /// The stream ended early.
-    Reset(StreamId),
-    /// An IP packet came.
-    Packet(Vec<u8>),
-    /// Streams may be opened again.
-    Room,
-}
-
-/// Why a stream ended early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResetReason {
-    /// Either end gave up.
-    Aborted,
-    /// The target refused.
-    Refused,
-    /// The target cannot be reached.
-    Unreachable,
-    /// The target's name does not resolve.
-    UnknownName,
-    /// The server does not lead there.
-    Forbidden,
-    /// The target did not answer.
-    TimedOut,
-    /// Too many streams.
-    Busy,
-    /// The session is over.
-    SessionLost,
-}
-
-const REASONS: [ResetReason; 8] = [
-    ResetReason::Aborted,
-    ResetReason::Refused,
-    ResetReason::Unreachable,
-    ResetReason::UnknownName,
-    ResetReason::Forbidden,
-    ResetReason::TimedOut,
-    ResetReason::Busy,
-    ResetReason::SessionLost,
-];
-
-impl fmt::Display for ResetReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Aborted => "aborted",
-            Self::Refused => "the target refused",
-            Self::Unreachable => "the target cannot be reached",
-            Self::UnknownName => "the target's name is unknown",
-            Self::Forbidden => "the server does not lead there",
-            Self::TimedOut => "the target did not answer",
-            Self::Busy => "too many streams",
-            Self::SessionLost => "the session is over",
-        })
-    }
-}
-
-impl std::error::Error for ResetReason {}
-
-/// What the other end may not do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Violation(pub(crate) &'static str);
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Violation {}
 
 /// The streams of a session.
 #[derive(Debug)]
@@ -156,57 +68,6 @@ enum Control {
     Credit,
     Blocked,
     Reset,
-}
-
-#[derive(Debug)]
-struct Stream {
-    /// Waits to be sent.
-    queue: VecDeque<u8>,
-    sent: u64,
-    /// How much the other end has granted.
-    limit: u64,
-    /// The limit that the other end was last told to be too low.
-    blocked_at: Option<u64>,
-    ending: bool,
-    end_sent: bool,
-    in_turn: bool,
-    /// The writer was told that there is no room.
-    writer_waits: bool,
-    /// Received, and not taken.
-    buffer: Vec<u8>,
-    received: u64,
-    /// Taken and passed on.
-    consumed: u64,
-    granted: u64,
-    window: u64,
-    /// The other end has said that it would send more.
-    wanted: bool,
-    ended: bool,
-    opened: bool,
-    reset: Option<ResetReason>,
-    /// Nobody holds it any more.
-    released: bool,
-}
-
-impl Stream {
-    fn is_done(&self) -> bool {
-        self.reset.is_some() || (self.end_sent && self.ended)
-    }
-
-    fn can_send(&self) -> bool {
-        let data = !self.queue.is_empty() && self.sent < self.limit;
-        let end = self.queue.is_empty() && self.ending && !self.end_sent;
-        self.reset.is_none() && (data || end)
-    }
-}
-
-/// Where in a frame the aggregate was cut.
-#[derive(Debug, Default)]
-struct Decoder {
-    /// The head of a frame, or a packet, as far as it came.
-    head: Vec<u8>,
-    /// Data of a stream that is still to come.
-    data: Option<(StreamId, usize)>,
 }
 
 impl Mux {
@@ -259,7 +120,7 @@ impl Mux {
         }
         let id = self.next;
         self.next += 1;
-        let mut frame = head(1, id);
+        let mut frame = head(kind::OPEN, id);
         frame.push(target.len() as u8);
         frame.extend_from_slice(target.as_bytes());
         self.control.insert((id, Control::Open), frame);
@@ -270,7 +131,7 @@ impl Mux {
     /// Takes up a stream that the other end opened.
     pub fn accept(&mut self, id: StreamId) {
         if self.streams.get(&id).is_some_and(|stream| stream.reset.is_none()) {
-            self.control.insert((id, Control::Opened), head(2, id));
+            self.control.insert((id, Control::Opened), head(kind::OPENED, id));
         }
     }
 
@@ -355,7 +216,7 @@ impl Mux {
             return;
         }
         stream.granted = stream.consumed + stream.window;
-        let mut frame = head(4, id);
+        let mut frame = head(kind::CREDIT, id);
         frame.extend_from_slice(&stream.granted.to_be_bytes());
         self.control.insert((id, Control::Credit), frame);
     }
@@ -386,10 +247,8 @@ impl Mux {
         self.events.push_back(Event::Reset(id));
         // Where the other end has not heard of it, it need not.
         if self.control.remove(&(id, Control::Open)).is_none() {
-            self.control.remove(&(id, Control::Opened));
-            self.control.remove(&(id, Control::Credit));
-            self.control.remove(&(id, Control::Blocked));
-            let mut frame = head(6, id);
+            self.unsay(id);
+            let mut frame = head(kind::RESET, id);
             frame.push(REASONS.iter().position(|known| *known == reason).expect("all are listed") as u8);
             self.control.insert((id, Control::Reset), frame);
         }
@@ -427,16 +286,16 @@ impl Mux {
     /// Appends one frame to the aggregate, with up to `most` bytes of data. False where there is none to send.
     pub fn produce(&mut self, out: &mut Ring, most: usize) -> bool {
         let share = self.share();
-        if let Some(((id, kind), frame)) = self.control.pop_first() {
+        if let Some(((id, control), frame)) = self.control.pop_first() {
             out.push(&frame);
-            if kind == Control::Reset {
+            if control == Control::Reset {
                 self.forget_if_done(id);
             }
             return true;
         }
         if let Some(packet) = self.packets.pop_front() {
             self.packet_bytes -= packet.len() as u64;
-            out.push(&[7]);
+            out.push(&[kind::PACKET]);
             out.push(&(packet.len() as u16).to_be_bytes());
             out.push(&packet);
             return true;
@@ -450,7 +309,7 @@ impl Mux {
             let credit = usize::try_from(stream.limit - stream.sent).unwrap_or(usize::MAX);
             let len = stream.queue.len().min(credit).min(most.clamp(1, MAX_FRAME));
             if len > 0 {
-                out.push(&head(3, id));
+                out.push(&head(kind::DATA, id));
                 out.push(&(len as u16).to_be_bytes());
                 let (first, second) = stream.queue.as_slices();
                 let from_first = len.min(first.len());
@@ -468,10 +327,10 @@ impl Mux {
                     && stream.blocked_at != Some(stream.limit)
                 {
                     stream.blocked_at = Some(stream.limit);
-                    self.control.insert((id, Control::Blocked), head(8, id));
+                    self.control.insert((id, Control::Blocked), head(kind::BLOCKED, id));
                 }
             } else {
-                out.push(&head(5, id));
+                out.push(&head(kind::END, id));
                 stream.end_sent = true;
             }
             self.take_turn(id);
@@ -479,33 +338,6 @@ impl Mux {
             return true;
         }
         false
-    }
-
-    /// The next bytes of the aggregate have arrived.
-    ///
-    /// # Errors
-    /// Where the other end does what it may not.
-    pub fn receive(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
-        while !bytes.is_empty() {
-            if let Some((id, left)) = self.decoder.data {
-                let part = left.min(bytes.len());
-                self.on_data(id, &bytes[..part])?;
-                bytes = &bytes[part..];
-                self.decoder.data = (left > part).then_some((id, left - part));
-                continue;
-            }
-            let missing = missing(&self.decoder.head)?;
-            let part = missing.min(bytes.len());
-            self.decoder.head.extend_from_slice(&bytes[..part]);
-            bytes = &bytes[part..];
-            if self::missing(&self.decoder.head)? == 0 {
-                let head = std::mem::take(&mut self.decoder.head);
-                self.on_frame(&head)?;
-                self.decoder.head = head;
-                self.decoder.head.clear();
-            }
-        }
-        Ok(())
     }
 
     /// What has happened since the last call.
@@ -519,26 +351,7 @@ impl Mux {
     }
 
     fn new_stream(&self) -> Stream {
-        Stream {
-            queue: VecDeque::new(),
-            sent: 0,
-            limit: self.peer_window,
-            blocked_at: None,
-            ending: false,
-            end_sent: false,
-            in_turn: false,
-            writer_waits: false,
-            buffer: Vec::new(),
-            received: 0,
-            consumed: 0,
-            granted: u64::from(self.limits.window),
-            window: u64::from(self.limits.window),
-            wanted: false,
-            ended: false,
-            opened: false,
-            reset: None,
-            released: false,
-        }
+        Stream::new(self.peer_window, u64::from(self.limits.window))
     }
 
     fn live(&self, id: StreamId) -> Result<&Stream, ResetReason> {
@@ -553,6 +366,13 @@ impl Mux {
         {
             stream.in_turn = true;
             self.ready.push_back(id);
+        }
+    }
+
+    /// What a stream that has ended early would still have said is of no interest.
+    fn unsay(&mut self, id: StreamId) {
+        for control in [Control::Opened, Control::Credit, Control::Blocked] {
+            self.control.remove(&(id, control));
         }
     }
 
@@ -574,134 +394,6 @@ impl Mux {
             self.events.push_back(Event::Room);
         }
     }
-
-    fn on_data(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), Violation> {
-        // A stream that was reset here may still get what was under way.
-        let Some(stream) = self.streams.get_mut(&id) else { return self.was_used(id) };
-        if stream.reset.is_some() {
-            return Ok(());
-        }
-        if stream.ended || stream.received + bytes.len() as u64 > stream.granted {
-            return Err(Violation("data beyond a stream's credit or end"));
-        }
-        stream.received += bytes.len() as u64;
-        stream.buffer.extend_from_slice(bytes);
-        self.events.push_back(Event::Readable(id));
-        Ok(())
-    }
-
-    /// Whether `id` is a stream that may have been, or a violation.
-    fn was_used(&self, id: StreamId) -> Result<(), Violation> {
-        if id < self.next { Ok(()) } else { Err(Violation("a stream that was never opened")) }
-    }
-
-    fn on_frame(&mut self, frame: &[u8]) -> Result<(), Violation> {
-        let word = |at: usize| frame[at..at + 4].try_into().map(u32::from_be_bytes).expect("four bytes");
-        if frame[0] == 7 {
-            self.events.push_back(Event::Packet(frame[3..].to_vec()));
-            return Ok(());
-        }
-        let id: StreamId = word(1);
-        if frame[0] == 1 {
-            return self.on_open(id, &frame[6..]);
-        }
-        self.was_used(id)?;
-        if frame[0] == 3 {
-            let len = usize::from(u16::from_be_bytes([frame[5], frame[6]]));
-            self.decoder.data = (len > 0).then_some((id, len));
-            return Ok(());
-        }
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        match frame[0] {
-            2 => {
-                stream.opened = true;
-                self.events.push_back(Event::Opened(id));
-            }
-            4 => {
-                let limit = frame[5..13].try_into().map(u64::from_be_bytes).expect("eight bytes");
-                stream.limit = stream.limit.max(limit);
-                self.take_turn(id);
-            }
-            8 => {
-                stream.wanted = true;
-                if self.grow(id) {
-                    self.grant(id);
-                }
-            }
-            5 => {
-                stream.ended = true;
-                self.events.push_back(Event::Readable(id));
-                self.forget_if_done(id);
-            }
-            _ => {
-                let reason = REASONS.get(usize::from(frame[5]));
-                let reason = *reason.ok_or(Violation("an unknown reason to reset a stream"))?;
-                if !stream.is_done() {
-                    self.abandon(id, reason);
-                    self.control.remove(&(id, Control::Credit));
-                    self.control.remove(&(id, Control::Opened));
-                    self.control.remove(&(id, Control::Blocked));
-                    self.events.push_back(Event::Reset(id));
-                    self.forget_if_done(id);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn on_open(&mut self, id: StreamId, target: &[u8]) -> Result<(), Violation> {
-        if self.opens || id < self.next {
-            return Err(Violation("a stream that it may not open"));
-        }
-        let target =
-            std::str::from_utf8(target).ok().filter(|target| target.chars().all(|c| c.is_ascii_graphic()));
-        let target = target.ok_or(Violation("a target that is no plain text"))?.to_owned();
-        if self.control.len() > MOST_CONTROL.max(4 * self.limits.streams as usize) {
-            return Err(Violation("streams opened faster than answers are read"));
-        }
-        // Numbers grow, but one that was given up before it was sent is left out.
-        self.next = id.saturating_add(1);
-        let open = self.streams.values().filter(|stream| !stream.is_done()).count();
-        let mut stream = self.new_stream();
-        if open >= self.limits.streams as usize {
-            stream.released = true;
-            self.streams.insert(id, stream);
-            self.reset(id, ResetReason::Busy);
-            return Ok(());
-        }
-        self.streams.insert(id, stream);
-        self.events.push_back(Event::Open { stream: id, target });
-        Ok(())
-    }
-}
-
-fn head(kind: u8, id: StreamId) -> Vec<u8> {
-    let mut head = Vec::with_capacity(16);
-    head.push(kind);
-    head.extend_from_slice(&id.to_be_bytes());
-    head
-}
-
-/// How many bytes a frame that begins with `head` lacks, as far as can be told; those of a data frame are not
-/// part of it.
-fn missing(head: &[u8]) -> Result<usize, Violation> {
-    let Some(kind) = head.first() else { return Ok(1) };
-    let whole = match kind {
-        1 => match head.get(5) {
-            Some(len) => 6 + usize::from(*len),
-            None => 6,
-        },
-        2 | 5 | 8 => 5,
-        3 => 7,
-        4 => 13,
-        6 => 6,
-        7 => match head.get(1..3) {
-            Some(len) => 3 + usize::from(u16::from_be_bytes([len[0], len[1]])),
-            None => 3,
-        },
-        _ => return Err(Violation("an unknown frame in the aggregate")),
-    };
-    Ok(whole - head.len())
 }
 
 /// A name in the domain name system with a port fits.
@@ -712,9 +404,6 @@ const MAX_PACKET: usize = u16::MAX as usize;
 /// What one stream may have waiting to be sent: enough that its writer need not be quick.
 const MOST_QUEUE: u64 = 256 * 1024;
 const LEAST_QUEUE: u64 = 4 * 1024;
-/// Frames that may wait for the other end to read.
-const MOST_CONTROL: usize = 1024;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,91 @@
+//! What the streams' users are told.
+
+use std::fmt;
+
+use super::StreamId;
+
+/// What the streams' users should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The other end opens a stream to `target`.
+    Open {
+        /// The stream.
+        stream: StreamId,
+        /// Where it shall lead.
+        target: String,
+    },
+    /// The other end has taken the stream up.
+    Opened(StreamId),
+    /// There is something to read, or the end.
+    Readable(StreamId),
+    /// There is room to write.
+    Writable(StreamId),
+    /// The stream ended early.
+    Reset(StreamId),
+    /// An IP packet came.
+    Packet(Vec<u8>),
+    /// Streams may be opened again.
+    Room,
+}
+
+/// Why a stream ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetReason {
+    /// Either end gave up.
+    Aborted,
+    /// The target refused.
+    Refused,
+    /// The target cannot be reached.
+    Unreachable,
+    /// The target's name does not resolve.
+    UnknownName,
+    /// The server does not lead there.
+    Forbidden,
+    /// The target did not answer.
+    TimedOut,
+    /// Too many streams.
+    Busy,
+    /// The session is over.
+    SessionLost,
+}
+
+/// In the order of their numbers on the wire.
+pub(super) const REASONS: [ResetReason; 8] = [
+    ResetReason::Aborted,
+    ResetReason::Refused,
+    ResetReason::Unreachable,
+    ResetReason::UnknownName,
+    ResetReason::Forbidden,
+    ResetReason::TimedOut,
+    ResetReason::Busy,
+    ResetReason::SessionLost,
+];
+
+impl fmt::Display for ResetReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aborted => "aborted",
+            Self::Refused => "the target refused",
+            Self::Unreachable => "the target cannot be reached",
+            Self::UnknownName => "the target's name is unknown",
+            Self::Forbidden => "the server does not lead there",
+            Self::TimedOut => "the target did not answer",
+            Self::Busy => "too many streams",
+            Self::SessionLost => "the session is over",
+        })
+    }
+}
+
+impl std::error::Error for ResetReason {}
+
+/// What the other end may not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Violation(pub(crate) &'static str);
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Violation {}
