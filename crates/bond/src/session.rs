@@ -297,7 +297,9 @@ impl Session {
         let known: Vec<_> = up.filter_map(|path| Known::of(&path.status?)).collect();
         let rate: Rate = known.iter().map(|path| path.rate).sum();
         let mss = known.iter().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
-        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(LEAST_SEGMENTS, MOST_SEGMENTS);
+        let room = known.iter().map(|path| path.send_buffer.get() / mss).min().unwrap_or(u64::MAX);
+        let most = (room / LEAST_CHUNKS).clamp(LEAST_SEGMENTS, MOST_SEGMENTS);
+        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(LEAST_SEGMENTS, most);
         let chunk = (segments * mss).saturating_sub(OVERHEAD).clamp(1, MAX_DATA as u64);
         self.sender.set_chunk(Bytes::new(chunk));
         // The slowest with a chunk more, the others as they are: as far ahead as look-ahead may ask for.
@@ -321,6 +323,7 @@ impl Session {
 struct Known {
     rate: Rate,
     buffered: Bytes,
+    send_buffer: Bytes,
     rtt_min: Duration,
     mss: u64,
 }
@@ -330,7 +333,8 @@ impl Known {
         let srtt = status.rtt?.srtt;
         let rate = status.delivery_rate.unwrap_or_else(|| Rate::of(status.cwnd, srtt));
         let rtt_min = status.rtt_min.unwrap_or(srtt);
-        Some(Self { rate, buffered: status.buffered, rtt_min, mss: status.mss.get().max(1) })
+        let PathStatus { buffered, send_buffer, mss, .. } = *status;
+        Some(Self { rate, buffered, send_buffer, rtt_min, mss: mss.get().max(1) })
     }
 
     /// How long until what it takes now arrives, if it takes `more`.
@@ -346,6 +350,8 @@ const CHUNK_TIME: Duration = Duration::from_millis(5);
 const LEAST_SEGMENTS: u64 = 3;
 /// More do not fit a record of TLS.
 const MOST_SEGMENTS: u64 = 11;
+/// A send buffer that held fewer would be empty before this program sees that there is room.
+const LEAST_CHUNKS: u64 = 4;
 /// Of a connection that has not said what its segments take.
 const ETHERNET_MSS: u64 = 1448;
 /// A record's head, type and tag (RFC 8446 §5.2) and a data frame's head.
