@@ -14,7 +14,7 @@ DEMO := scenarios/demo-wired.toml scenarios/demo-cellular.toml $(if $(wildcard $
 
 .PHONY: help
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: setup-build
 setup-build:

@@ -22,7 +22,7 @@ Examples:
   sudo suimon cc stat fs-at
   sudo suimon cc unload fs-at
 
-A program asks for it by setsockopt(TCP_CONGESTION), a route by `ip route ... congctl fs_at`, a machine or a
+A program asks for it by setsockopt(TCP_CONGESTION), a route by `ip route ... congctl fs_at`, a machine or a \
 network namespace by `sysctl -w net.ipv4.tcp_congestion_control=fs_at`.";
 
 /// Load congestion control into the kernel, and watch it there

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use suimon_scenario::{Run, ScenarioError};
+use suimon_scenario::{Run, ScenarioError, StackProfile};
 use suimon_study::{Findings, PathQuestion, Question};
 use suimon_units::{Bytes, Duration};
 
@@ -84,8 +84,7 @@ pub(crate) struct Arguments {
     /// Receive buffer, the most that a receiver advertises
     #[arg(long, value_name = "BYTES", default_value = "6MiB")]
     window: Bytes,
-    /// Habits of the TCP stacks: linux-6, linux-2.6.16, ns-2, qualnet-3.9
-    #[arg(long, value_name = "NAME", default_value = "linux-6")]
+    #[arg(long, value_name = "NAME", default_value = "linux-6", help = profiles())]
     profile: String,
     /// The first seed of all randomness
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = whole, allow_negative_numbers = true)]
@@ -95,6 +94,10 @@ pub(crate) struct Arguments {
     seeds: NonZeroUsize,
     #[command(flatten)]
     output: OutputOptions,
+}
+
+fn profiles() -> String {
+    format!("Habits of the TCP stacks: {}", StackProfile::NAMES.join(", "))
 }
 
 impl Arguments {

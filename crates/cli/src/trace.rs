@@ -39,8 +39,7 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct Generate {
-    /// What it is like: 3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving
-    #[arg(long, value_name = "NAME", default_value = "3g-driving")]
+    #[arg(long, value_name = "NAME", default_value = "3g-driving", help = format!("What it is like: {}", cells()))]
     like: String,
     /// Mean rate outside outages [default: of --like]
     #[arg(long, value_name = "RATE")]
@@ -70,8 +69,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     match &arguments.action {
         Action::Generate(options) => {
             let known = CellularModel::named(&options.like).ok_or_else(|| {
-                let names: Vec<_> = CellularModel::NAMED.iter().map(|(name, _)| *name).collect();
-                let problem = format!("unknown cell \"{}\"; accepted: {}", options.like, names.join(", "));
+                let problem = format!("unknown cell \"{}\"; accepted: {}", options.like, cells());
                 CliError::Option { option: "--like", problem }
             })?;
             let model = CellularModel {
@@ -95,6 +93,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+fn cells() -> String {
+    CellularModel::NAMED.map(|(name, _)| name).join(", ")
 }
 
 /// What is wrong with the model, by the option that says it.

@@ -84,19 +84,6 @@ impl DelayHistogram {
         Duration::ZERO
     }
 
-    /// Adds what `other` recorded.
-    pub fn merge(&mut self, other: &Self) {
-        if other.counts.len() > self.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        for (own, others) in self.counts.iter_mut().zip(&other.counts) {
-            *own += others;
-        }
-        self.total += other.total;
-        self.sum_nanos += other.sum_nanos;
-        self.max = self.max.max(other.max);
-    }
-
     fn bucket(delay: Duration) -> usize {
         let scaled = delay.as_nanos() >> SHIFT;
         if scaled < SUB_BUCKETS {
@@ -153,18 +140,5 @@ mod tests {
         let histogram = DelayHistogram::default();
         assert_eq!(histogram.quantile(0.5), Duration::ZERO);
         assert_eq!(histogram.mean(), Duration::ZERO);
-    }
-
-    #[test]
-    fn merging_equals_recording_together() {
-        let (mut a, mut b, mut both) =
-            (DelayHistogram::default(), DelayHistogram::default(), DelayHistogram::default());
-        for i in 0..500_u64 {
-            let delay = Duration::from_nanos(i * i * 7_919);
-            if i % 3 == 0 { &mut a } else { &mut b }.record(delay);
-            both.record(delay);
-        }
-        a.merge(&b);
-        assert_eq!(a, both);
     }
 }

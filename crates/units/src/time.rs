@@ -176,15 +176,6 @@ impl Instant {
         self.0 as f64 / NANOS_PER_SECOND
     }
 
-    /// Time since `earlier`, or `None` where that lies later than this.
-    #[must_use]
-    pub const fn checked_since(self, earlier: Self) -> Option<Duration> {
-        match self.0.checked_sub(earlier.0) {
-            Some(nanos) => Some(Duration(nanos)),
-            None => None,
-        }
-    }
-
     /// Time since `earlier`, or none where that lies later than this.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
@@ -232,10 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn subtracting_a_later_instant_says_so() {
+    fn no_time_has_passed_since_a_later_instant() {
         let (early, late) = (Instant::from_nanos(5), Instant::from_nanos(7));
-        assert_eq!(late.checked_since(early), Some(Duration::from_nanos(2)));
-        assert_eq!(early.checked_since(late), None);
+        assert_eq!(late.saturating_since(early), Duration::from_nanos(2));
         assert_eq!(early.saturating_since(late), Duration::ZERO);
     }
 

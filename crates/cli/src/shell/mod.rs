@@ -35,7 +35,7 @@ Examples:
 
 A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
 trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.
-The program sees a network of its own. The link leads from there to the host that suimon runs on, which the program
+The program sees a network of its own. The link leads from there to the host that suimon runs on, which the program \
 calls \"far\"; its address on the link is in SUIMON_FAR. The exit code is the program's.";
 
 /// Run a program, or a shell, behind a link of your choice
