@@ -175,19 +175,20 @@ fn checked(runs: Result<Vec<Run>, ScenarioError>) -> Result<Vec<Run>, CliError> 
     })
 }
 
-fn execute_paths(arguments: &Arguments, question: &PathQuestion) -> Result<(), CliError> {
-    let comparison = question.comparison()?;
-    let results = simulate(&checked(comparison.runs())?);
-    arguments.output.deliver(&Findings::new(question.header(command_line()), &comparison.name, results))
-}
-
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    if let Some(paths) = &arguments.paths {
-        return execute_paths(arguments, &arguments.path_question(paths));
-    }
-    arguments.no_paths()?;
-    let question = arguments.question()?;
-    let comparison = question.comparison()?;
-    let results = simulate(&checked(comparison.runs())?);
-    arguments.output.deliver(&Findings::new(question.header(command_line()), &comparison.name, results))
+    let (header, name, runs) = match &arguments.paths {
+        Some(paths) => {
+            let question = arguments.path_question(paths);
+            let comparison = question.comparison()?;
+            (question.header(command_line()), comparison.name.clone(), comparison.runs())
+        }
+        None => {
+            arguments.no_paths()?;
+            let question = arguments.question()?;
+            let comparison = question.comparison()?;
+            (question.header(command_line()), comparison.name.clone(), comparison.runs())
+        }
+    };
+    let results = simulate(&checked(runs)?);
+    arguments.output.deliver(&Findings::new(header, &name, results))
 }

@@ -87,10 +87,26 @@ pub fn write_tables<'a>(
 /// A word as a shell takes it for one.
 #[must_use]
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| !c.is_whitespace() && !"\"'$&|;<>*?()#".contains(c);
+    let plain = |c: char| !c.is_whitespace() && !"\"'$&|;<>*?()#\\`[]{}~!".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_a_shell_would_read_otherwise_is_quoted() {
+        for plain in ["--cc", "reno,cubic", "flow.main.cc=fs-at+cubic", "10.1.0.0/16", "30,50@100s"] {
+            assert_eq!(quoted(plain), plain);
+        }
+        for word in ["2Mbit 180ms", "a;b", "link.*.rate", "`id`", "~/x", "{a,b}", "a\\b", ""] {
+            assert_eq!(quoted(word), format!("'{word}'"));
+        }
+        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }
