@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from suimon import _suimon
@@ -271,12 +272,26 @@ def _figure() -> Iterator[tuple[Figure, Axes]]:
     class Picture(Figure):
         """A figure that is saved in the common style too, and without the time."""
 
+        def __init__(self) -> None:
+            super().__init__()
+            self._places: dict[Any, Any] = {}
+
         def savefig(self, fname: Any, **keywords: Any) -> None:
-            dates = {".svg": "Date", ".pdf": "CreationDate"}
-            date = next((key for ending, key in dates.items() if str(fname).endswith(ending)), None)
+            kind = keywords.get("format", str(fname).rpartition(".")[2])
+            date = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
             defaults: dict[str, Any] = {"metadata": {date: None}} if date else {"dpi": 200}
+            # Or the layout would begin where it ended the last time, and round otherwise.
+            for axes in self.axes:
+                axes.set_position(self._places.setdefault(axes, axes.get_position(original=True).frozen()))
+                axes.set_in_layout(True)
             with matplotlib.rc_context(STYLE):
                 super().savefig(fname, **{**defaults, **keywords})
+
+        def _repr_svg_(self) -> str:
+            """The picture as a notebook shows it."""
+            text = StringIO()
+            self.savefig(text, format="svg")
+            return text.getvalue()
 
     with matplotlib.rc_context(STYLE):
         figure = Picture()

@@ -47,13 +47,21 @@ def test_every_picture_is_drawn_and_saved_the_same_twice(result: sm.Result, matr
         path = tmp_path / "picture.svg"
         pictures = []
         for figure in figures:
-            figure.savefig(path)
-            pictures.append(path.read_bytes())
+            for _ in range(2):
+                figure.savefig(path)
+                pictures.append(path.read_bytes())
+            assert pictures[-1] == pictures[-2]
         return pictures
 
     once = drawn()
     assert once == drawn()
     assert all(picture.startswith(b"<?xml") for picture in once)
+
+
+def test_a_notebook_shows_what_is_saved_as_svg(result: sm.Result, tmp_path: Path) -> None:
+    figure: Any = result.plot.backlog()
+    figure.savefig(tmp_path / "picture.svg")
+    assert figure._repr_svg_() == (tmp_path / "picture.svg").read_text()
 
 
 def test_shares_of_a_run_add_up_to_one(matrix: sm.Result) -> None:
