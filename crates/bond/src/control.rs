@@ -205,4 +205,5 @@ fn metrics(report: &Report) -> String {
     out
 }
 
+/// Whoever reads more slowly is left.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);

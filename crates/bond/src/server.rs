@@ -326,6 +326,8 @@ const HANDSHAKES: usize = 128;
 const HANDSHAKES_PER_ADDRESS: usize = 32;
 /// Whoever is slower is refused.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A target's SYN is sent four times by then (RFC 6298: after 1, 3 and 7 s); programs give up about as soon.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 const COMPLAIN_AGAIN: Duration = Duration::from_secs(60);
+/// Pairs of address and reason that are remembered; further ones are not said.
 const COMPLAINTS: usize = 1_000;
