@@ -24,7 +24,7 @@ pub(crate) fn live_with(
     view: &ViewOptions,
 ) -> Result<Vec<RunResult>, CliError> {
     let title = runs.first().map_or("", |run| run.scenario.name.as_str());
-    let view = if view.is_wanted() { Some(view.show(title)?) } else { None };
+    let view = if view.is_wanted() { Some(view.show(title, None)?) } else { None };
     let progress = LiveProgress::new(runs, view);
     let results = suimon_live::run_all(runs, names, &progress);
     progress.bar.finish();

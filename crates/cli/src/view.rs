@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use suimon_emulator::LinkStatistics;
+use suimon_linux::terminal::PseudoTerminal;
 use suimon_view::{Board, Server, Terminal};
 
 use crate::error::CliError;
@@ -36,30 +37,35 @@ impl ViewOptions {
         self.view || self.web.is_some()
     }
 
-    /// Shows what is posted under this heading, until it is dropped.
-    pub(crate) fn show(&self, title: &str) -> Result<View, CliError> {
+    /// Whether the links are to be shown in the terminal, which has to be one.
+    pub(crate) fn takes_terminal(&self) -> Result<bool, CliError> {
+        if self.view && !io::stdout().is_terminal() {
+            let problem = "standard output is no terminal; accepted: --web ADDRESS".to_owned();
+            return Err(CliError::Option { option: "--view", problem });
+        }
+        Ok(self.view)
+    }
+
+    /// Shows what is posted under this heading, until it is dropped. In the terminal it leaves room for `program`, the
+    /// terminal of a program that runs meanwhile.
+    pub(crate) fn show(&self, title: &str, program: Option<PseudoTerminal>) -> Result<View, CliError> {
+        let takes_terminal = self.takes_terminal()?;
         let board = Arc::new(Board::new(title));
-        let refuse = |option, problem: String| CliError::Option { option, problem };
-        let server = match self.web {
-            None => None,
-            Some(address) => {
-                let server = Server::start(Arc::clone(&board), address).map_err(|error| {
-                    refuse("--web", format!("{address}: {error}; accepted: a free address of this machine"))
-                })?;
-                eprintln!("suimon: http://{}/ shows the links", server.address());
-                Some(server)
-            }
-        };
-        let terminal = match self.view {
-            false => None,
-            true if !io::stdout().is_terminal() => {
-                return Err(refuse(
-                    "--view",
-                    "standard output is no terminal; accepted: --web ADDRESS".to_owned(),
-                ));
-            }
+        let server = self.web.map(|address| {
+            let server = Server::start(Arc::clone(&board), address).map_err(|error| CliError::Option {
+                option: "--web",
+                problem: format!("{address}: {error}; accepted: a free address of this machine"),
+            })?;
+            eprintln!("suimon: http://{}/ shows the links", server.address());
+            Ok::<_, CliError>(server)
+        });
+        let server = server.transpose()?;
+        let shown = Arc::clone(&board);
+        let terminal = match program {
+            _ if !takes_terminal => None,
+            Some(program) => Some(Terminal::start_above(shown, program)?),
             // Namespaces, devices and sockets go with the process.
-            true => Some(Terminal::start(Arc::clone(&board), || std::process::exit(INTERRUPTED))?),
+            None => Some(Terminal::start(shown, || std::process::exit(INTERRUPTED))?),
         };
         Ok(View { board, terminal, _server: server })
     }

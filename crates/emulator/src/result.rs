@@ -1,10 +1,11 @@
 //! What links did, in the form of a simulated run.
 
-use suimon_results::{FlowResult, RunResult};
+use suimon_results::{EmulatedLink, FlowResult, RunResult};
 use suimon_units::{Duration, Instant, Rate};
 
 use crate::flows::FlowShare;
-use crate::statistics::LinkReport;
+use crate::statistics::{LinkReport, LinkStatistics};
+use crate::verdict::Verdict;
 
 /// What the links of one emulation did, as a run called `name`: a row a direction of a link and a row a flow.
 ///
@@ -31,8 +32,27 @@ pub fn run_result(name: &str, seed: u64, reports: &[LinkReport]) -> RunResult {
         flow_series: reports.iter().flat_map(|report| report.flow_series.iter().flatten()).cloned().collect(),
         aggregate_series: Vec::new(),
         queue_series: reports.iter().flat_map(|report| report.series.clone()).collect(),
-        emulated: Vec::new(),
+        emulated: reports.iter().map(|report| EmulatedLink::from(&report.statistics)).collect(),
         notes: Vec::new(),
+    }
+}
+
+impl From<&LinkStatistics> for EmulatedLink {
+    fn from(statistics: &LinkStatistics) -> Self {
+        let lateness = statistics.lateness;
+        Self {
+            name: statistics.name.clone(),
+            scheduling: statistics.scheduling.to_string(),
+            packets: lateness.packets,
+            late_p50: lateness.p50,
+            late_p99: lateness.p99,
+            late_max: lateness.max,
+            unseen: statistics.unseen,
+            objections: match statistics.verdict() {
+                Verdict::Counts => Vec::new(),
+                Verdict::DoesNotCount(reasons) => reasons,
+            },
+        }
     }
 }
 

@@ -48,6 +48,14 @@ pub struct DirectionStatistics {
     pub flow_count: u64,
 }
 
+impl DirectionStatistics {
+    /// Packets that were dropped or lost since the start, for whatever reason.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.totals.dropped_overflow + self.totals.dropped_early + self.totals.lost_on_link
+    }
+}
+
 /// How late packets were given to the far host: what the emulator itself added to their delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {

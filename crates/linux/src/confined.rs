@@ -17,7 +17,7 @@ use crate::namespace::Namespace;
 use crate::schedule::wait_readable;
 
 /// What to run, and where.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Program {
     /// Its name, looked up in `PATH`, and its arguments; not empty.
     pub words: Vec<OsString>,
@@ -29,6 +29,10 @@ pub struct Program {
     pub covered: Vec<(PathBuf, Vec<u8>)>,
     /// It keeps the rights of this process, though it is not root's: those over the user namespace that it is in.
     pub keeps_rights: bool,
+    /// The terminal that it runs on instead of this process's; what is no terminal here stays what it is.
+    pub terminal: Option<OwnedFd>,
+    /// What is typed is for it. Another reads nothing.
+    pub in_front: bool,
 }
 
 /// A program that runs.
@@ -177,6 +181,8 @@ struct Prepared {
     namespace: RawFd,
     covered: Vec<(CString, Vec<u8>)>,
     keeps_rights: bool,
+    terminal: Option<RawFd>,
+    in_front: bool,
 }
 
 impl Prepared {
@@ -205,6 +211,8 @@ impl Prepared {
             namespace: program.namespace.descriptor().as_raw_fd(),
             covered,
             keeps_rights: program.keeps_rights,
+            terminal: program.terminal.as_ref().map(AsRawFd::as_raw_fd),
+            in_front: program.in_front,
         })
     }
 
@@ -249,6 +257,13 @@ impl Prepared {
                 libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
                 if self.keeps_rights {
                     keep_rights();
+                }
+                if let Some(terminal) = self.terminal {
+                    sit_at(terminal, self.in_front);
+                }
+                if !self.in_front {
+                    let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+                    libc::dup2(nothing, libc::STDIN_FILENO);
                 }
                 let mut words = [nothing; MOST_WORDS];
                 let mut variables = [nothing; MOST_WORDS];
@@ -324,6 +339,25 @@ unsafe fn say(to: RawFd, stage: i32) -> ! {
     unsafe {
         libc::write(to, words.as_ptr().cast(), words.len());
         libc::_exit(127)
+    }
+}
+
+/// Puts `terminal` in the place of whatever terminal the calling process has; one that is `in_front` gets its signals.
+///
+/// # Safety
+/// In a forked child only, as descriptors that others may use change.
+unsafe fn sit_at(terminal: RawFd, in_front: bool) {
+    // SAFETY: each is a system call on descriptors alone.
+    unsafe {
+        if in_front {
+            libc::setsid();
+            libc::ioctl(terminal, libc::TIOCSCTTY, 0);
+        }
+        for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+            if libc::isatty(stream) == 1 {
+                libc::dup2(terminal, stream);
+            }
+        }
     }
 }
 

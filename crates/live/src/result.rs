@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use suimon_algorithms::Probe;
-use suimon_emulator::{LinkReport, LinkStatistics, Verdict};
+use suimon_emulator::LinkReport;
 use suimon_link::{Crossing, FlowSums, SeriesBuilder};
 use suimon_linux::tcp::{SenderState, TcpState, tcp_state};
 use suimon_results::{EmulatedLink, Event, EventKind, FlowResult, RunResult, Series, WindowResult};
@@ -249,7 +249,7 @@ impl<'a> Books<'a> {
             flow_series: if with_series { flow_series } else { Vec::new() },
             aggregate_series: Vec::new(),
             queue_series: if with_series { queues.iter().map(series_of).collect() } else { Vec::new() },
-            emulated: reports.iter().map(|report| emulated(&report.statistics)).collect(),
+            emulated: reports.iter().map(|report| EmulatedLink::from(&report.statistics)).collect(),
             notes: self.notes,
         }
     }
@@ -317,10 +317,12 @@ impl Entry<'_> {
             self.rtt_most = Some(self.rtt_most.map_or(srtt, |most| most.max(srtt)));
         }
         self.rtt_least = state.rtt_min;
-        // Each cut sets the threshold anew; slow start's end by itself leaves the window where it was.
-        let cut = self.last.is_some_and(|last| {
-            state.ssthresh.is_some_and(|ssthresh| Some(ssthresh) != last.ssthresh && ssthresh < last.cwnd)
-        });
+        // A cut begins a reduction, or sets the threshold anew in one that began unseen; slow start's end by itself
+        // leaves the window where it was.
+        let cut = is_reducing(state.state) && !is_reducing(before)
+            || self.last.is_some_and(|last| {
+                state.ssthresh.is_some_and(|ssthresh| Some(ssthresh) != last.ssthresh && ssthresh < last.cwnd)
+            });
         tally.window_cuts += u64::from(cut);
         let entered = (state.state != before).then_some(state.state);
         match entered {
@@ -405,22 +407,10 @@ impl Entry<'_> {
     }
 }
 
+/// Whether the window is being cut, or was and has yet to be acknowledged whole.
+fn is_reducing(state: SenderState) -> bool {
+    matches!(state, SenderState::WindowReduction | SenderState::Recovery | SenderState::Loss)
+}
+
 /// Datagrams have no algorithm whose colour they could take.
 const UDP_COLOUR: &str = "#9c755f";
-
-fn emulated(statistics: &LinkStatistics) -> EmulatedLink {
-    let lateness = statistics.lateness;
-    EmulatedLink {
-        name: statistics.name.clone(),
-        scheduling: statistics.scheduling.to_string(),
-        packets: lateness.packets,
-        late_p50: lateness.p50,
-        late_p99: lateness.p99,
-        late_max: lateness.max,
-        unseen: statistics.unseen,
-        objections: match statistics.verdict() {
-            Verdict::Counts => Vec::new(),
-            Verdict::DoesNotCount(reasons) => reasons,
-        },
-    }
-}

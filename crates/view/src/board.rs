@@ -127,7 +127,7 @@ impl Inner {
                 backlog_bytes: now.backlog.bytes.as_f64(),
                 sojourn_ms: now.sojourn.map_or(f64::NAN, Duration::as_millis_f64),
                 marked: now.totals.marked.saturating_sub(before.totals.marked),
-                dropped: dropped(now).saturating_sub(dropped(before)),
+                dropped: now.lost().saturating_sub(before.lost()),
             }
         };
         self.posted += 1;
@@ -144,7 +144,39 @@ impl Inner {
     }
 }
 
+/// A direction of a link that readers are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) link: &'a Link,
+    pub(crate) way: usize,
+}
+
+impl Shown<'_> {
+    pub(crate) fn statistics(&self) -> &DirectionStatistics {
+        &self.link.now.directions[self.way]
+    }
+
+    /// The link's, or where both of its ways are shown, the way's.
+    pub(crate) fn name(&self) -> String {
+        match self.link.group.as_str() {
+            "" => self.statistics().totals.name.clone(),
+            group => format!("{group}: {}", self.statistics().totals.name),
+        }
+    }
+}
+
+/// True of all but a way back that takes no more than its time: where nothing ever waited nor was lost.
+fn is_shown(link: &LinkStatistics, way: usize) -> bool {
+    let direction = &link.directions[way];
+    let totals = &direction.totals;
+    way == 0 || totals.utilisation.is_some() || totals.delay_max > Duration::ZERO || direction.lost() > 0
+}
+
 impl Link {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
+        [0, 1].into_iter().filter(|way| is_shown(&self.now, *way)).map(|way| Shown { link: self, way })
+    }
+
     fn shallow(&self) -> Self {
         Self {
             group: self.group.clone(),
@@ -153,12 +185,6 @@ impl Link {
             samples: VecDeque::new(),
         }
     }
-}
-
-/// Whatever was dropped or lost.
-pub(crate) fn dropped(direction: &DirectionStatistics) -> u64 {
-    let totals = &direction.totals;
-    totals.dropped_early + totals.dropped_overflow + totals.lost_on_link
 }
 
 #[derive(Serialize)]
@@ -181,6 +207,7 @@ struct LinkJson<'a> {
 #[derive(Serialize)]
 struct DirectionJson {
     name: String,
+    shown: bool,
     discipline: String,
     colour: String,
     backlog_packets: u64,
@@ -209,14 +236,15 @@ impl<'a> LinkJson<'a> {
             late_p99_us: micros(link.now.lateness.p99),
             late_max_us: micros(link.now.lateness.max),
             scheduling: link.now.scheduling.to_string(),
-            directions: link.now.directions.each_ref().map(DirectionJson::of),
+            directions: [0, 1].map(|way| DirectionJson::of(&link.now, way)),
             samples: link.samples.iter().filter(|sample| sample.number > since).collect(),
         }
     }
 }
 
 impl DirectionJson {
-    fn of(direction: &DirectionStatistics) -> Self {
+    fn of(link: &LinkStatistics, way: usize) -> Self {
+        let direction = &link.directions[way];
         let all = direction.totals.bytes.max(Bytes::new(1)).as_f64();
         let flow = |flow: &suimon_emulator::FlowShare| FlowJson {
             name: flow.key.to_string(),
@@ -226,11 +254,12 @@ impl DirectionJson {
         };
         Self {
             name: direction.totals.name.clone(),
+            shown: is_shown(link, way),
             discipline: direction.totals.discipline.clone(),
             colour: direction.totals.colour.clone(),
             backlog_packets: direction.backlog.packets,
             marked: direction.totals.marked,
-            dropped: dropped(direction),
+            dropped: direction.lost(),
             flows: direction.flows.iter().take(SHOWN_FLOWS).map(flow).collect(),
             flow_count: direction.flow_count,
         }
@@ -286,6 +315,13 @@ pub(crate) mod tests {
             scheduling: Scheduling::Ordinary,
             unseen: 0,
         }
+    }
+
+    /// The same, with a way back that has no rate.
+    pub(crate) fn one_way(name: &str, millis: u64) -> LinkStatistics {
+        let mut link = link(name, millis, 0, 0);
+        link.directions[1].totals.utilisation = None;
+        link
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod board;
+mod guest;
 mod terminal;
 mod web;
 

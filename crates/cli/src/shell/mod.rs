@@ -6,6 +6,7 @@ mod record;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,7 +15,8 @@ use suimon_algorithms::Value;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{LinkReport, Setup, TwoHosts, Verdict, run_result};
 use suimon_linux::confined::{self, Confined, Program};
-use suimon_linux::{Namespace, schedule, terminal};
+use suimon_linux::terminal::{self, PseudoTerminal};
+use suimon_linux::{Namespace, schedule};
 use suimon_report::{JsonSeries, ReportHeader, json};
 use suimon_scenario::{Link, LinkSpec};
 use suimon_study::{Findings, VERSION, quoted};
@@ -25,6 +27,7 @@ use self::names::{Names, covered};
 use self::record::{Files, Recorder};
 use crate::error::CliError;
 use crate::output::command_line;
+use crate::view::ViewOptions;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -32,6 +35,7 @@ Examples:
   suimon shell --link \"lte-driving 60ms\" --internet -- curl -O https://example.com/
   suimon shell --down \"hsdpa PA3 10dB 90ms\" --up \"384kbit 90ms\"
   suimon shell --paths \"lte.down; 10Mbit 5ms\" -- bash
+  suimon shell --link \"50Mbit 20ms\" --queue codel --view --server \"iperf3 -s\" -- iperf3 -c far
 
 A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
 trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.
@@ -91,6 +95,8 @@ pub(crate) struct Arguments {
     /// Write what happened to each packet, and when (CSV)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     log: Option<PathBuf>,
+    #[command(flatten)]
+    view: ViewOptions,
     /// The program and its arguments [default: a shell]
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -101,6 +107,7 @@ const RTT: Duration = Duration::from_millis(40);
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let paths = arguments.paths()?;
+    let takes_terminal = arguments.view.takes_terminal()?;
     let as_user = !confined::may_administer_network();
     if as_user {
         confined::enter_user_namespace()?;
@@ -130,6 +137,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
         (Some(files), Some(records)) => Some(Recorder::start(files, hosts.emulation.clock(), records)?),
         _ => None,
     };
+    let (screen, terminal) = match takes_terminal {
+        true => Some(PseudoTerminal::open()?).unzip(),
+        false => (None, None),
+    };
     let server = arguments.server.as_ref().map(|command| {
         let words = ["/bin/sh", "-c", command].map(OsString::from).into();
         Confined::start(&Program {
@@ -138,15 +149,22 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
             namespace: hosts.far.clone(),
             covered: Vec::new(),
             keeps_rights: as_user,
+            terminal: terminal.as_ref().map(OwnedFd::try_clone).transpose()?,
+            in_front: false,
         })
+        .map_err(CliError::from)
     });
     let server = server.transpose()?;
+    let view =
+        arguments.view.is_wanted().then(|| arguments.view.show(&arguments.title(), screen)).transpose()?;
     let mut program = Confined::start(&Program {
         words: arguments.words(),
         environment: environment(&hosts),
         namespace: hosts.near.clone(),
         covered: covered(&hosts, names.as_ref()),
         keeps_rights: as_user,
+        terminal,
+        in_front: true,
     })?;
     let outcome = loop {
         if let Some(outcome) = program.wait(Some(Duration::from_millis(100)))? {
@@ -155,7 +173,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
         while let Some(signal) = signals.take()? {
             program.signal(signal);
         }
+        if let Some(view) = &view {
+            let links: Vec<_> = hosts.emulation.statistics().into_iter().flatten().collect();
+            view.post("", &links);
+        }
     };
+    drop(view);
     terminal::take_back();
     drop(server);
     let reports = hosts.emulation.finish()?;
@@ -233,8 +256,7 @@ impl Arguments {
             version: VERSION.to_owned(),
             scenario_text: None,
         };
-        let mut findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
-        findings.notes = reports.iter().map(lateness).collect();
+        let findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
         if let Some(path) = &self.json {
             let text = json(&findings.header, &findings.runs, &[], JsonSeries::With);
             std::fs::write(path, text)?;
@@ -320,7 +342,7 @@ fn summary(report: &LinkReport) -> String {
         let totals = &direction.totals;
         let used =
             totals.utilisation.map_or(String::new(), |share| format!(", {:.1} % of the link", 100.0 * share));
-        let lost = totals.dropped_overflow + totals.dropped_early + totals.lost_on_link;
+        let lost = direction.lost();
         text += &format!(
             "suimon: {}: {} packets, {}{used}; waited {:.2} on the mean, {:.2} at most; {lost} lost, {} marked\n",
             totals.name, totals.packets, totals.bytes, totals.delay_mean, totals.delay_max, totals.marked,

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use suimon_linux::terminal::PseudoTerminal;
 
 use crate::{fails, project};
 
@@ -170,6 +173,76 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
 }
 
 #[test]
+fn the_links_are_shown_above_a_program_that_has_the_keys() {
+    if !can_emulate() {
+        return;
+    }
+    let (mut terminal, end) = PseudoTerminal::open().unwrap();
+    let end = || end.try_clone().unwrap();
+    let mut running = suimon()
+        .args([
+            "shell",
+            "--link",
+            "1Mbit 5ms",
+            "--view",
+            "--",
+            "sh",
+            "-c",
+            "read line; echo got $line; exit 5",
+        ])
+        .env("TERM", "xterm")
+        .stdin(end())
+        .stdout(end())
+        .stderr(end())
+        .spawn()
+        .unwrap();
+    // Typed once the picture is there.
+    let mut shown = Vec::new();
+    let mut take = |terminal: &mut PseudoTerminal, until: &str| {
+        let mut part = [0; 4_096];
+        while !String::from_utf8_lossy(&shown).contains(until) {
+            let length = terminal.read(&mut part).unwrap();
+            shown.extend(&part[..length]);
+        }
+    };
+    take(&mut terminal, "Ctrl-]");
+    terminal.write_all(b"keys\r").unwrap();
+    // Below the picture, then alone, as what was there before comes back; and what a shell says at its end.
+    take(&mut terminal, "\x1b[?1049l");
+    take(&mut terminal, "SCHED_");
+    let after = String::from_utf8_lossy(&shown);
+    let after = after.split("\x1b[?1049l").last().unwrap();
+    assert!(after.contains("got keys") && after.contains("suimon: up:"), "{after}");
+    assert_eq!(running.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn the_links_are_shown_in_a_browser() {
+    if !can_emulate() {
+        return;
+    }
+    let mut running = suimon()
+        .args(["shell", "--link", "1Mbit 5ms", "--web", "127.0.0.1:0", "--", "sleep", "20"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(running.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split(['/', ' ']).find(|part| part.starts_with("127.")).expect(&line).to_owned();
+    let board = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET /links HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(wait_until(|| board().contains("\"name\":\"down\"")), "{}", board());
+    assert!(board().contains("sleep 20 over 1Mbit 5ms"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let refused = |options: &[&str], code| fails(&project(), &[&["shell"][..], options].concat(), code);
     let message = |options: &[&str]| refused(options, 2);
@@ -179,6 +252,8 @@ fn what_is_wrong_is_said() {
     );
     assert!(message(&["--paths", " ; ", "--", "true"]).contains("links apart by semicolons"));
     assert!(message(&["--", "true"]).contains("--link"));
+    let no_terminal = message(&["--link", "1Mbit", "--view", "--", "true"]);
+    assert!(no_terminal.contains("standard output is no terminal; accepted: --web"), "{no_terminal}");
     if can_emulate() {
         assert!(
             refused(&["--link", "1Mbit", "--", "no-such-program"], 4)
