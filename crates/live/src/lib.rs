@@ -8,6 +8,7 @@
 
 mod error;
 mod flow;
+mod habits;
 mod plan;
 mod result;
 mod run;
@@ -15,6 +16,6 @@ mod together;
 
 pub use error::LiveError;
 pub use flow::write_of;
-pub use plan::KernelNames;
+pub use habits::KernelNames;
 pub use run::{Glance, Observer, Unobserved, run};
 pub use together::run_all;

@@ -13,7 +13,8 @@ use suimon_units::{Duration, Instant};
 
 use crate::error::LiveError;
 use crate::flow::{Shared, Stage, most_unsent};
-use crate::plan::{KernelNames, Plan, slowest};
+use crate::habits::KernelNames;
+use crate::plan::{Plan, slowest};
 use crate::result::Books;
 
 /// Follows runs. Several may go on at once.
@@ -188,6 +189,8 @@ fn host(plan: &Plan) -> Result<Namespace, LinuxError> {
         ("ipv4/conf/default/rp_filter", "0"),
         // Routes say which flows ask for it.
         ("ipv4/tcp_ecn", "2"),
+        // Or a flow whose first SYN the queue drops would go without for good (RFC 3168 §6.1.1.1).
+        ("ipv4/tcp_ecn_fallback", "0"),
         ("ipv4/tcp_timestamps", timestamps),
         ("ipv4/tcp_sack", "1"),
         ("ipv4/tcp_no_metrics_save", "1"),

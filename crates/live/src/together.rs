@@ -8,7 +8,8 @@ use suimon_scenario::Run;
 use suimon_units::Rate;
 
 use crate::error::LiveError;
-use crate::plan::{KernelNames, Plan};
+use crate::habits::KernelNames;
+use crate::plan::Plan;
 use crate::run::{Observer, available, run_planned};
 
 /// Runs go on at once as long as their links carry no more than this together: more would make the emulator late.

@@ -1,0 +1,139 @@
+//! What the kernel's TCP is told, so that a flow behaves as its scenario says; what it cannot be told is refused.
+
+use std::collections::BTreeMap;
+
+use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_linux::TcpHabits;
+use suimon_scenario::{Flow, StackProfile, TcpFlow, Traffic};
+use suimon_units::Bytes;
+
+/// What the kernel calls a congestion control that it has under another name than simulations do, or than that with
+/// underscores.
+pub type KernelNames = BTreeMap<String, String>;
+
+/// The key at fault, and what is wrong with it.
+pub(crate) type Refusal = (&'static str, String);
+
+/// What TCP is told of a flow.
+pub(crate) struct FlowHabits {
+    /// The kernel's name of its congestion control; none for datagrams.
+    pub(crate) kernel_cc: Option<String>,
+    pub(crate) sender: TcpHabits,
+    pub(crate) receiver: TcpHabits,
+}
+
+/// What the kernel is told of all flows.
+pub(crate) struct Habits<'a> {
+    available: &'a [String],
+    names: &'a KernelNames,
+    /// The same for all flows, as far as known.
+    pub(crate) timestamps: Option<bool>,
+    /// What is not as in the scenario.
+    pub(crate) notes: Vec<String>,
+}
+
+impl<'a> Habits<'a> {
+    /// Where the kernel has the congestion controls `available`, some of them as `names` says.
+    pub(crate) fn new(available: &'a [String], names: &'a KernelNames) -> Self {
+        Self { available, names, timestamps: None, notes: Vec::new() }
+    }
+
+    pub(crate) fn of(&mut self, flow: &Flow) -> Result<FlowHabits, Refusal> {
+        match &flow.traffic {
+            Traffic::Tcp(tcp) => self.of_tcp(tcp),
+            Traffic::Udp(udp) if udp.on_off.is_some() => Err(on_off()),
+            Traffic::Udp(udp) if udp.packet < LEAST_DATAGRAM => {
+                Err(("packet", format!("{} is no datagram; accepted: at least {LEAST_DATAGRAM}", udp.packet)))
+            }
+            Traffic::Udp(_) => Ok(FlowHabits {
+                kernel_cc: None,
+                sender: TcpHabits::default(),
+                receiver: TcpHabits::default(),
+            }),
+        }
+    }
+
+    fn of_tcp(&mut self, tcp: &TcpFlow) -> Result<FlowHabits, Refusal> {
+        if tcp.on_off.is_some() {
+            return Err(on_off());
+        }
+        if tcp.receiver.name() != "fixed" {
+            let problem = format!("\"{}\" does not run in a kernel; accepted: fixed", tcp.receiver.label());
+            return Err(("receiver", problem));
+        }
+        let kernel_cc = self.kernel_cc(&tcp.cc)?;
+        let profile = &tcp.profile;
+        let header = if profile.timestamps { 52 } else { 40 };
+        if profile.header != Bytes::new(header) {
+            let problem = format!(
+                "{}, but the kernel's headers are 52 B with timestamps and 40 B without; accepted: {header}B",
+                profile.header
+            );
+            return Err(("stack.header", problem));
+        }
+        if self.timestamps.is_some_and(|timestamps| timestamps != profile.timestamps) {
+            let problem =
+                "not the same for all flows; accepted: true for all or false for all, as hosts have it";
+            return Err(("stack.timestamps", problem.to_owned()));
+        }
+        self.timestamps = Some(profile.timestamps);
+        let kernel = StackProfile::linux_6();
+        if profile.name != kernel.name {
+            self.note(format!(
+                "Live: the kernel's TCP stands in for the profile {}; of that it has the segment size, the initial window, the least \
+                 retransmission timeout, ECN, timestamps, and whether every segment is acknowledged.",
+                profile.name
+            ));
+        }
+        Ok(FlowHabits {
+            kernel_cc: Some(kernel_cc),
+            sender: TcpHabits {
+                ecn: profile.ecn,
+                initial_window: (profile.initial_window != kernel.initial_window)
+                    .then_some(profile.initial_window),
+                rto_min_millis: (profile.rto_min != kernel.rto_min)
+                    .then(|| (profile.rto_min.as_nanos() / 1_000_000) as u32),
+                quick_ack: false,
+            },
+            receiver: TcpHabits { quick_ack: !profile.delayed_ack, ..TcpHabits::default() },
+        })
+    }
+
+    /// What the kernel calls `cc`.
+    fn kernel_cc(&mut self, cc: &AlgorithmSpec) -> Result<String, Refusal> {
+        let called =
+            |name: &str| self.names.get(name).cloned().unwrap_or_else(|| name.replace(['-', '+', '.'], "_"));
+        let exactly = called(cc.label());
+        let (name, stands_in) = match cc.name() {
+            _ if self.available.contains(&exactly) => (exactly, false),
+            // The kernel has one CUBIC, the latest.
+            "cubic-2.1" => ("cubic".to_owned(), true),
+            name => (called(name), true),
+        };
+        if !self.available.contains(&name) {
+            let problem = format!(
+                "this kernel has no \"{}\"; accepted: {}; others once \"suimon cc load NAME\" has loaded them",
+                cc.label(),
+                self.available.join(", ")
+            );
+            return Err(("cc", problem));
+        }
+        if stands_in {
+            self.note(format!("Live: the kernel's {name} as it is stands in for {}.", cc.label()));
+        }
+        Ok(name)
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// IP and UDP headers, and a byte.
+const LEAST_DATAGRAM: Bytes = Bytes::new(29);
+
+fn on_off() -> Refusal {
+    ("on_off", "random silence is for simulations; accepted: none".to_owned())
+}
