@@ -14,6 +14,9 @@ use crate::packet::{MAX_SACK_BLOCKS, Packet, PacketKind, Sack};
 /// Acknowledge at the latest every second full segment (RFC 5681 §4.2).
 const SEGMENTS_PER_ACK: u32 = 2;
 
+/// As in Linux: a window that is about to be cut may be too small to wait for acknowledgements.
+const QUICK_ACKS_AFTER_A_MARK: u32 = 2;
+
 /// A receiving endpoint whose application reads at once.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -87,8 +90,14 @@ impl Receiver {
             return Some(self.answer(now, PacketKind::SynAck));
         }
         let marked = packet.ecn == Ecn::CongestionExperienced;
+        // The sender says that it has cut its window.
+        let has_cut = packet.ecn_flag && !self.echoes_each;
         if !self.echoes_each {
-            self.echo_congestion = marked || (self.echo_congestion && !packet.ecn_flag);
+            let was_echoing = self.echo_congestion && !has_cut;
+            self.echo_congestion = marked || was_echoing;
+            if marked && !was_echoing {
+                self.quick_acks = self.quick_acks.max(QUICK_ACKS_AFTER_A_MARK);
+            }
         } else if marked != self.echo_congestion {
             return self.on_change_of_marks(now, packet);
         }
@@ -118,10 +127,10 @@ impl Receiver {
             mss: self.profile.mss,
             header: self.profile.header,
         });
-        // Duplicates and gaps are answered at once (RFC 5681 §4.2).
+        // Duplicates and gaps are answered at once (RFC 5681 §4.2), and whoever may send a packet or two only.
         let at_once = !in_order
             || fills_a_gap
-            || (marked && !self.echoes_each)
+            || has_cut
             || !self.profile.delayed_ack
             || self.quick_acks > 0
             || self.ends_a_write(packet.seq, end)
@@ -417,5 +426,19 @@ mod tests {
         assert!(receiver.on_packet(ms(2), &data(2, 2)).unwrap().ecn_flag);
         receiver.on_packet(ms(3), &Packet { ecn_flag: true, ..data(3, 3) });
         assert!(!receiver.on_packet(ms(4), &data(4, 4)).unwrap().ecn_flag);
+    }
+    #[test]
+    fn a_mark_and_the_cut_for_it_are_acknowledged_at_once() {
+        let mut receiver = receiver(|_| {});
+        let mut is_answered = |segment: u64, ecn, has_cut| {
+            let packet = Packet { ecn, ecn_flag: has_cut, ..data(segment, segment) };
+            receiver.on_packet(ms(segment), &packet).is_some()
+        };
+        let (plain, marked) = (Ecn::Capable, Ecn::CongestionExperienced);
+        assert_eq!([is_answered(0, plain, false), is_answered(1, plain, false)], [false, true]);
+        // Two for the first mark; further ones of the same window are as any segment.
+        assert_eq!([is_answered(2, marked, false), is_answered(3, marked, false)], [true, true]);
+        assert_eq!([is_answered(4, marked, false), is_answered(5, plain, false)], [false, true]);
+        assert_eq!([is_answered(6, plain, true), is_answered(7, plain, false)], [true, false]);
     }
 }
