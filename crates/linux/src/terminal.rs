@@ -92,6 +92,8 @@ mod tests {
     fn a_program_runs_on_a_terminal_of_its_own_and_its_keys_come_from_there() {
         let (mut terminal, end) = PseudoTerminal::open().unwrap();
         terminal.resize(NonZeroU16::new(30).unwrap(), NonZeroU16::new(100).unwrap());
+        // The program opens it by name, and until then somebody has to have it.
+        let held = end.try_clone().unwrap();
         let script = "exec <>/dev/tty >&0; stty size; read line; echo got $line";
         let started = Confined::start(&Program {
             words: ["sh", "-c", script].map(Into::into).into(),
@@ -107,10 +109,11 @@ mod tests {
             Err(error) => return eprintln!("skipped: {error}"),
         };
         terminal.write_all(b"keys\n").unwrap();
+        assert_eq!(program.wait(None).unwrap(), Some(Outcome::Exited(0)));
+        drop(held);
         let mut said = Vec::new();
         terminal.read_to_end(&mut said).unwrap();
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains("30 100\r\n") && said.contains("got keys\r\n"), "{said:?}");
-        assert_eq!(program.wait(None).unwrap(), Some(Outcome::Exited(0)));
     }
 }

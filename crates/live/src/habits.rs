@@ -108,6 +108,7 @@ impl<'a> Habits<'a> {
             _ if self.available.contains(&exactly) => (exactly, false),
             // The kernel has one CUBIC, the latest.
             "cubic-2.1" => ("cubic".to_owned(), true),
+            "cubic-linux" => ("cubic".to_owned(), cc.label() != cc.name()),
             name => (called(name), true),
         };
         if !self.available.contains(&name) {

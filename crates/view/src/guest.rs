@@ -124,7 +124,7 @@ mod tests {
         screen.draw(|frame| guest.draw(frame, Rect::new(0, 3, 20, 3))).unwrap();
         let mut program = std::fs::File::from(program);
         for line in 1..=9 {
-            writeln!(program, "line \x1b[3{line}m{line}\x1b[m").unwrap();
+            writeln!(program, "line \x1b[31m{line}\x1b[m").unwrap();
         }
         drop(program);
         while guest.source().is_some() {
@@ -134,7 +134,7 @@ mod tests {
         let shown = screen.backend().to_string();
         assert!(shown.contains("line 8") && shown.contains("line 9"), "{shown}");
         assert!(!shown.contains("line 6"), "three rows are seen, the cursor's among them:\n{shown}");
-        assert_eq!(screen.backend().buffer()[(5, 3)].fg, Color::Indexed(0), "\n{shown}");
+        assert_eq!(screen.backend().buffer()[(5, 3)].fg, Color::Indexed(1), "\n{shown}");
         let plain: String = vt100::capture::basic_formatted_to_plain(&guest.contents()).collect();
         let expected: Vec<_> = (1..=9).map(|line| format!("line {line}")).collect();
         assert_eq!(plain.lines().map(str::trim_end).collect::<Vec<_>>(), expected);

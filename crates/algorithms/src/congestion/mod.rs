@@ -10,6 +10,7 @@ pub mod bic;
 pub mod compound;
 pub mod cubic;
 pub mod cubic_2_1;
+pub mod cubic_linux;
 pub mod dctcp;
 pub mod fs_at;
 pub mod highspeed;

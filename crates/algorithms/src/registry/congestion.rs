@@ -15,6 +15,7 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (reno::DESCRIPTION, reno::build),
     (cubic::DESCRIPTION, cubic::build),
     (cubic_2_1::DESCRIPTION, cubic_2_1::build),
+    (cubic_linux::DESCRIPTION, cubic_linux::build),
     (bic::DESCRIPTION, bic::build),
     (vegas::DESCRIPTION, vegas::build),
     (compound::DESCRIPTION, compound::build),
