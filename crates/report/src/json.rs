@@ -5,12 +5,12 @@ use std::path::Path;
 use serde::Serialize;
 use suimon_results::RunResult;
 
+use crate::document::JsonDocument;
 use crate::error::ReportError;
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
 use crate::observations::observations;
 use crate::summary::summarise;
-use crate::table::JsonRows;
 use crate::tables::Tables;
 use crate::verdict::VerdictTable;
 
@@ -24,31 +24,6 @@ pub enum JsonSeries {
     Without,
     /// Every sample.
     With,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    schema_version: u32,
-    header: &'a ReportHeader,
-    grading: Grading,
-    notes: Vec<String>,
-    #[serde(skip_serializing_if = "<[VerdictTable]>::is_empty")]
-    verdicts: &'a [VerdictTable],
-    runs: JsonRows<'a>,
-    flows: JsonRows<'a>,
-    aggregates: JsonRows<'a>,
-    queues: JsonRows<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    windows: Option<JsonRows<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    emulated: Option<JsonRows<'a>>,
-    events: JsonRows<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flow_series: Option<JsonRows<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    aggregate_series: Option<JsonRows<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue_series: Option<JsonRows<'a>>,
 }
 
 #[derive(Serialize)]
@@ -73,36 +48,39 @@ pub fn json(
     series: JsonSeries,
 ) -> String {
     let tables = Tables::new(runs);
-    let with_series = |rows| (series == JsonSeries::With).then_some(JsonRows(rows));
     let step = |(grade, below): (Grade, suimon_units::Duration)| GradeStep {
         grade,
         delay_ms: below.as_millis_f64(),
     };
-    let document = Document {
-        schema_version: JSON_SCHEMA_VERSION,
-        header,
-        grading: Grading {
-            measure: "delay_p95_ms of the slowest reported link",
-            below_ms: GRADE_THRESHOLDS.into_iter().map(step).collect(),
-            beyond: Grade::F,
-        },
-        notes: observations(&summarise(runs)),
-        verdicts,
-        runs: JsonRows(&tables.runs),
-        flows: JsonRows(&tables.flows),
-        aggregates: JsonRows(&tables.aggregates),
-        queues: JsonRows(&tables.queues),
-        windows: (tables.windows.rows() > 0).then_some(JsonRows(&tables.windows)),
-        emulated: (tables.emulated.rows() > 0).then_some(JsonRows(&tables.emulated)),
-        events: JsonRows(&tables.events),
-        flow_series: with_series(&tables.flow_series),
-        aggregate_series: with_series(&tables.aggregate_series),
-        queue_series: with_series(&tables.queue_series),
+    let grading = Grading {
+        measure: "delay_p95_ms of the slowest reported link",
+        below_ms: GRADE_THRESHOLDS.into_iter().map(step).collect(),
+        beyond: Grade::F,
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("a report has text keys, so it always serialises");
-    text.push('\n');
-    text
+    let mut document = JsonDocument::new();
+    document.value("schema_version", &JSON_SCHEMA_VERSION);
+    document.value("header", header);
+    document.value("grading", &grading);
+    document.value("notes", &observations(&summarise(runs)));
+    if !verdicts.is_empty() {
+        document.value("verdicts", &verdicts);
+    }
+    document.rows("runs", &tables.runs);
+    document.rows("flows", &tables.flows);
+    document.rows("aggregates", &tables.aggregates);
+    document.rows("queues", &tables.queues);
+    for (name, table) in [("windows", &tables.windows), ("emulated", &tables.emulated)] {
+        if table.rows() > 0 {
+            document.rows(name, table);
+        }
+    }
+    document.rows("events", &tables.events);
+    if series == JsonSeries::With {
+        document.rows("flow_series", &tables.flow_series);
+        document.rows("aggregate_series", &tables.aggregate_series);
+        document.rows("queue_series", &tables.queue_series);
+    }
+    document.finish()
 }
 
 /// Writes [`json`] to `path`.

@@ -8,6 +8,7 @@
 
 mod capture;
 mod csv;
+mod document;
 mod error;
 mod grade;
 mod header;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_link::FlowSums;
-use suimon_results::FlowResult;
+use suimon_results::{EventKind, FlowResult};
 use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, TcpFlow, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -269,6 +269,17 @@ impl Flow {
         match &self.endpoints {
             Endpoints::Tcp { sender, .. } => sender.next_turn(),
             Endpoints::Udp { source, .. } => source.next_turn(),
+        }
+    }
+
+    /// What its sender has come to that is worth a line in the results, told once.
+    #[inline(always)]
+    pub(crate) fn take_event(&mut self) -> Option<EventKind> {
+        match &mut self.endpoints {
+            Endpoints::Tcp { sender, .. } => sender.counters.event.take(),
+            Endpoints::Udp { source, .. } => {
+                (source.is_complete() && self.completed.is_none()).then_some(EventKind::Completed)
+            }
         }
     }
 

@@ -18,6 +18,7 @@ mod link;
 mod measure;
 mod multipath;
 mod packet;
+mod pieces;
 mod radio;
 mod ring;
 mod routes;

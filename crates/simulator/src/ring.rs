@@ -1,4 +1,4 @@
-//! A queue in a ring.
+//! A queue in a ring, which gives what is anywhere in it.
 
 /// First in, first out, in a ring whose size is a power of two.
 ///
@@ -80,21 +80,6 @@ impl<T: Copy> Ring<T> {
         Some(first)
     }
 
-    /// Puts `value` before the one at `index`.
-    ///
-    /// # Panics
-    /// When there are fewer.
-    pub(crate) fn insert(&mut self, index: usize, value: T) {
-        assert!(index <= self.len, "a place in the queue");
-        self.push_back(value);
-        for later in (index..self.len - 1).rev() {
-            let (from, to) = (self.slot(later), self.slot(later + 1));
-            self.slots[to] = self.slots[from];
-        }
-        let slot = self.slot(index);
-        self.slots[slot] = value;
-    }
-
     /// How many at the front are as asked, where no other is.
     pub(crate) fn partition_point(&self, is_asked_for: impl Fn(&T) -> bool) -> usize {
         let (mut from, mut to) = (0, self.len);
@@ -109,6 +94,7 @@ impl<T: Copy> Ring<T> {
         from
     }
 
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|index| &self.slots[self.slot(index)])
     }
@@ -126,11 +112,13 @@ impl<T: Copy> Ring<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, filler: T) {
-        let size = (2 * self.len).max(4);
-        let mut slots = Vec::with_capacity(size);
-        slots.extend(self.iter().copied());
-        slots.resize(size, filler);
-        (self.slots, self.head) = (slots, 0);
+        // What went on at the start goes on behind the former end, so that nothing is copied but that.
+        let (old, size) = (self.slots.len(), (2 * self.len).max(4));
+        let head = if old > 0 { self.slot(0) } else { 0 };
+        self.slots.reserve_exact(size - old);
+        self.slots.extend_from_within(..head);
+        self.slots.resize(size, filler);
+        self.head = head;
     }
 }
 
@@ -147,7 +135,6 @@ mod tests {
         Push(u32),
         Pop,
         PopIfEven,
-        Insert(usize, u32),
         Add(u32),
     }
 
@@ -156,7 +143,6 @@ mod tests {
             5 => any::<u32>().prop_map(Step::Push),
             3 => Just(Step::Pop),
             1 => Just(Step::PopIfEven),
-            1 => (0_usize..40, any::<u32>()).prop_map(|(index, value)| Step::Insert(index, value)),
             1 => any::<u32>().prop_map(Step::Add),
         ]
     }
@@ -175,11 +161,6 @@ mod tests {
                     Step::PopIfEven => {
                         let taken = ring.pop_front_if(|value| value % 2 == 0);
                         prop_assert_eq!(taken, plain.pop_front_if(|value| *value % 2 == 0));
-                    }
-                    Step::Insert(index, value) => {
-                        let index = index.min(plain.len());
-                        ring.insert(index, value);
-                        plain.insert(index, value);
                     }
                     Step::Add(more) => {
                         ring.iter_mut().for_each(|value| *value = value.wrapping_add(more));

@@ -189,6 +189,7 @@ impl<P: Packet, D: EarlyDetection> EarlyQueue<P, D> {
         self.early.ecn && packet.ecn() != Ecn::NotCapable
     }
 
+    #[inline(always)]
     fn verdict(&mut self, arrival: &Arrival, packet: &P) -> Outcome {
         let advice = self.early.detection.advise(arrival, &mut self.random);
         if !self.fifo.buffer().admits(arrival.backlog, arrival.size) {

@@ -29,6 +29,10 @@ struct Fixed {
 impl ReceiveWindow for Fixed {
     fn on_segment(&mut self, _segment: &Received) {}
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn buffer(&self) -> Bytes {
         self.buffer
     }

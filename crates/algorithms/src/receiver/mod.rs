@@ -14,6 +14,11 @@ pub trait ReceiveWindow: Debug + Send {
     /// A segment arrived.
     fn on_segment(&mut self, segment: &Received);
 
+    /// True where the window never changes, so that segments need not be shown here. Asked once.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
     /// The buffer to advertise: the peer may send up to this many bytes past what was received in order.
     fn buffer(&self) -> Bytes;
 

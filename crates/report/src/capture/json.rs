@@ -5,24 +5,9 @@ use suimon_results::CaptureResult;
 
 use super::capture_notes;
 use super::tables::CaptureTables;
+use crate::document::JsonDocument;
 use crate::header::ReportHeader;
 use crate::json::{JSON_SCHEMA_VERSION, JsonSeries};
-use crate::table::JsonRows;
-
-#[derive(Serialize)]
-struct Document<'a> {
-    schema_version: u32,
-    header: &'a ReportHeader,
-    capture: Capture<'a>,
-    notes: Vec<String>,
-    estimators: JsonRows<'a>,
-    flows: JsonRows<'a>,
-    flow_estimates: JsonRows<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    series: Option<JsonRows<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flow_series: Option<JsonRows<'a>>,
-}
 
 #[derive(Serialize)]
 struct Capture<'a> {
@@ -45,31 +30,29 @@ struct Skipped<'a> {
 #[must_use]
 pub fn capture_json(header: &ReportHeader, result: &CaptureResult, series: JsonSeries) -> String {
     let tables = CaptureTables::new(result);
-    let with_series = |rows| (series == JsonSeries::With).then_some(JsonRows(rows));
     let skipped = result.skipped.iter().map(|(reason, packets)| Skipped { reason, packets: *packets });
-    let document = Document {
-        schema_version: JSON_SCHEMA_VERSION,
-        header,
-        capture: Capture {
-            name: &result.name,
-            duration_s: result.duration.as_secs_f64(),
-            packets: result.packets,
-            data_packets: result.data_packets,
-            skipped: skipped.collect(),
-            out_of_order: result.out_of_order,
-            cut_off_at_bytes: result.cut_off.map(|(_, offset)| offset),
-        },
-        notes: capture_notes(result),
-        estimators: JsonRows(&tables.estimators),
-        flows: JsonRows(&tables.flows),
-        flow_estimates: JsonRows(&tables.flow_estimates),
-        series: with_series(&tables.series),
-        flow_series: with_series(&tables.flow_series),
+    let capture = Capture {
+        name: &result.name,
+        duration_s: result.duration.as_secs_f64(),
+        packets: result.packets,
+        data_packets: result.data_packets,
+        skipped: skipped.collect(),
+        out_of_order: result.out_of_order,
+        cut_off_at_bytes: result.cut_off.map(|(_, offset)| offset),
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("a report has text keys, so it always serialises");
-    text.push('\n');
-    text
+    let mut document = JsonDocument::new();
+    document.value("schema_version", &JSON_SCHEMA_VERSION);
+    document.value("header", header);
+    document.value("capture", &capture);
+    document.value("notes", &capture_notes(result));
+    document.rows("estimators", &tables.estimators);
+    document.rows("flows", &tables.flows);
+    document.rows("flow_estimates", &tables.flow_estimates);
+    if series == JsonSeries::With {
+        document.rows("series", &tables.series);
+        document.rows("flow_series", &tables.flow_series);
+    }
+    document.finish()
 }
 
 #[cfg(test)]

@@ -140,10 +140,11 @@ fn ms(duration: Option<Duration>) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::capture::samples::two_flows;
-    use crate::table::JsonRows;
 
     fn rows(table: &Table) -> serde_json::Value {
-        serde_json::to_value(JsonRows(table)).unwrap()
+        let mut text = Vec::new();
+        table.write_json_rows(&mut text);
+        serde_json::from_slice(&text).unwrap()
     }
 
     #[test]

@@ -5,13 +5,13 @@ use suimon_units::{Bytes, Duration, Instant};
 
 use super::meter::Meter;
 use crate::packet::Frame;
-use crate::ring::Ring;
+use crate::pieces::Pieces;
 
 /// What waits where packets keep their order and all is decided as they come: it is then known when each leaves, and
 /// the packet itself is on its way already.
 #[derive(Debug, Default)]
 pub(super) struct Foretold {
-    leaving: Ring<Leaving>,
+    leaving: Pieces<Leaving>,
     backlog: Backlog,
 }
 

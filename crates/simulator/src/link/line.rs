@@ -4,12 +4,12 @@ use suimon_units::Instant;
 
 use crate::events::{Event, EventQueue};
 use crate::packet::Frame;
-use crate::ring::Ring;
+use crate::pieces::Pieces;
 
 /// Packets by arrival. Only the first has an entry in the event queue.
 #[derive(Debug)]
 pub(crate) struct Line {
-    frames: Ring<Frame>,
+    frames: Pieces<Frame>,
     /// When the next event that counts happens; events at other times are stale.
     next: Instant,
     /// What the arrival of its first packet is called in the event queue.
@@ -20,7 +20,7 @@ pub(crate) struct Line {
 impl Line {
     /// Arrivals on it are events of this name and `index`.
     pub(crate) fn new(event: Event, index: u32) -> Self {
-        Self { frames: Ring::default(), next: Instant::MAX, event, index }
+        Self { frames: Pieces::default(), next: Instant::MAX, event, index }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

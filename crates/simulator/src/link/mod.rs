@@ -17,7 +17,7 @@ use self::line::Line;
 use self::wire::{Wire, decides_nothing, loses_nothing};
 use crate::events::{Event, EventQueue};
 use crate::packet::Frame;
-use crate::ring::Ring;
+use crate::pieces::Pieces;
 use crate::routes::Routes;
 use crate::watch::Watch;
 
@@ -28,7 +28,7 @@ pub(crate) struct Link {
     pub(crate) wire: Wire,
     impairments: Option<Box<Impairments>>,
     /// Packets that are known to come, by the time at which they do.
-    coming: Ring<Frame>,
+    coming: Pieces<Frame>,
     queue: Box<dyn QueueDiscipline<Frame>>,
     keeping: Keeping,
     /// A packet that need not wait need not be shown to the queue.
@@ -43,7 +43,7 @@ pub(crate) struct Link {
     /// When the next [`Event::LinkLook`] that counts happens.
     look_at: Instant,
     /// Packets that a radio holds, in order.
-    on_air: Ring<Frame>,
+    on_air: Pieces<Frame>,
     /// Packets between transmission and arrival.
     in_flight: Line,
     next_wakeup: Option<Instant>,
@@ -87,7 +87,7 @@ impl Link {
             rate_told: matches!(wire.server, Server::Steps(_)).then_some(rate).flatten(),
             wire,
             impairments: Impairments::of(link, random("impairments")).map(Box::new),
-            coming: Ring::default(),
+            coming: Pieces::default(),
             // A loss on the way has to be told in time, not when the packet joins the queue.
             keeping: if decides_nothing(link) {
                 Keeping::Nowhere
@@ -103,7 +103,7 @@ impl Link {
             queue,
             waiting: 0,
             look_at: Instant::MAX,
-            on_air: Ring::default(),
+            on_air: Pieces::default(),
             in_flight: Line::new(Event::LinkArrival, index),
             next_wakeup: None,
             watch: Watch::of(link, seed).map(Box::new),
@@ -113,17 +113,17 @@ impl Link {
     /// Takes in a packet that comes at the `time` it bears. Refuses where it would cost much to put it in its
     /// place, before others that are known to come.
     #[inline(always)]
-    pub(crate) fn expects(&mut self, now: Instant, frame: Frame, around: &mut Surroundings) -> bool {
+    pub(crate) fn expects(&mut self, now: Instant, frame: &Frame, around: &mut Surroundings) -> bool {
         match self.coming.back() {
             Some(last) if last.time <= frame.time => {
-                self.coming.push_back(frame);
+                self.coming.push_back(*frame);
                 if self.coming.len().is_multiple_of(SEEN_TO_AT_ONCE) && self.next_coming() <= now {
                     self.catch_up(now, around);
                 }
                 true
             }
             None => {
-                self.coming.push_back(frame);
+                self.coming.push_back(*frame);
                 self.keep_going(around);
                 true
             }
@@ -131,11 +131,11 @@ impl Link {
         }
     }
 
-    fn expects_before_others(&mut self, frame: Frame, around: &mut Surroundings) -> bool {
+    fn expects_before_others(&mut self, frame: &Frame, around: &mut Surroundings) -> bool {
         let earlier = self.coming.partition_point(|other| other.time <= frame.time);
         let near = self.coming.len() - earlier <= MOST_OVERTAKEN;
         if near {
-            self.coming.insert(earlier, frame);
+            self.coming.insert(earlier, *frame);
             self.keep_going(around);
         }
         near
@@ -147,7 +147,7 @@ impl Link {
     pub(crate) fn offer(&mut self, now: Instant, mut frame: Frame, around: &mut Surroundings) {
         frame.time = now;
         self.proceed(now, around);
-        self.admit(frame, around);
+        self.admit(&mut frame, around);
         self.keep_going(around);
     }
 
@@ -174,16 +174,16 @@ impl Link {
     #[inline(always)]
     fn proceed(&mut self, now: Instant, around: &mut Surroundings) {
         loop {
-            let (turn, coming) = (self.next_turn(), self.next_coming());
-            if turn <= coming {
+            if self.waiting > 0 && self.wire.free_at <= self.next_coming() {
+                let turn = self.wire.free_at;
                 if turn > now {
                     return;
                 }
                 self.send_next(turn, around);
                 self.observe(turn, around);
             } else {
-                let Some(frame) = self.coming.pop_front_if(|frame| frame.time <= now) else { return };
-                self.admit(frame, around);
+                let Some(mut frame) = self.coming.pop_front_if(|frame| frame.time <= now) else { return };
+                self.admit(&mut frame, around);
             }
         }
     }
@@ -248,8 +248,8 @@ impl Link {
 
     /// The radio has carried the oldest of its packets by `at`.
     pub(crate) fn carried(&mut self, at: Instant, around: &mut Surroundings) {
-        let frame = self.on_air.pop_front().expect("a radio carries what it took");
-        self.propagate(at, frame, around);
+        let mut frame = self.on_air.pop_front().expect("a radio carries what it took");
+        self.propagate(at, &mut frame, around);
     }
 
     /// The radio has given up the oldest of its packets.
@@ -269,10 +269,10 @@ impl Link {
 
     /// Sends a packet on or puts it into the queue, at the time it bears.
     #[inline(always)]
-    fn admit(&mut self, mut frame: Frame, around: &mut Surroundings) {
+    fn admit(&mut self, frame: &mut Frame, around: &mut Surroundings) {
         let now = frame.time;
         if let Some(watch) = &mut self.watch {
-            watch.on_packet(now, &frame);
+            watch.on_packet(now, frame);
         }
         match self.keeping {
             Keeping::Nowhere => {
@@ -293,7 +293,7 @@ impl Link {
             self.tell_rate(now);
         }
         let dropped_before = around.dropped.len();
-        self.queue.enqueue(now, frame, &mut around.dropped);
+        self.queue.enqueue(now, *frame, &mut around.dropped);
         self.waiting += 1;
         self.waiting -= around.dropped.len() - dropped_before;
         if idle {
@@ -306,7 +306,7 @@ impl Link {
 
     /// The same where it is then known when the packet leaves.
     #[inline(always)]
-    fn admit_foretold(&mut self, mut frame: Frame, around: &mut Surroundings) {
+    fn admit_foretold(&mut self, frame: &mut Frame, around: &mut Surroundings) {
         let now = frame.time;
         let idle = now >= self.wire.free_at;
         if self.rate_told.is_some() && !(idle && self.idle_passes) {
@@ -317,8 +317,8 @@ impl Link {
         let mut newly_marked = false;
         if !(idle && self.idle_passes) {
             let was_marked = frame.ecn == Ecn::CongestionExperienced;
-            if let Err(reason) = queue.judge(now, &mut frame, foretold.backlog()) {
-                around.dropped.push(Dropped { packet: frame, reason });
+            if let Err(reason) = queue.judge(now, frame, foretold.backlog()) {
+                around.dropped.push(Dropped { packet: *frame, reason });
                 return;
             }
             newly_marked = frame.ecn == Ecn::CongestionExperienced && !was_marked;
@@ -357,16 +357,16 @@ impl Link {
         let dropped_before = around.dropped.len();
         let next = self.queue.dequeue(now, &mut around.dropped);
         self.waiting -= around.dropped.len() - dropped_before;
-        if let Some(frame) = next {
+        if let Some(mut frame) = next {
             self.waiting -= 1;
-            self.transmit(now, frame, around);
+            self.transmit(now, &mut frame, around);
         }
     }
 
     #[inline(always)]
-    fn transmit(&mut self, now: Instant, frame: Frame, around: &mut Surroundings) {
+    fn transmit(&mut self, now: Instant, frame: &mut Frame, around: &mut Surroundings) {
         let service = self.wire.send(now, frame.size);
-        self.count_sent(&frame, service.starts);
+        self.count_sent(frame, service.starts);
         self.propagate(service.ends, frame, around);
     }
 
@@ -381,11 +381,11 @@ impl Link {
 
     /// Puts a packet that left at `departure` on its way.
     #[inline(always)]
-    fn propagate(&mut self, departure: Instant, mut frame: Frame, around: &mut Surroundings) {
+    fn propagate(&mut self, departure: Instant, frame: &mut Frame, around: &mut Surroundings) {
         frame.time = departure + self.wire.delay();
         if let Some(impairments) = &mut self.impairments {
             let Some(late) = impairments.apply(departure, frame.time) else {
-                around.dropped.push(Dropped { packet: frame, reason: DropReason::Link });
+                around.dropped.push(Dropped { packet: *frame, reason: DropReason::Link });
                 return;
             };
             frame.time = late;
@@ -395,11 +395,11 @@ impl Link {
 
     /// Takes a packet to where it matters next, from the far end, which it reaches at the time it bears.
     #[inline(always)]
-    fn travel(&mut self, mut frame: Frame, around: &mut Surroundings) {
+    fn travel(&mut self, frame: &mut Frame, around: &mut Surroundings) {
         frame.hop += 1;
-        match around.routes.pass_wires(around.events.now(), &mut frame).0 {
-            None => self.in_flight.push(frame, &mut around.events),
-            Some(line) => around.routes.lines[line as usize].push(frame, &mut around.events),
+        match around.routes.pass_wires(around.events.now(), frame).0 {
+            None => self.in_flight.push(*frame, &mut around.events),
+            Some(line) => around.routes.lines[line as usize].push(*frame, &mut around.events),
         }
     }
 

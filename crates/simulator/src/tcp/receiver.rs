@@ -22,7 +22,10 @@ const QUICK_ACKS_AFTER_A_MARK: u32 = 2;
 pub(crate) struct Receiver {
     profile: Arc<StackProfile>,
     window: Box<dyn ReceiveWindow>,
+    window_is_fixed: bool,
     window_scale: u32,
+    /// What `window` has said last.
+    buffer: Bytes,
     rcv_nxt: u64,
     out_of_order: RangeSet,
     /// Where the latest out-of-order segments began, latest first, for the SACK option.
@@ -54,6 +57,8 @@ impl Receiver {
         Self {
             quick_acks: profile.quick_acks,
             profile,
+            window_is_fixed: window.is_fixed(),
+            buffer: window.buffer(),
             window,
             window_scale,
             rcv_nxt: 0,
@@ -117,16 +122,9 @@ impl Receiver {
             self.out_of_order.insert(packet.seq, end);
             self.remember(packet.seq);
         }
-        self.window.on_segment(&Received {
-            now,
-            rcv_nxt: self.rcv_nxt,
-            advertised: self.advertised,
-            read: self.rcv_nxt,
-            timestamp_rtt: (in_order && self.profile.timestamps && packet.ts_ecr > Instant::ZERO)
-                .then(|| now.saturating_since(packet.ts_ecr)),
-            mss: self.profile.mss,
-            header: self.profile.header,
-        });
+        if !self.window_is_fixed {
+            self.show_segment(now, packet, in_order);
+        }
         // Duplicates and gaps are answered at once (RFC 5681 §4.2), and whoever may send a packet or two only.
         let at_once = !in_order
             || fills_a_gap
@@ -147,6 +145,20 @@ impl Receiver {
     fn ends_a_write(&self, seq: u64, end: u64) -> bool {
         let write = self.profile.write.get();
         write > 0 && seq / write != end / write
+    }
+
+    fn show_segment(&mut self, now: Instant, packet: &Packet, in_order: bool) {
+        self.window.on_segment(&Received {
+            now,
+            rcv_nxt: self.rcv_nxt,
+            advertised: self.advertised,
+            read: self.rcv_nxt,
+            timestamp_rtt: (in_order && self.profile.timestamps && packet.ts_ecr > Instant::ZERO)
+                .then(|| now.saturating_since(packet.ts_ecr)),
+            mss: self.profile.mss,
+            header: self.profile.header,
+        });
+        self.buffer = self.window.buffer();
     }
 
     /// Where each mark is echoed, what is held back goes out before a packet that differs in it, so that an
@@ -185,7 +197,8 @@ impl Receiver {
         self.unacknowledged = 0;
         self.delayed_until = None;
         self.last_ack_sent = self.rcv_nxt;
-        let buffer = self.window.buffer().get().min(u64::from(u32::MAX));
+        // What the scaled field can say at most (RFC 7323 §2.3).
+        let buffer = self.buffer.get().min(0xffff << self.window_scale);
         // Never less than a segment: the sender has no window probes that would get it going again.
         let window = (buffer >> self.window_scale << self.window_scale).max(self.profile.mss.get());
         // The right edge never moves left (RFC 9293 §3.8.6).

@@ -18,30 +18,65 @@ const MAX_REORDERING: u64 = 300;
 pub(crate) struct Segment {
     pub(crate) seq: u64,
     pub(crate) len: u32,
-    flags: u8,
-    pub(crate) sent_at: Instant,
 }
 
-const SACKED: u8 = 1;
-const LOST: u8 = 2;
-/// Retransmitted, and the retransmission is in flight.
-const RETRANSMITTED: u8 = 4;
-const EVER_RETRANSMITTED: u8 = 8;
+/// The same as it is kept, since there is one for every packet in flight.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    /// Modulo 2^32, as in the header.
+    seq: u32,
+    len: u32,
+    /// When it was sent last, in nanoseconds, above its flags: that lasts for 36 years.
+    sent_and_flags: u64,
+}
 
-impl Segment {
-    fn end(&self) -> u64 {
-        self.seq + u64::from(self.len)
+const _: () = assert!(size_of::<Record>() == 16, "every packet in flight takes this much");
+
+const SACKED: u64 = 1;
+const LOST: u64 = 2;
+/// Retransmitted, and the retransmission is in flight.
+const RETRANSMITTED: u64 = 4;
+const EVER_RETRANSMITTED: u64 = 8;
+const FLAG_BITS: u32 = 4;
+const FLAGS: u64 = (1 << FLAG_BITS) - 1;
+
+impl Record {
+    fn new(now: Instant, seq: u64, len: u32) -> Self {
+        Self { seq: seq as u32, len, sent_and_flags: now.as_nanos() << FLAG_BITS }
     }
 
-    fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+    /// Where it begins: below `snd_nxt`, by no more than the largest window, which is less than 2^32.
+    #[inline(always)]
+    fn seq(&self, snd_nxt: u64) -> u64 {
+        snd_nxt - u64::from((snd_nxt as u32).wrapping_sub(self.seq))
+    }
+
+    #[inline(always)]
+    fn end(&self, snd_nxt: u64) -> u64 {
+        self.seq(snd_nxt) + u64::from(self.len)
+    }
+
+    fn sent_at(&self) -> Instant {
+        Instant::from_nanos(self.sent_and_flags >> FLAG_BITS)
+    }
+
+    fn is(&self, flag: u64) -> bool {
+        self.sent_and_flags & flag != 0
+    }
+
+    fn set(&mut self, flags: u64) {
+        self.sent_and_flags |= flags;
+    }
+
+    fn clear(&mut self, flags: u64) {
+        self.sent_and_flags &= !flags;
     }
 }
 
 /// Segments in flight and what is known of them.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
-    segments: Ring<Segment>,
+    segments: Ring<Record>,
     sacked_ranges: RangeSet,
     /// Past the highest byte that was ever SACKed.
     highest_sacked: u64,
@@ -127,7 +162,7 @@ impl Scoreboard {
 
     /// New data was sent.
     pub(crate) fn on_sent(&mut self, now: Instant, len: u32) {
-        self.segments.push_back(Segment { seq: self.snd_nxt, len, flags: 0, sent_at: now });
+        self.segments.push_back(Record::new(now, self.snd_nxt, len));
         self.snd_nxt += u64::from(len);
     }
 
@@ -138,8 +173,9 @@ impl Scoreboard {
         }
         let from = self.index_of(self.retransmit_from);
         let found = (from..self.segments.len())
-            .map_while(|index| self.segments.get(index).copied())
-            .find(|segment| segment.is(LOST) && !segment.is(RETRANSMITTED));
+            .map_while(|index| self.segments.get(index))
+            .find(|segment| segment.is(LOST) && !segment.is(RETRANSMITTED))
+            .map(|segment| self.shown(segment));
         if let Some(segment) = found {
             self.retransmit_from = segment.seq;
         }
@@ -148,22 +184,27 @@ impl Scoreboard {
 
     /// The first unacknowledged segment.
     pub(crate) fn first(&self) -> Option<Segment> {
-        self.segments.front().copied()
+        self.segments.front().map(|segment| self.shown(segment))
+    }
+
+    fn shown(&self, segment: &Record) -> Segment {
+        Segment { seq: segment.seq(self.snd_nxt), len: segment.len }
     }
 
     /// The segment at `seq` was retransmitted.
     pub(crate) fn on_retransmitted(&mut self, now: Instant, seq: u64) {
         let index = self.index_of(seq);
         let Some(segment) = self.segments.get_mut(index) else { return };
-        segment.sent_at = now;
         if !segment.is(LOST) {
             self.lost += u64::from(segment.len);
         }
         if !segment.is(RETRANSMITTED) {
             self.retransmitted += u64::from(segment.len);
         }
-        segment.flags |= LOST | RETRANSMITTED | EVER_RETRANSMITTED;
-        self.retransmit_from = segment.end();
+        let flags = segment.sent_and_flags & FLAGS;
+        *segment = Record::new(now, seq, segment.len);
+        segment.set(flags | LOST | RETRANSMITTED | EVER_RETRANSMITTED);
+        self.retransmit_from = seq + u64::from(segment.len);
         if let Some(retransmissions) = &mut self.retransmissions {
             retransmissions.push_back((seq, self.snd_nxt));
         }
@@ -187,14 +228,15 @@ impl Scoreboard {
             return;
         }
         let mut all_original = true;
-        while let Some(segment) = self.segments.pop_front_if(|segment| segment.end() <= ack) {
+        let snd_nxt = self.snd_nxt;
+        while let Some(segment) = self.segments.pop_front_if(|segment| segment.end(snd_nxt) <= ack) {
             let len = u64::from(segment.len);
             if segment.is(SACKED) {
                 self.sacked -= len;
             } else {
                 update.delivered += len;
-                if !segment.is(EVER_RETRANSMITTED) && segment.seq < highest_sacked {
-                    self.saw_reordering(segment.seq, highest_sacked, u64::from(segment.len));
+                if !segment.is(EVER_RETRANSMITTED) && segment.seq(snd_nxt) < highest_sacked {
+                    self.saw_reordering(segment.seq(snd_nxt), highest_sacked, len);
                 }
             }
             if segment.is(LOST) {
@@ -206,8 +248,8 @@ impl Scoreboard {
             if segment.is(EVER_RETRANSMITTED) {
                 all_original = false;
             } else if !segment.is(SACKED) {
-                update.oldest_sent_at.get_or_insert(segment.sent_at);
-                update.newest_sent_at = Some(segment.sent_at);
+                update.oldest_sent_at.get_or_insert(segment.sent_at());
+                update.newest_sent_at = Some(segment.sent_at());
             }
         }
         if !all_original {
@@ -222,13 +264,15 @@ impl Scoreboard {
         if self.sacked_ranges.containing(start).is_some_and(|known| end <= known.1) {
             return;
         }
+        let snd_nxt = self.snd_nxt;
         let mut index = self.index_of(start);
         while let Some(segment) = self.segments.get_mut(index)
-            && segment.end() <= end
+            && segment.end(snd_nxt) <= end
         {
+            let seq = segment.seq(snd_nxt);
             if segment.is(SACKED) {
                 // Blocks grow by a segment at a time, so what is known already is passed over at once.
-                let known = self.sacked_ranges.containing(segment.seq);
+                let known = self.sacked_ranges.containing(seq);
                 index = known.map_or(index + 1, |(_, known_end)| self.index_of(known_end));
                 continue;
             }
@@ -242,8 +286,8 @@ impl Scoreboard {
             if segment.is(RETRANSMITTED) {
                 self.retransmitted -= len;
             }
-            segment.flags = (segment.flags & EVER_RETRANSMITTED) | SACKED;
-            let seq = segment.seq;
+            segment.clear(FLAGS & !EVER_RETRANSMITTED);
+            segment.set(SACKED);
             if original && seq < highest_sacked {
                 self.saw_reordering(seq, highest_sacked, len);
             }
@@ -264,15 +308,18 @@ impl Scoreboard {
         let Some(highest) = self.sacked_ranges.end() else { return };
         let edge = self.loss_edge(highest, mss);
         if edge > self.marked_up_to {
+            let snd_nxt = self.snd_nxt;
             let from = self.index_of(self.marked_up_to);
             for index in from..self.segments.len() {
-                let Some(segment) = self.segments.get_mut(index).filter(|segment| segment.seq < edge) else {
+                let Some(segment) = self.segments.get_mut(index) else { break };
+                let seq = segment.seq(snd_nxt);
+                if seq >= edge {
                     break;
-                };
-                if segment.flags & (SACKED | LOST) == 0 {
-                    segment.flags |= LOST;
+                }
+                if !segment.is(SACKED | LOST) {
+                    segment.set(LOST);
                     self.lost += u64::from(segment.len);
-                    self.retransmit_from = self.retransmit_from.min(segment.seq);
+                    self.retransmit_from = self.retransmit_from.min(seq);
                 }
             }
             self.marked_up_to = edge;
@@ -313,7 +360,7 @@ impl Scoreboard {
                 if let Some(segment) = self.segments.get_mut(index)
                     && segment.is(RETRANSMITTED)
                 {
-                    segment.flags &= !RETRANSMITTED;
+                    segment.clear(RETRANSMITTED);
                     self.retransmitted -= u64::from(segment.len);
                     self.retransmit_from = self.retransmit_from.min(seq);
                 }
@@ -328,7 +375,8 @@ impl Scoreboard {
         self.lost = 0;
         for segment in self.segments.iter_mut() {
             if !segment.is(SACKED) {
-                segment.flags = (segment.flags & EVER_RETRANSMITTED) | LOST;
+                segment.clear(FLAGS & !EVER_RETRANSMITTED);
+                segment.set(LOST);
                 self.lost += u64::from(segment.len);
             }
         }
@@ -342,9 +390,10 @@ impl Scoreboard {
 
     /// What was sent below `until` counts as lost, unless SACKed or retransmitted already.
     pub(crate) fn mark_lost_below(&mut self, until: u64) {
-        for segment in self.segments.iter_mut().take_while(|segment| segment.seq < until) {
-            if segment.flags & (SACKED | LOST) == 0 {
-                segment.flags |= LOST;
+        let snd_nxt = self.snd_nxt;
+        for segment in self.segments.iter_mut().take_while(|segment| segment.seq(snd_nxt) < until) {
+            if !segment.is(SACKED | LOST) {
+                segment.set(LOST);
                 self.lost += u64::from(segment.len);
             }
         }
@@ -356,7 +405,7 @@ impl Scoreboard {
     /// the marks, forgets the retransmissions, and expects as much reordering again.
     pub(crate) fn forgive(&mut self, late: u64, mss: Bytes) {
         for segment in self.segments.iter_mut() {
-            segment.flags &= !(LOST | RETRANSMITTED);
+            segment.clear(LOST | RETRANSMITTED);
         }
         (self.lost, self.retransmitted) = (0, 0);
         self.marked_up_to = self.snd_una;
@@ -374,19 +423,20 @@ impl Scoreboard {
         if position <= self.snd_una {
             return 0;
         }
+        let snd_nxt = self.snd_nxt;
         // Segments mostly have one size, so the first guess is nearly always right.
         if let (Some(first), Some(last)) = (self.segments.front(), self.segments.back())
-            && position < last.seq
+            && position < last.seq(snd_nxt)
         {
-            let guess = ((position - first.seq) / u64::from(first.len)) as usize;
+            let guess = ((position - first.seq(snd_nxt)) / u64::from(first.len)) as usize;
             if let Some(segment) = self.segments.get(guess)
-                && segment.seq <= position
-                && position < segment.end()
+                && segment.seq(snd_nxt) <= position
+                && position < segment.end(snd_nxt)
             {
                 return guess;
             }
         }
-        self.segments.partition_point(|segment| segment.end() <= position)
+        self.segments.partition_point(|segment| segment.end(snd_nxt) <= position)
     }
 
     #[cfg(test)]

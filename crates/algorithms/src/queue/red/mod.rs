@@ -214,6 +214,8 @@ impl Red {
 }
 
 impl EarlyDetection for Red {
+    // Forced: as a call it takes a fifth more instructions a packet.
+    #[inline(always)]
     fn advise(&mut self, arrival: &Arrival, _random: &mut RandomStream) -> Advice {
         self.on_arrival(arrival);
         self.advice(arrival)

@@ -327,6 +327,7 @@ impl Sender {
     }
 
     /// Sends what may be sent.
+    #[inline(always)]
     fn transmit(&mut self, now: Instant, out: &mut Vec<Packet>) {
         if self.connection != Connection::Established {
             return;

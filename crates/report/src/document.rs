@@ -1,0 +1,78 @@
+//! JSON documents with tables in them.
+
+use serde::Serialize;
+
+use crate::table::Table;
+
+/// A JSON document, key by key, laid out as `serde_json` lays out what is to be read.
+///
+/// Tables may have millions of rows, so their names and words are put into JSON once and not row by row.
+#[derive(Debug)]
+pub(crate) struct JsonDocument {
+    text: Vec<u8>,
+}
+
+impl JsonDocument {
+    pub(crate) fn new() -> Self {
+        Self { text: vec![b'{'] }
+    }
+
+    fn key(&mut self, name: &str) {
+        self.text.extend_from_slice(if self.text.len() == 1 { b"\n  \"" } else { b",\n  \"" });
+        self.text.extend_from_slice(name.as_bytes());
+        self.text.extend_from_slice(b"\": ");
+    }
+
+    /// Adds a value; a `name` needs no escapes.
+    pub(crate) fn value(&mut self, name: &str, value: &impl Serialize) {
+        self.key(name);
+        let value = serde_json::to_string_pretty(value);
+        let value = value.expect("a report has text keys, so it always serialises");
+        // In JSON a text has no line breaks of its own.
+        self.text.extend_from_slice(value.replace('\n', "\n  ").as_bytes());
+    }
+
+    /// Adds the rows of a table as objects, their keys in the order of the columns.
+    pub(crate) fn rows(&mut self, name: &str, table: &Table) {
+        self.key(name);
+        table.write_json_rows(&mut self.text);
+    }
+
+    /// The document, which ends with a line break.
+    pub(crate) fn finish(mut self) -> String {
+        self.text.extend_from_slice(b"\n}\n");
+        String::from_utf8(self.text).expect("all of it was text")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::table::TableBuilder;
+
+    #[test]
+    fn a_document_has_the_layout_of_serde_json() {
+        let mut builder = TableBuilder::new("t", &[1_u64, 2]);
+        builder.text("a \"b\"", |n| (*n > 1).then(|| "two\nlines".into()));
+        builder.number("ratio", |n| Some(1.0 / (*n as f64 - 1.0)));
+        builder.count("whole", |n| Some(*n));
+        let empty = TableBuilder::new("none", &[] as &[u64]).build();
+        let mut document = JsonDocument::new();
+        document.value("header", &json!({ "list": [1, { "deep": "x\ny" }], "none": [] }));
+        document.rows("rows", &builder.build());
+        document.rows("no_rows", &empty);
+        document.value("last", &0.5);
+        let text = document.finish();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["rows"][1], json!({ "a \"b\"": "two\nlines", "ratio": 1, "whole": 2 }));
+        // Values keep their keys sorted, as they are here but for the order of the four.
+        let mut same = String::from("{\n");
+        for (nth, name) in ["header", "rows", "no_rows", "last"].into_iter().enumerate() {
+            let part = serde_json::to_string_pretty(&value[name]).unwrap().replace('\n', "\n  ");
+            same += &format!("  \"{name}\": {part}{}\n", if nth < 3 { "," } else { "" });
+        }
+        assert_eq!(text, same + "}\n");
+    }
+}
