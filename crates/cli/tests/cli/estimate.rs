@@ -165,13 +165,17 @@ fn bad_input_is_refused_by_name() {
         (&["--pcap", "x", "--estimators", "bursts:dt=5"], &["--estimators: dt = \"5\"", "such as 10ms"]),
         (&["--pcap", "x", "--estimators", "bursts,bursts"], &["--estimators: bursts stands there twice"]),
         (&["--pcap", "x", "--interval", "0s"], &["--interval: ", "accepted: a time"]),
-        (&["--pcap", "x", "--max-flows", "0"], &["--max-flows: ", "accepted: at least 1"]),
     ] {
         let message = refuses(folder.path(), &[&["estimate"], arguments].concat());
         for part in parts {
             assert!(message.contains(part), "no {part:?} in: {message}");
         }
     }
-    let message = fails(folder.path(), &["estimate", "--pcap", "x", "--host", "example.org"], 2);
-    assert!(message.contains("--host") && message.contains("accepted: an IPv4"), "{message}");
+    for (option, value, accepted) in [
+        ("--host", "example.org", "accepted: an IPv4"),
+        ("--max-flows", "0", "accepted: a whole number from 1"),
+    ] {
+        let message = fails(folder.path(), &["estimate", "--pcap", "x", option, value], 2);
+        assert!(message.contains(option) && message.contains(accepted), "{message}");
+    }
 }
