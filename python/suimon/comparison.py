@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from suimon import _check, _suimon
 from suimon._check import count, items, optional_text, text
@@ -68,20 +69,13 @@ def compare(
         names = [named("senders", each, CongestionControl, _SENDERS) for each in items("senders", senders, _SENDERS)]
     disciplines = [named("queues", each, QueueDiscipline, _QUEUES) for each in items("queues", queues, _QUEUES)]
     counts = flows if isinstance(flows, str) else str(count("flows", flows))
-    duration = None if seconds is None else _check.seconds("seconds", seconds)
-    start = _check.seconds("warmup", warmup)
+    shared, of_runs = _shared(seconds, warmup, size, window, profile, seed, seeds)
     options: list[tuple[str, str | bool]] = [
         ("cc", ",".join(names)),
         ("queue", ",".join(disciplines) if disciplines != ["droptail"] else ""),
         ("flows", counts if counts != "1" else ""),
         ("mixed", mixed),
-        ("duration", duration or ""),
-        ("warmup", start if start != "0s" else ""),
-        ("size", optional_text("size", size, _BYTES) or ""),
-        ("window", optional_text("window", window, _BYTES) or ""),
-        ("profile", text("profile", profile, ", ".join(_suimon.profiles()))),
-        ("seed", str(count("seed", seed, 0)) if seed != 1 else ""),
-        ("seeds", str(count("seeds", seeds)) if seeds != 1 else ""),
+        *of_runs,
     ]
     findings = _suimon.compare(
         link._spec,
@@ -89,13 +83,7 @@ def compare(
         queues=disciplines,
         flows=counts,
         mixed=bool(mixed),
-        duration=duration,
-        warmup=start,
-        size=size,
-        window=window,
-        profile=profile,
-        seed=seed,
-        seeds=seeds,
+        **shared,
         command=f"suimon compare {link._spec.option}{_words(options)}",
         progress=progress,
     )
@@ -138,20 +126,13 @@ def compare_paths(
         chosen = [named("schedulers", each, PathScheduler, _SCHEDULERS) for each in listed]
     if senders != ():
         names = [named("senders", each, CongestionControl, _SENDERS) for each in items("senders", senders, _SENDERS)]
-    duration = None if seconds is None else _check.seconds("seconds", seconds)
-    start = _check.seconds("warmup", warmup)
+    shared, of_runs = _shared(seconds, warmup, size, window, profile, seed, seeds)
     options: list[tuple[str, str | bool]] = [
         ("scheduler", ",".join(chosen)),
         ("cc", ",".join(names)),
         ("send-buffer", optional_text("send_buffer", send_buffer, _BYTES) or ""),
         ("receive-buffer", optional_text("receive_buffer", receive_buffer, _BYTES) or ""),
-        ("duration", duration or ""),
-        ("warmup", start if start != "0s" else ""),
-        ("size", optional_text("size", size, _BYTES) or ""),
-        ("window", optional_text("window", window, _BYTES) or ""),
-        ("profile", text("profile", profile, ", ".join(_suimon.profiles()))),
-        ("seed", str(count("seed", seed, 0)) if seed != 1 else ""),
-        ("seeds", str(count("seeds", seeds)) if seeds != 1 else ""),
+        *of_runs,
     ]
     findings = _suimon.compare_paths(
         lines,
@@ -159,23 +140,43 @@ def compare_paths(
         senders=names,
         send_buffer=send_buffer,
         receive_buffer=receive_buffer,
-        duration=duration,
-        warmup=start,
-        size=size,
-        window=window,
-        profile=profile,
-        seed=seed,
-        seeds=seeds,
+        **shared,
         command=f"suimon compare --paths {shlex.quote('; '.join(lines))}{_words(options)}",
         progress=progress,
     )
     return Result(findings)
 
 
+#: What the command takes where an option is not given.
+_DEFAULTS: dict[str, object] = {"warmup": "0s", "profile": "linux-6", "seed": 1, "seeds": 1}
+
+
+def _shared(
+    seconds: float | str | None,
+    warmup: float | str,
+    size: str | None,
+    window: str | None,
+    profile: str,
+    seed: int,
+    seeds: int,
+) -> tuple[dict[str, Any], list[tuple[str, str | bool]]]:
+    """What every comparison says of its runs, checked: keywords, and the command's options of the same names."""
+    keywords = {
+        "duration": None if seconds is None else _check.seconds("seconds", seconds),
+        "warmup": _check.seconds("warmup", warmup),
+        "size": optional_text("size", size, _BYTES),
+        "window": optional_text("window", window, _BYTES),
+        "profile": text("profile", profile, ", ".join(_suimon.profiles())),
+        "seed": count("seed", seed, 0),
+        "seeds": count("seeds", seeds),
+    }
+    return keywords, [(name, str(value)) for name, value in keywords.items() if value != _DEFAULTS.get(name)]
+
+
 def _words(options: list[tuple[str, str | bool]]) -> str:
     """The options that say something, as a shell takes them."""
     words = ""
     for name, value in options:
-        if value and (name, value) != ("profile", "linux-6"):
+        if value:
             words += f" --{name}" if value is True else f" --{name} {shlex.quote(str(value))}"
     return words
