@@ -15,10 +15,10 @@ object=$(latest '*/out/fs_at.bpf.o')
 [ -n "$library" ] && [ -n "$object" ] || { echo "$0: suimon is not built: make build" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder"/root/{proc,sys,dev}
-cp "$(dirname "$object")"/*.bpf.o "$folder/root/"
-cc -O2 -Wall -static -I"$(dirname "$library")/include" bpf/test/older_kernel.c "$library" -lelf -lz -o "$folder/root/init"
-(cd "$folder/root" && find . | { cpio --quiet -o -H newc || busybox cpio -o -H newc; } 2> /dev/null | gzip -1 > ../initrd)
+mkdir -p "$folder"/tree/{proc,sys,dev}
+cp "$(dirname "$object")"/*.bpf.o "$folder/tree/"
+cc -O2 -Wall -static -I"$(dirname "$library")/include" bpf/test/older_kernel.c "$library" -lelf -lz -o "$folder/tree/init"
+(cd "$folder/tree" && find . | { cpio --quiet -o -H newc || busybox cpio -o -H newc; } 2> /dev/null | gzip -1 > ../initrd)
 timeout 120 qemu-system-x86_64 -accel tcg -cpu max -m 512 -nographic -no-reboot -kernel "$1" -initrd "$folder/initrd" \
     -append "console=ttyS0 quiet panic=-1" < /dev/null > "$folder/log" 2>&1 || true
 grep -a "^older kernel" "$folder/log" | tr -d '\r' || { tail -20 "$folder/log" >&2; exit 1; }
