@@ -43,14 +43,7 @@ struct connection {
 	u8 old_path;		/* path_from is not acknowledged yet, so that no sample counts */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct connection);
-} connections SEC(".maps");
-
-static __always_inline void tell_values(struct values *v, const struct connection *c)
+static __always_inline void tell_values(struct values *v, const struct connection *c, const struct tcp_sock *tp)
 {
 	v->rtt_min_us = c->fs_at.rtt_min_us;
 	v->rcv_bytes = c->fs_at.complete_rcv;
@@ -59,16 +52,14 @@ static __always_inline void tell_values(struct values *v, const struct connectio
 	v->cwnd = c->cwnd;
 }
 
+#include "connections.h"
+
 static __always_inline void tell(struct sock *sk, struct connection *c, u8 event, const struct fs_at_ack *a)
 {
-	struct record *r;
+	struct record *r = record_of(sk, c, event);
 
-	if (!tracer)
-		return;
-	r = new_record(sk, c->id, c->records++, event);
 	if (!r)
 		return;
-	tell_values(&r->values, c);
 	r->radio = c->radio;
 	if (a) {
 		r->newly_acked = tcp_sk(sk)->snd_una - c->snd_una;
@@ -100,15 +91,6 @@ static __always_inline void fs_at_init(struct sock *sk)
 {
 	inner_init(sk);
 	connection_of(sk);
-}
-
-static __always_inline void fs_at_release(struct sock *sk)
-{
-	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, 0);
-
-	if (c)
-		tell(sk, c, EVENT_END, 0);
-	bpf_sk_storage_delete(&connections, sk);
 }
 
 /* The kernel's window where it moved it, else our own. */
@@ -380,13 +362,6 @@ int fs_at_on_init(u64 *ctx)
 	return 0;
 }
 
-SEC("struct_ops/release")
-int fs_at_on_release(u64 *ctx)
-{
-	fs_at_release((struct sock *)ctx[0]);
-	return 0;
-}
-
 SEC("struct_ops/ssthresh")
 u32 fs_at_on_ssthresh(u64 *ctx)
 {
@@ -420,32 +395,10 @@ int fs_at_on_cong_control(u64 *ctx)
 	return 0;
 }
 
-SEC("iter/bpf_sk_storage_map")
-int list_connections(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct connection *c = ctx->value;
-	struct sock *sk = ctx->sk;
-	struct tcp_sock *tp;
-	struct status s;
-
-	if (!c || !sk || !c->id)
-		return 0;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
-		return 0;
-	__builtin_memset(&s, 0, sizeof(s));
-	s.connection = c->id;
-	s.counts = c->counts;
-	tell_values(&s.values, c);
-	describe(&s, tp);
-	bpf_seq_write(ctx->meta->seq, &s, sizeof(s));
-	return 0;
-}
-
 SEC(".struct_ops.link")
 struct tcp_congestion_ops ops = {
 	.init = (void *)fs_at_on_init,
-	.release = (void *)fs_at_on_release,
+	.release = (void *)on_release,
 	.ssthresh = (void *)fs_at_on_ssthresh,
 	.undo_cwnd = (void *)fs_at_on_undo_cwnd,
 	.set_state = (void *)fs_at_on_set_state,
@@ -457,7 +410,5 @@ struct tcp_congestion_ops ops = {
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = ALGORITHM,
 };
-
-char _license[] SEC("license") = "GPL";
 
 #endif

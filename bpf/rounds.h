@@ -28,31 +28,22 @@ struct connection {
 	u8 judging;		/* not in recovery */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct connection);
-} connections SEC(".maps");
-
-static __always_inline void tell_values(struct values *v, const struct connection *c, u32 snd_cwnd)
+static __always_inline void tell_values(struct values *v, const struct connection *c, const struct tcp_sock *tp)
 {
 	v->rtt_min_us = c->base_rtt;
-	v->cwnd = snd_cwnd;
+	v->cwnd = tp->snd_cwnd;
 	v->queued = c->queued_halves;
 	v->dwnd = c->dwnd;
 }
 
+#include "connections.h"
+
 static __always_inline void tell(struct sock *sk, struct connection *c, u8 event, const struct ack_sample *sample)
 {
-	struct record *r;
+	struct record *r = record_of(sk, c, event);
 
-	if (!tracer)
-		return;
-	r = new_record(sk, c->id, c->records++, event);
 	if (!r)
 		return;
-	tell_values(&r->values, c, tcp_sk(sk)->snd_cwnd);
 	if (sample) {
 		r->newly_acked = tcp_sk(sk)->snd_una - c->snd_una;
 		r->delivered = sample->pkts_acked * tcp_sk(sk)->mss_cache;
@@ -99,18 +90,6 @@ SEC("struct_ops/init")
 int round_on_init(u64 *ctx)
 {
 	connection_of((struct sock *)ctx[0]);
-	return 0;
-}
-
-SEC("struct_ops/release")
-int round_on_release(u64 *ctx)
-{
-	struct sock *sk = (struct sock *)ctx[0];
-	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, 0);
-
-	if (c)
-		tell(sk, c, EVENT_END, 0);
-	bpf_sk_storage_delete(&connections, sk);
 	return 0;
 }
 
@@ -224,32 +203,10 @@ int round_on_cwnd_event(u64 *ctx)
 	return 0;
 }
 
-SEC("iter/bpf_sk_storage_map")
-int list_connections(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct connection *c = ctx->value;
-	struct sock *sk = ctx->sk;
-	struct tcp_sock *tp;
-	struct status s;
-
-	if (!c || !sk || !c->id)
-		return 0;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
-		return 0;
-	__builtin_memset(&s, 0, sizeof(s));
-	s.connection = c->id;
-	s.counts = c->counts;
-	tell_values(&s.values, c, tp->snd_cwnd);
-	describe(&s, tp);
-	bpf_seq_write(ctx->meta->seq, &s, sizeof(s));
-	return 0;
-}
-
 SEC(".struct_ops.link")
 struct tcp_congestion_ops ops = {
 	.init = (void *)round_on_init,
-	.release = (void *)round_on_release,
+	.release = (void *)on_release,
 	.pkts_acked = (void *)round_on_pkts_acked,
 	.cong_avoid = (void *)round_on_cong_avoid,
 	.ssthresh = (void *)round_on_ssthresh,
@@ -259,7 +216,5 @@ struct tcp_congestion_ops ops = {
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = ALGORITHM,
 };
-
-char _license[] SEC("license") = "GPL";
 
 #endif
