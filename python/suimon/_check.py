@@ -39,7 +39,7 @@ def seconds(argument: str, value: float | str) -> str:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InputError(f'{argument}: {value!r} is no time; accepted: seconds, or text such as "500ms"')
-    if not math.isfinite(value) or value < 0:
+    if not math.isfinite(value * 1e9) or value < 0:
         raise InputError(f"{argument}: {value!r} is out of range; accepted: seconds from zero on")
     nanoseconds = round(value * 1e9)
     for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):

@@ -109,7 +109,7 @@ def compare_paths(
     """Compares path schedulers for one stream over several links as ``suimon compare --paths``, beside each link alone.
 
     Args:
-        paths: At least two links.
+        paths: The links; a scheduler has a choice from two on.
         schedulers: Path schedulers, or subclasses of `PathScheduler`. Default: those worth comparing.
         senders: Congestion controls of the flows. Default: CUBIC.
         send_buffer: What each flow may hold, unsent or unacknowledged. Default: ``"4MiB"``.

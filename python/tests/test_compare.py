@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,32 @@ def test_other_threads_go_on_while_one_simulates() -> None:
     stop.set()
     other.join()
     assert seen > 20
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sm.compare(3), "link: 3 is no text; accepted: a Link"),  # type: ignore[arg-type]
+        (lambda: sm.compare("2Mbit"), "delay: missing; accepted: one way"),
+        (lambda: sm.compare("2Mbit 40ms", "fast"), 'senders: unknown congestion control "fast"; accepted: reno'),
+        (lambda: sm.compare("2Mbit 40ms", []), "senders: is empty; accepted: names"),
+        (
+            lambda: sm.compare("2Mbit 40ms", queues="blue"),
+            'queues: unknown queue discipline "blue"; accepted: drop',
+        ),
+        (lambda: sm.compare("2Mbit 40ms", seconds=-1), "seconds: -1 is out of range; accepted: seconds from zero on"),
+        (lambda: sm.compare("2Mbit 40ms", seconds=1e300), "seconds: 1e.300 is out of range"),
+        (lambda: sm.compare("2Mbit 40ms", warmup=True), "warmup: True is no time; accepted: seconds, or text"),
+        (lambda: sm.compare("2Mbit 40ms", seeds=0), "seeds: 0 is out of range; accepted: 1 or more"),
+        (lambda: sm.compare("2Mbit 40ms", seed=-1), "seed: -1 is out of range; accepted: 0 or more"),
+        (lambda: sm.compare("2Mbit 40ms", size="10"), 'size: "10" has no unit; accepted: B, kB'),
+        (lambda: sm.compare("2Mbit 40ms", profile="bsd"), 'profile: unknown profile "bsd"; accepted: linux-6'),
+        (lambda: sm.compare_paths(["1Mbit 1ms"], "none"), 'schedulers: unknown path scheduler "none"; accepted:'),
+        (lambda: sm.Link("2Mbit", delay="1ms", rtt="2ms"), "rtt: goes without delay"),
+        (lambda: sm.Trace("none.down", delay="1ms"), "none.down: cannot read it"),
+        (lambda: sm.paper("none"), 'name: unknown paper "none"; accepted: buffer-path'),
+    ],
+)
+def test_bad_input_is_refused_by_name_with_what_is_accepted(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(sm.InputError, match=message):
+        call()
