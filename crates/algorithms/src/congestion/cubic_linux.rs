@@ -14,7 +14,7 @@ pub const DESCRIPTION: Description = Description {
     name: "cubic-linux",
     summary: "CUBIC as the kernel of today has it: whole segments, and Reno's growth of RFC 8312",
     source: "RFC 8312; Linux 6.18",
-    colour: "#b6992d",
+    colour: "#ffbe7d",
     parameters: &[
         Parameter {
             name: "beta",
@@ -329,11 +329,11 @@ mod tests {
 
     #[test]
     fn before_a_loss_a_segment_takes_twenty_at_most_and_never_less_than_two() {
-        let mut cubic = cubic(&[]);
+        let mut flat = cubic(&[]);
         let mut limits = Limits { ssthresh: MSS * 100, ..Limits::initial(MSS * 200) };
-        cubic.on_ack(&ack(1), &mut limits);
-        assert_eq!(probed(&*cubic, "segments_per_segment"), 20.0);
-        let mut steep = super::tests::cubic(&[("c", Value::Number(1000.0))]);
+        flat.on_ack(&ack(1), &mut limits);
+        assert_eq!(probed(&*flat, "segments_per_segment"), 20.0);
+        let mut steep = cubic(&[("c", Value::Number(1000.0))]);
         let mut limits = after_loss(&mut *steep, 10);
         rounds(&mut *steep, &mut limits, Instant::ZERO, 5);
         assert_eq!(probed(&*steep, "segments_per_segment"), 2.0);
