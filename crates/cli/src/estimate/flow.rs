@@ -26,7 +26,7 @@ pub(super) struct Flow {
     pub(super) now_estimates: Vec<RttSummary>,
     pub(super) is_active: bool,
     pub(super) times: Vec<Instant>,
-    /// As many as [`Study::flow_columns`] names.
+    /// As many as [`super::study::Study::flow_columns`] names.
     pub(super) columns: Vec<Vec<f64>>,
 }
 
