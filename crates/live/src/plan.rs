@@ -7,11 +7,9 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use suimon_algorithms::RandomStream;
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::FlowKey;
 use suimon_linux::TcpHabits;
-use suimon_scenario::{Buffer, Capacity, Flow, Link, Loss, Scenario, Start, Traffic};
+use suimon_scenario::{Capacity, Flow, Link, Loss, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::LiveError;
@@ -261,11 +259,11 @@ impl<'a> Planning<'a> {
             hosts,
             from: SocketAddrV4::new(from, FIRST_PORT + number),
             to: SocketAddrV4::new(to, FIRST_PORT + MOST_FLOWS as u16 + number),
-            start: start_of(flow, self.scenario.seed),
+            start: flow.start.drawn(&mut flow.random(self.scenario.seed)),
             crosses: there,
             kernel_cc: habits.kernel_cc,
         };
-        let extra = extra_delay(flow, self.scenario.seed);
+        let extra = flow.drawn_extra_delay(self.scenario.seed);
         let (full, answer) = packet_sizes(flow);
         self.delay(planned.key(), &ways[0], planned.crosses[0], full, extra);
         if let Some(first) = back.first() {
@@ -342,42 +340,7 @@ impl<'a> Planning<'a> {
     }
 }
 
-/// As the simulator draws it.
-fn start_of(flow: &Flow, seed: u64) -> Instant {
-    match flow.start {
-        Start::At(at) => at,
-        Start::Between(from, to) => {
-            let mut random = RandomStream::new(seed, &format!("flow {}", flow.name));
-            from + random.duration_between(Duration::ZERO, to.saturating_since(from))
-        }
-    }
-}
-
-/// As the simulator draws it.
-fn extra_delay(flow: &Flow, seed: u64) -> Duration {
-    let (least, most) = flow.extra_delay;
-    if most == Duration::ZERO {
-        return Duration::ZERO;
-    }
-    RandomStream::new(seed, &format!("flow {} delay", flow.name)).duration_between(least, most)
-}
-
 /// A link back that does nothing, for one that has none.
 fn way_back(link: &Link) -> Link {
-    Link {
-        name: Link::other_direction(&link.name),
-        from: link.to.clone(),
-        to: link.from.clone(),
-        capacity: Capacity::Rate(Rate::MAX),
-        delay: Duration::ZERO,
-        overhead: Bytes::ZERO,
-        buffer: Buffer::Unbounded,
-        queue: AlgorithmSpec::parse(Role::Queue, "droptail").expect("drop tail is registered"),
-        loss: Loss::None,
-        jitter: Duration::ZERO,
-        reordering: None,
-        outages: Vec::new(),
-        estimator: None,
-        reported: false,
-    }
+    Link::delaying(Link::other_direction(&link.name), &link.to, &link.from, Duration::ZERO)
 }

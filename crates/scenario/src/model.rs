@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use suimon_algorithms::RandomStream;
 pub use suimon_algorithms::queue::Buffer;
-use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_radio::{hsdpa, wlan};
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
@@ -74,6 +75,31 @@ impl Link {
         match name.strip_suffix(REVERSE) {
             Some(forward) => forward.to_owned(),
             None => format!("{name}{REVERSE}"),
+        }
+    }
+
+    /// One that does nothing but delay, and that no result shows.
+    ///
+    /// # Panics
+    ///
+    /// Never: drop tail is registered.
+    #[must_use]
+    pub fn delaying(name: String, from: &str, to: &str, delay: Duration) -> Self {
+        Self {
+            name,
+            from: from.to_owned(),
+            to: to.to_owned(),
+            capacity: Capacity::Rate(Rate::MAX),
+            delay,
+            overhead: Bytes::ZERO,
+            buffer: Buffer::Unbounded,
+            queue: AlgorithmSpec::parse(Role::Queue, "droptail").expect("drop tail is registered"),
+            loss: Loss::None,
+            jitter: Duration::ZERO,
+            reordering: None,
+            outages: Vec::new(),
+            estimator: None,
+            reported: false,
         }
     }
 }
@@ -224,6 +250,19 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// What it draws from: first its start, then the lengths of its bursts and pauses.
+    #[must_use]
+    pub fn random(&self, seed: u64) -> RandomStream {
+        RandomStream::new(seed, &format!("flow {}", self.name))
+    }
+
+    /// The one extra delay that it has under `seed`, from a stream of its own.
+    #[must_use]
+    pub fn drawn_extra_delay(&self, seed: u64) -> Duration {
+        let (least, most) = self.extra_delay;
+        RandomStream::new(seed, &format!("flow {} delay", self.name)).duration_between(least, most)
+    }
+
     /// The same flow, `later`, under another name.
     pub(crate) fn later(self, later: Duration, name: String) -> Self {
         let start = match self.start {
@@ -241,6 +280,18 @@ pub enum Start {
     At(Instant),
     /// At a uniformly random time between the two.
     Between(Instant, Instant),
+}
+
+impl Start {
+    /// The time itself, the first that is drawn of [`Flow::random`].
+    pub fn drawn(self, random: &mut RandomStream) -> Instant {
+        match self {
+            Self::At(at) => at,
+            Self::Between(from, to) => {
+                from + random.duration_between(Duration::ZERO, to.saturating_since(from))
+            }
+        }
+    }
 }
 
 /// What a flow sends.

@@ -151,7 +151,7 @@ impl Flow {
             completed: None,
             last_delivery: Instant::ZERO,
             on_off,
-            random: RandomStream::new(seed, &format!("flow {}", flow.name)),
+            random: flow.random(seed),
             tally: Tally::default(),
             spread: rate_spread.map(|packets| Box::new(SpreadMeter::new(packets))),
             before_measuring: Tally::default(),
@@ -160,12 +160,7 @@ impl Flow {
 
     /// When it starts.
     pub(crate) fn start_time(&mut self, start: scenario::Start) -> Instant {
-        match start {
-            scenario::Start::At(at) => at,
-            scenario::Start::Between(from, to) => {
-                from + self.random.duration_between(Duration::ZERO, to.saturating_since(from))
-            }
-        }
+        start.drawn(&mut self.random)
     }
 
     /// The application begins to send.
