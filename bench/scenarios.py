@@ -94,14 +94,15 @@ class Case:
         return replace(self, seconds=self.quick_seconds)
 
     def toml(self, *, probes: bool = False, report_all: bool = False) -> str:
-        """The scenario for Suimon; `probes` samples every flow and queue ten times a second."""
-        interval = "100ms" if probes else "off"
+        """The scenario for Suimon; `probes` samples every flow and queue ten times a second and keeps events."""
+        interval, events = ("100ms", 10_000) if probes else ("off", 0)
         lines = [
             f'name = "{self.name}"',
             f'description = "{self.title}"',
             f'duration = "{self.seconds[SUIMON]}s"',
             "stop_when_complete = false",
             f'record_interval = "{interval}"',
+            f"record_events = {events}",
         ]
         ecn = any(isinstance(link.queue, Red) for link in self.links)
         for link in self.links:

@@ -213,7 +213,7 @@ impl<'a> Books<'a> {
     }
 
     fn record(&mut self, time: Instant, flow: usize, kind: EventKind) {
-        if self.events.len() < RunResult::MAX_EVENTS {
+        if self.events.len() < self.scenario.record.events {
             self.events.push(Event { time, flow: flow as u32, kind });
         } else {
             self.events_not_kept += 1;

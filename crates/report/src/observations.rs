@@ -1,6 +1,5 @@
 //! What a reader should know before trusting a row: odd runs are reported, never silently shown.
 
-use suimon_results::RunResult;
 use suimon_units::Bytes;
 
 use crate::summary::RunSummary;
@@ -27,10 +26,7 @@ pub fn observations(summaries: &[RunSummary<'_>]) -> Vec<String> {
         s.run.flows.iter().any(|flow| flow.delivered == Bytes::ZERO)
     });
     note("No link was reported, so there is no grade", &|s| s.run.queues.is_empty());
-    note(
-        &format!("More than the {} events that are kept; the others are only counted", RunResult::MAX_EVENTS),
-        &|s| s.run.events_not_kept > 0,
-    );
+    note("More events than record_events keeps; the others are only counted", &|s| s.run.events_not_kept > 0);
     notes.extend(lateness(summaries));
     for note in summaries.iter().flat_map(|summary| &summary.run.notes) {
         if !notes.contains(note) {
@@ -97,7 +93,7 @@ mod tests {
                 "No flow, so nothing was measured: dsl, 9.",
                 "A flow delivered nothing while measured: cubic, 0; cubic, 1; cubic, 2; and 2 more.",
                 "No link was reported, so there is no grade: dsl, 9.",
-                "More than the 10000 events that are kept; the others are only counted: cubic, 0.",
+                "More events than record_events keeps; the others are only counted: cubic, 0.",
             ]
         );
     }

@@ -33,7 +33,7 @@ pub struct RunResult {
     pub aggregates: Vec<AggregateResult>,
     /// One row a reported link.
     pub queues: Vec<QueueResult>,
-    /// What happened when; at most [`RunResult::MAX_EVENTS`] are kept.
+    /// What happened when; the first ones, as many as the scenario keeps.
     pub events: Vec<Event>,
     /// Events beyond the limit, counted only.
     pub events_not_kept: u64,
@@ -49,11 +49,6 @@ pub struct RunResult {
     pub emulated: Vec<EmulatedLink>,
     /// Sentences that a reader should know.
     pub notes: Vec<String>,
-}
-
-impl RunResult {
-    /// How many events a run keeps.
-    pub const MAX_EVENTS: usize = 10_000;
 }
 
 /// Totals of one flow.

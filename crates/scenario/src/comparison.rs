@@ -215,12 +215,7 @@ impl Comparison {
             links: self.link.links(queue).into(),
             flows: self.flows_of(schemes, marks(queue)),
             aggregates: Vec::new(),
-            record: Record {
-                interval: self.record_interval,
-                warmup: self.warmup,
-                windows: Vec::new(),
-                rate_spread: None,
-            },
+            record: Record { interval: self.record_interval, warmup: self.warmup, ..Record::default() },
         };
         scenario.check()?;
         runs.add(labels, &scenario, self.seeds).map_err(|problem| ScenarioError::new(&self.name, problem))

@@ -395,8 +395,28 @@ pub struct Record {
     pub warmup: Duration,
     /// Statistics of every reported queue over these.
     pub windows: Vec<Window>,
+    /// How many events are kept; the others are only counted.
+    pub events: usize,
     /// Tell how the rate of each flow varies, over samples of so many packets received, at least one.
     pub rate_spread: Option<u64>,
+}
+
+impl Record {
+    /// How many events are kept unless the scenario says otherwise.
+    pub const EVENTS: usize = 10_000;
+}
+
+impl Default for Record {
+    /// Totals of the whole run and its events, no series.
+    fn default() -> Self {
+        Self {
+            interval: None,
+            warmup: Duration::ZERO,
+            windows: Vec::new(),
+            events: Self::EVENTS,
+            rate_spread: None,
+        }
+    }
 }
 
 /// A window of time, of which statistics are kept.

@@ -164,12 +164,7 @@ impl PathComparison {
                 copy_stalled: true,
                 reconnect: Some(text::DEFAULT_PATIENCE.parse().expect("the default reads, as a test shows")),
             }],
-            record: Record {
-                interval: self.record_interval,
-                warmup: self.warmup,
-                windows: Vec::new(),
-                rate_spread: None,
-            },
+            record: Record { interval: self.record_interval, warmup: self.warmup, ..Record::default() },
         };
         scenario.check()?;
         runs.add(&labels, &scenario, self.seeds).map_err(|problem| ScenarioError::new(&self.name, problem))

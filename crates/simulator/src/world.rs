@@ -625,7 +625,7 @@ impl<'a> World<'a> {
     }
 
     fn note(&mut self, time: Instant, flow: u32, kind: EventKind) {
-        if self.kept_events.len() < RunResult::MAX_EVENTS {
+        if self.kept_events.len() < self.scenario.record.events {
             self.kept_events.push(ResultEvent { time, flow, kind });
         } else {
             self.events_not_kept += 1;

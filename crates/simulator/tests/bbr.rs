@@ -23,8 +23,7 @@ fn deep(cc: &str, flows: u64) -> Scenario {
     ];
     let named = |nth| tcp(&format!("{cc}-{nth}"), ("a", "b"), cc, |_| {});
     let mut scenario = scenario(SECOND * 60, links, (0..flows).map(named).collect());
-    scenario.record =
-        Record { interval: Some(ms(10)), warmup: SECOND * 5, windows: Vec::new(), rate_spread: None };
+    scenario.record = Record { interval: Some(ms(10)), warmup: SECOND * 5, ..Record::default() };
     scenario
 }
 

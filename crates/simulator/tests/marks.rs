@@ -34,8 +34,7 @@ fn at_a_step(flows: Vec<Flow>, distances: &[Duration], threshold: u64) -> Scenar
         links.push(link("r", name, Rate::MAX, Duration::ZERO, Buffer::Unbounded));
     }
     let mut scenario = scenario(SECOND * 40, links, flows);
-    scenario.record =
-        Record { interval: Some(ms(10)), warmup: SECOND * 10, windows: Vec::new(), rate_spread: None };
+    scenario.record = Record { interval: Some(ms(10)), warmup: SECOND * 10, ..Record::default() };
     scenario
 }
 

@@ -218,6 +218,7 @@ impl Document {
                     .iter()
                     .map(|table| window(table, duration))
                     .collect::<Result<_, _>>()?,
+                events: usize::try_from(fields.field("record_events")?.count()?).unwrap_or(usize::MAX),
                 rate_spread: match fields.optional("rate_spread") {
                     Some(field) => Some(field.count()?),
                     None => None,

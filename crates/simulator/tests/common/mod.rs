@@ -62,7 +62,7 @@ pub(crate) fn scenario(duration: Duration, links: Vec<Link>, flows: Vec<Flow>) -
         links,
         flows,
         aggregates: Vec::new(),
-        record: Record { interval: None, warmup: Duration::ZERO, windows: Vec::new(), rate_spread: None },
+        record: Record::default(),
     };
     scenario.check().expect("the tests build valid scenarios");
     scenario

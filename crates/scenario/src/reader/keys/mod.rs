@@ -11,6 +11,7 @@ pub(crate) use self::flow::{AGGREGATE, FLOW, STACK};
 pub(crate) use self::link::{LINK, REVERSE};
 pub(crate) use self::radio::{CELL, HSDPA, MEDIUM};
 use super::schema::{Key, Kind, Preset, Section};
+use crate::model::Record;
 
 const MANY: u64 = 1_000_000;
 
@@ -54,6 +55,12 @@ pub(crate) const SCENARIO: Section = Section {
             Kind::TimeOrOff,
             Preset::Text("100ms"),
             "How often flows and queues are sampled for charts.",
+        ),
+        Key::new(
+            "record_events",
+            Kind::Count { least: 0, most: MANY },
+            Preset::Count(Record::EVENTS as u64),
+            "How many losses, marks, cuts and timeouts are kept with their times; the others are only counted.",
         ),
         Key::new(
             "window",
