@@ -106,17 +106,6 @@ impl Namespace {
         })
     }
 
-    /// Takes `device` down: what is sent over it is refused.
-    ///
-    /// # Errors
-    /// As [`Namespace::set_up`].
-    pub fn set_down(&self, device: &str) -> Result<(), LinuxError> {
-        self.change_device(device, "taking down", |message| {
-            message.header.flags = LinkFlags::empty();
-            message.header.change_mask = LinkFlags::Up;
-        })
-    }
-
     /// Sets the largest packet that `device` takes and how many wait in it.
     ///
     /// # Errors
@@ -286,41 +275,16 @@ impl Namespace {
     /// # Errors
     /// Where there is such a rule.
     pub fn add_rule_from(&self, source: IpAddr, table: u32) -> Result<(), LinuxError> {
-        let length = if source.is_ipv4() { 32 } else { 128 };
-        self.add_rule(family(source), table, |message| {
-            message.header.src_len = length;
-            message.attributes.push(RuleAttribute::Source(source));
-        })
-        .doing(format_args!("adding the rule from {source}"))
-    }
-
-    /// Packets that come in over `device` look their route up in `table` first.
-    ///
-    /// # Errors
-    /// Where there is such a rule.
-    pub fn add_rule_from_device(&self, device: &str, table: u32) -> Result<(), LinuxError> {
-        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            self.add_rule(family, table, |message| {
-                message.attributes.push(RuleAttribute::Iifname(device.to_owned()));
-            })
-            .doing(format_args!("adding the rule for what comes from {device}"))?;
-        }
-        Ok(())
-    }
-
-    fn add_rule(
-        &self,
-        family: AddressFamily,
-        table: u32,
-        matching: impl FnOnce(&mut RuleMessage) + Send,
-    ) -> std::io::Result<()> {
         let mut message = RuleMessage::default();
-        message.header.family = family;
+        message.header.family = family(source);
+        message.header.src_len = if source.is_ipv4() { 32 } else { 128 };
         message.header.action = RuleAction::ToTable;
+        message.attributes.push(RuleAttribute::Source(source));
         message.attributes.push(RuleAttribute::Table(table));
-        matching(&mut message);
         self.run(|| netlink::request(Message::NewRule(message), NLM_F_CREATE | NLM_F_EXCL))
-            .map_err(std::io::Error::other)?
+            .map_err(std::io::Error::other)
+            .and_then(std::convert::identity)
+            .doing(format_args!("adding the rule from {source}"))
     }
 
     fn change_device(

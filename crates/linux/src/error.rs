@@ -16,12 +16,6 @@ impl LinuxError {
     pub fn new(doing: impl Display, source: impl Into<io::Error>) -> Self {
         Self { doing: doing.to_string(), source: source.into() }
     }
-
-    /// What the kernel said.
-    #[must_use]
-    pub fn kernel_error(&self) -> &io::Error {
-        &self.source
-    }
 }
 
 fn hint(source: &io::Error) -> &'static str {

@@ -125,10 +125,7 @@ impl Namespace {
     }
 
     /// Which namespace it is: equal for two that are the same, while either is held.
-    ///
-    /// # Errors
-    /// None that the kernel is known to give.
-    pub fn identity(&self) -> Result<u64, LinuxError> {
+    fn identity(&self) -> Result<u64, LinuxError> {
         let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
         let metadata = fs::metadata(&path).doing(format_args!("reading {path}"))?;
         Ok(std::os::unix::fs::MetadataExt::ino(&metadata))
