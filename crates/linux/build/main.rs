@@ -1,6 +1,8 @@
 //! Compiles the programs in `bpf/` for the kernel, so that the command carries them. Where that cannot be, the
 //! crate is built all the same, and says why when it is asked to load one.
 
+mod clang;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -9,7 +11,7 @@ use std::{env, fs};
 const PROGRAMS: [&str; 4] = ["compound", "fs_at", "fs_at_cubic", "vegas"];
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build");
     println!("cargo:rerun-if-env-changed=CLANG");
     if env::var_os("CARGO_FEATURE_BPF").is_none() {
         return;
@@ -19,7 +21,7 @@ fn main() {
     let out = variable("OUT_DIR");
     println!("cargo:rerun-if-changed={}", source.display());
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    let why_not = why_not(&clang);
+    let why_not = clang::why_not(&clang);
     if let Some(reason) = &why_not {
         println!("cargo:warning={reason}: `suimon cc load` will not work");
     }
@@ -31,17 +33,6 @@ fn main() {
         } else {
             fs::write(&object, []).expect("cargo's own folder takes files");
         }
-    }
-}
-
-/// Why `clang` cannot compile for the kernel.
-pub(crate) fn why_not(clang: &str) -> Option<String> {
-    match Command::new(clang).arg("--print-targets").output() {
-        Err(error) => Some(format!("{clang} was not there when suimon was built ({error})")),
-        Ok(output) if !String::from_utf8_lossy(&output.stdout).contains("bpf") => {
-            Some(format!("{clang}, with which suimon was built, does not compile for BPF"))
-        }
-        Ok(_) => None,
     }
 }
 
