@@ -367,10 +367,6 @@ impl Entry<'_> {
 
     fn result(&self, reports: &[LinkReport], measured_from: Instant, end: Instant) -> FlowResult {
         let (now, before) = (self.tally, self.before);
-        let (algorithm, colour) = match &self.flow.traffic {
-            Traffic::Tcp(tcp) => (tcp.label(), tcp.colour()),
-            Traffic::Udp(_) => ("udp".to_owned(), UDP_COLOUR),
-        };
         let key = self.planned.key();
         let shares = self
             .planned
@@ -386,8 +382,8 @@ impl Entry<'_> {
         let samples = now.rtt_samples - before.rtt_samples;
         FlowResult {
             name: self.flow.name.clone(),
-            algorithm,
-            colour: colour.to_owned(),
+            algorithm: self.flow.traffic.label(),
+            colour: self.flow.traffic.colour().to_owned(),
             start,
             completed: self.completed,
             delivered,
@@ -411,6 +407,3 @@ impl Entry<'_> {
 fn is_reducing(state: SenderState) -> bool {
     matches!(state, SenderState::WindowReduction | SenderState::Recovery | SenderState::Loss)
 }
-
-/// Datagrams have no algorithm whose colour they could take.
-const UDP_COLOUR: &str = "#9c755f";

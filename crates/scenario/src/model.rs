@@ -303,6 +303,27 @@ pub enum Traffic {
     Udp(UdpFlow),
 }
 
+impl Traffic {
+    /// Its algorithms as users write them ([`TcpFlow::label`]), or `udp`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self {
+            Self::Tcp(tcp) => tcp.label(),
+            Self::Udp(_) => "udp".to_owned(),
+        }
+    }
+
+    /// The colour in every chart.
+    #[must_use]
+    pub fn colour(&self) -> &'static str {
+        match self {
+            Self::Tcp(tcp) => tcp.colour(),
+            // No algorithm, whose colour it could take.
+            Self::Udp(_) => "#9c755f",
+        }
+    }
+}
+
 /// A TCP connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcpFlow {

@@ -333,10 +333,6 @@ impl Flow {
 
     pub(crate) fn result(&self, flow: &scenario::Flow, measured_from: Instant, end: Instant) -> FlowResult {
         let (now, before) = (self.current(), self.before_measuring);
-        let (algorithm, colour) = match &flow.traffic {
-            Traffic::Tcp(tcp) => (tcp.label(), tcp.colour()),
-            Traffic::Udp(_) => ("udp".to_owned(), UDP_COLOUR),
-        };
         let (rtt_min, rtt_max) = match &self.endpoints {
             Endpoints::Tcp { sender, .. } => (sender.counters.rtt_min, sender.counters.rtt_max),
             Endpoints::Udp { .. } => (None, None),
@@ -349,8 +345,8 @@ impl Flow {
         let samples = now.rtt_samples - before.rtt_samples;
         FlowResult {
             name: flow.name.clone(),
-            algorithm,
-            colour: colour.to_owned(),
+            algorithm: flow.traffic.label(),
+            colour: flow.traffic.colour().to_owned(),
             start,
             completed: self.completed,
             delivered,
@@ -369,6 +365,3 @@ impl Flow {
         }
     }
 }
-
-/// Datagrams have no algorithm whose colour they could take.
-const UDP_COLOUR: &str = "#9c755f";
