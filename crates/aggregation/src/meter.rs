@@ -1,14 +1,14 @@
 //! What both worlds measure of a connection, so that a scheduler sees the same quantities in each.
 
-use suimon_units::{Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// A connection as it is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Occupancy {
-    /// Bytes that it has behind it.
-    pub acknowledged: u64,
-    /// Bytes that it holds.
-    pub buffered: u64,
+    /// What it has behind it.
+    pub acknowledged: Bytes,
+    /// What it holds.
+    pub buffered: Bytes,
     /// Its smoothed round-trip time.
     pub srtt: Duration,
     /// The least of its round-trip times of late.
@@ -34,7 +34,7 @@ impl RateMeter {
         // A connection that held no more than a bandwidth-delay product of what it delivered had no queue: it
         // was not asked for more, and what it did says only how much it can do at least.
         let product = sample.bps / 8.0 * connection.rtt_min.unwrap_or_default().as_secs_f64();
-        if sample.buffered_at_first as f64 > product * QUEUEING {
+        if sample.buffered_at_first.as_f64() > product * QUEUEING {
             self.rate = Some(towards(rate, sample.bps));
         } else {
             self.rate = Some(rate.max(sample.bps));
@@ -73,7 +73,7 @@ impl CapacityMeter {
         // did then says only how much it can do at least.
         let rate = self.rate.unwrap_or_default();
         let product = rate / 8.0 * connection.rtt_min.unwrap_or_default().as_secs_f64();
-        let asked = sample.least_buffered as f64 >= product.max(LEAST_HELD);
+        let asked = sample.least_buffered.as_f64() >= product.max(LEAST_HELD);
         if asked || (sample.bps > rate && self.rate.is_some()) {
             self.rate = Some(self.rate.map_or(sample.bps, |rate| towards(rate, sample.bps)));
             self.measured_at = now;
@@ -95,18 +95,18 @@ struct Sampler(Option<Begun>);
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     at: Instant,
-    acknowledged: u64,
-    buffered: u64,
+    acknowledged: Bytes,
+    buffered: Bytes,
     /// Since then.
-    least_buffered: u64,
+    least_buffered: Bytes,
 }
 
 /// What was acknowledged in a round trip, and what the connection held.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     bps: f64,
-    buffered_at_first: u64,
-    least_buffered: u64,
+    buffered_at_first: Bytes,
+    least_buffered: Bytes,
 }
 
 impl Sampler {
@@ -123,7 +123,7 @@ impl Sampler {
         }
         self.0 = Some(anew);
         Some(Sample {
-            bps: (acknowledged - begun.acknowledged) as f64 * 8.0 / time.as_secs_f64(),
+            bps: (acknowledged - begun.acknowledged).as_f64() * 8.0 / time.as_secs_f64(),
             buffered_at_first: begun.buffered,
             least_buffered: begun.least_buffered,
         })
@@ -189,6 +189,7 @@ mod tests {
     }
 
     fn occupancy(acknowledged: u64, buffered: u64, rtt: Duration) -> Occupancy {
+        let [acknowledged, buffered] = [acknowledged, buffered].map(Bytes::new);
         Occupancy { acknowledged, buffered, srtt: rtt, rtt_min: Some(rtt) }
     }
 

@@ -211,8 +211,7 @@ impl Link {
         let rtt_min = connection.rtt_min.map(|least| least.max(LEAST_RTT));
         let acknowledged = connection.acknowledged;
         if let Some(rtt) = rtt {
-            let [acknowledged, buffered] = [acknowledged, held].map(Bytes::get);
-            self.rate.on_reading(now, Occupancy { acknowledged, buffered, srtt: rtt.srtt, rtt_min });
+            self.rate.on_reading(now, Occupancy { acknowledged, buffered: held, srtt: rtt.srtt, rtt_min });
         }
         self.set_lowat()?;
         let unsent = if self.is_clogged() {

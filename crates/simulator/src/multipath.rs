@@ -172,7 +172,7 @@ impl Multipath {
         let acknowledged = connection.snd_una();
         let rtt = connection.rtt();
         if let Some(rtt) = rtt {
-            let buffered = state.written - acknowledged;
+            let [acknowledged, buffered] = [acknowledged, state.written - acknowledged].map(Bytes::new);
             let rtt_min = state.rtt_min.get();
             state.rate.on_acknowledged(now, Occupancy { acknowledged, buffered, srtt: rtt.srtt, rtt_min });
         }
