@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::ring::partition_point;
+
 /// Slots in a piece.
 const PIECE: usize = 32;
 
@@ -91,16 +93,7 @@ impl<T: Copy> Pieces<T> {
 
     /// How many at the front are as asked, where no other is.
     pub(crate) fn partition_point(&self, is_asked_for: impl Fn(&T) -> bool) -> usize {
-        let (mut from, mut to) = (0, self.len);
-        while from < to {
-            let middle = from + (to - from) / 2;
-            if is_asked_for(&self.slots[self.slot(middle)]) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        from
+        partition_point(self.len, |index| is_asked_for(&self.slots[self.slot(index)]))
     }
 
     fn slot(&self, index: usize) -> usize {

@@ -82,16 +82,7 @@ impl<T: Copy> Ring<T> {
 
     /// How many at the front are as asked, where no other is.
     pub(crate) fn partition_point(&self, is_asked_for: impl Fn(&T) -> bool) -> usize {
-        let (mut from, mut to) = (0, self.len);
-        while from < to {
-            let middle = from + (to - from) / 2;
-            if is_asked_for(&self.slots[self.slot(middle)]) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        from
+        partition_point(self.len, |index| is_asked_for(&self.slots[self.slot(index)]))
     }
 
     #[cfg(test)]
@@ -120,6 +111,20 @@ impl<T: Copy> Ring<T> {
         self.slots.resize(size, filler);
         self.head = head;
     }
+}
+
+/// How many of `len` at the front are as asked, where no other is.
+pub(crate) fn partition_point(len: usize, is_asked_for: impl Fn(usize) -> bool) -> usize {
+    let (mut from, mut to) = (0, len);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        if is_asked_for(middle) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
 }
 
 #[cfg(test)]
