@@ -10,6 +10,7 @@ use suimon_linux::terminal::PseudoTerminal;
 use suimon_view::{Board, Server, Terminal};
 
 use crate::error::CliError;
+use crate::output::tell;
 
 /// Options of commands that emulate links.
 #[derive(Debug, Args, Default)]
@@ -56,7 +57,7 @@ impl ViewOptions {
                 option: "--web",
                 problem: format!("{address}: {error}; accepted: a free address of this machine"),
             })?;
-            eprintln!("suimon: http://{}/ shows the links", server.address());
+            tell(format_args!("http://{}/ shows the links", server.address()));
             Ok::<_, CliError>(server)
         });
         let server = server.transpose()?;

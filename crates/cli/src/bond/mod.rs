@@ -5,6 +5,7 @@ mod options;
 mod run;
 mod status;
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use suimon_bond::keys::{PrivateKey, PublicKey};
 
 use crate::bond::options::{Forward, SharedOptions};
 use crate::error::CliError;
+use crate::output::tell;
 
 const EXAMPLE: &str = "\
 Example:
@@ -118,11 +120,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
 fn keygen(arguments: &Keygen) -> Result<(), CliError> {
     let key = PrivateKey::generate()?;
     key.write(&arguments.file)?;
-    println!("{}", key.public());
-    eprintln!(
-        "suimon: {} is the private key; keep it here. The line above is its public half:\n  \
+    writeln!(io::stdout(), "{}", key.public())?;
+    tell(format_args!(
+        "{} is the private key; keep it here. The line above is its public half:\n  \
          for a server's key, clients take it as --server-key; for a client's, the server takes it as --client",
         arguments.file.display()
-    );
+    ));
     Ok(())
 }

@@ -59,17 +59,16 @@ async fn find(arguments: &Arguments) -> Result<Report, CliError> {
         Some(path) => vec![path.clone()],
         None => vec![socket_path("client"), socket_path("server")],
     };
-    let mut last = None;
+    let mut silent = Vec::new();
     for path in paths {
         match ask(&path).await {
             Ok(report) => return Ok(report),
-            Err(error) => last = Some((path, error)),
+            Err(error) => silent.push(format!("{} ({error})", path.display())),
         }
     }
-    let (path, error) = last.expect("at least one place to ask");
+    let places = silent.join(", nor at ");
     let problem = format!(
-        "{}: nobody answers ({error}); is `suimon bond client` running, and as this user?",
-        path.display()
+        "nobody answers at {places}; is a `suimon bond client` or `server` running, and as this user?"
     );
     Err(CliError::Option { option: "--control", problem })
 }

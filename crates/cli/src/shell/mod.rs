@@ -26,7 +26,7 @@ use self::links::{alone, both};
 use self::names::{Names, covered};
 use self::record::{Files, Recorder};
 use crate::error::CliError;
-use crate::output::command_line;
+use crate::output::{command_line, tell};
 use crate::view::ViewOptions;
 
 const EXAMPLE: &str = "\
@@ -184,7 +184,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let reports = hosts.emulation.finish()?;
     let missed = recorder.map(Recorder::finish).transpose()?.unwrap_or_default();
     if missed > 0 {
-        eprintln!("suimon: {missed} events found no room to be written down and are in no file");
+        tell(format_args!("{missed} events found no room to be written down and are in no file"));
     }
     arguments.deliver(&reports)?;
     Ok(ExitCode::from(outcome.code()))
@@ -264,7 +264,7 @@ impl Arguments {
         if let Some(folder) = &self.out {
             let page = findings.write(folder)?;
             if !self.quiet {
-                eprintln!("suimon: report: {}", page.display());
+                tell(format_args!("report: {}", page.display()));
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::reliable::{Progress, Way, transfer};
 use super::{check_schedulers, links, long, mbit, print};
 use crate::error::CliError;
+use crate::output::tell;
 
 /// Measure what datagrams on the first path cost a stream over all of them, by scheduler
 #[derive(Debug, Args)]
@@ -67,7 +68,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     for scheduler in &arguments.schedulers {
         let (_, alone) = measure(arguments, &links, scheduler, Rate::ZERO)?;
         let mut push = |datagrams: Rate, goodput: Rate, loss: Option<f64>| {
-            eprintln!("{scheduler}, {datagrams} of datagrams: {}", mbit(goodput.as_bps()));
+            tell(format_args!("{scheduler}, {datagrams} of datagrams: {}", mbit(goodput.as_bps())));
             rows.push(Row {
                 scheduler: scheduler.clone(),
                 datagrams_bps: datagrams.as_bps(),

@@ -17,6 +17,7 @@ use suimon_units::{self as units, Bytes, Rate};
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::{check_schedulers, links, long, mbit, print};
 use crate::error::CliError;
+use crate::output::tell;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -91,7 +92,7 @@ fn setting(
 ) -> Result<(), CliError> {
     let mut sum = 0;
     let mut push = |scheme: String, goodput: Rate, sum: u64| {
-        eprintln!("{paths} | {buffer} | {scheme}: {}", mbit(goodput.as_bps()));
+        tell(format_args!("{paths} | {buffer} | {scheme}: {}", mbit(goodput.as_bps())));
         rows.push(Row {
             paths: paths.to_owned(),
             receive_buffer_bytes: buffer.get(),
@@ -121,7 +122,7 @@ fn setting(
     match goodput {
         Ok(goodput) => push("kernel MPTCP".to_owned(), goodput, sum),
         // With little room to reorder in, the kernel resets some connections: that ends its row, not the comparison.
-        Err(error) => eprintln!("{paths} | {buffer} | kernel MPTCP: none, {error}"),
+        Err(error) => tell(format_args!("{paths} | {buffer} | kernel MPTCP: none, {error}")),
     }
     for scheduler in &arguments.schedulers {
         let world = World::new(links, buffer)?;

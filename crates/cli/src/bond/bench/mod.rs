@@ -8,6 +8,8 @@ mod goodput;
 mod reliable;
 mod speed;
 
+use std::io::{self, Write};
+
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, TableStyle};
 use serde::Serialize;
@@ -89,9 +91,9 @@ fn print<R: Serialize>(
     numbers: usize,
     cells: impl Fn(&R) -> Vec<String>,
 ) -> Result<(), CliError> {
+    let mut out = io::stdout();
     if json {
-        println!("{}", serde_json::to_string_pretty(rows).map_err(std::io::Error::from)?);
-        return Ok(());
+        return Ok(writeln!(out, "{}", serde_json::to_string_pretty(rows).map_err(io::Error::from)?)?);
     }
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_header(header.iter().copied());
@@ -101,8 +103,7 @@ fn print<R: Serialize>(
     for column in table.column_iter_mut().skip(numbers) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!("{table}");
-    Ok(())
+    Ok(writeln!(out, "{table}")?)
 }
 
 fn long(duration: Duration) -> std::time::Duration {
