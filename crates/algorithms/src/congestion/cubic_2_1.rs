@@ -2,6 +2,7 @@
 
 use suimon_units::{Bytes, Duration, Instant};
 
+use super::whole_curve::{Epoch, UPDATE_INTERVAL, least_delay, reno_ratio, window_to_reach};
 use super::window::{CountedIncrease, DelayedAckRatio, scaled_down, slow_start_through_ssthresh};
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -59,23 +60,15 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
         max_increment: arguments.count("max_increment") as f64,
         fast_convergence: arguments.flag("fast_convergence"),
         tcp_friendly: arguments.flag("tcp_friendly"),
-        // Linux rounds this ratio down to eighths.
-        acks_per_reno_segment: libm::floor(8.0 * (1.0 + beta) / (3.0 * (1.0 - beta))) / 8.0,
+        reno_ratio: reno_ratio(beta),
         history: History::default(),
         increase: CountedIncrease::default(),
         recovering: false,
     })
 }
 
-/// Segments per segment of growth until the first loss, and at or above the curve.
+/// Segments per segment of growth until the first loss.
 const CNT_BEFORE_A_LOSS: u64 = 50;
-const CNT_AT_THE_CURVE: u64 = 100;
-
-/// A count is kept this long where the window stays as it is (HZ / 32 of Linux).
-const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
-
-/// RTTs this early in an epoch still show the queue that the loss came from.
-const DELAY_SETTLES: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct Cubic21 {
@@ -84,8 +77,7 @@ struct Cubic21 {
     max_increment: f64,
     fast_convergence: bool,
     tcp_friendly: bool,
-    /// ACKs per segment of Reno's growth, per segment of window.
-    acks_per_reno_segment: f64,
+    reno_ratio: f64,
     history: History,
     increase: CountedIncrease,
     recovering: bool,
@@ -105,45 +97,14 @@ struct History {
     delayed_ack: DelayedAckRatio,
 }
 
-/// Congestion avoidance since the last loss.
-#[derive(Debug)]
-struct Epoch {
-    start: Instant,
-    /// Seconds from the start to the curve's origin.
-    k: f64,
-    origin_point: u64,
-    /// ACKs not yet turned into growth of `tcp_cwnd`.
-    ack_cnt: u64,
-    /// The window Reno would have.
-    tcp_cwnd: u64,
-}
-
 impl Cubic21 {
-    fn begin_epoch(&self, now: Instant, cwnd: u64) -> Epoch {
-        let last_max_cwnd = self.history.last_max_cwnd;
-        let below = last_max_cwnd.saturating_sub(cwnd);
-        Epoch {
-            start: now,
-            k: libm::cbrt(below as f64 / self.c),
-            origin_point: last_max_cwnd.max(cwnd),
-            ack_cnt: 1,
-            tcp_cwnd: cwnd,
-        }
-    }
-
     /// Acknowledged segments after which a window of `cwnd` segments grows by one, by the curve alone.
     fn segments_on_curve(&self, now: Instant, epoch: &Epoch, cwnd: u64) -> u64 {
-        // Where the curve will be when what is sent now comes back.
-        let delay = self.history.delay_min.unwrap_or(Duration::ZERO).as_secs_f64();
-        let t = now.saturating_since(epoch.start).as_secs_f64() + delay;
-        let offs = t - epoch.k;
-        // Rounded toward the origin, as Linux's shift of the magnitude does.
-        let delta = (self.c * offs * offs * offs) as i64;
-        let bic_target = (epoch.origin_point as i64).saturating_add(delta);
-        let above = bic_target.saturating_sub(cwnd as i64);
-        let mut segments = if above > 0 { cwnd / above as u64 } else { CNT_AT_THE_CURVE * cwnd };
-        if offs >= 0.0 && delay > 0.0 {
-            segments = segments.max((cwnd as f64 / (self.max_increment * delay / 0.1)) as u64);
+        let delay = self.history.delay_min.unwrap_or(Duration::ZERO);
+        let offset = epoch.offset(now, delay);
+        let mut segments = epoch.segments(offset, cwnd, self.c);
+        if offset >= 0.0 && delay > Duration::ZERO {
+            segments = segments.max((cwnd as f64 / (self.max_increment * delay.as_secs_f64() / 0.1)) as u64);
         }
         if self.history.had_loss { segments } else { CNT_BEFORE_A_LOSS }
     }
@@ -159,32 +120,19 @@ impl Cubic21 {
             return;
         }
         self.history.last_update = Some((cwnd, now));
-        let mut epoch = self.history.epoch.take().unwrap_or_else(|| self.begin_epoch(now, cwnd));
+        let mut epoch = self.history.epoch.take().unwrap_or_else(|| {
+            let mut epoch = Epoch::begin(now, cwnd, self.history.last_max_cwnd, self.c);
+            epoch.ack_cnt = 1;
+            epoch
+        });
         let mut segments = self.segments_on_curve(now, &epoch, cwnd);
-        if self.tcp_friendly {
-            let acks_per_segment = ((cwnd as f64 * self.acks_per_reno_segment) as u64).max(1);
-            // One segment for every full span of ACKs, and none for the span just reached.
-            let grown = epoch.ack_cnt.saturating_sub(1) / acks_per_segment;
-            epoch.tcp_cwnd += grown;
-            epoch.ack_cnt -= grown * acks_per_segment;
-            if epoch.tcp_cwnd > cwnd {
-                segments = segments.min(cwnd / (epoch.tcp_cwnd - cwnd));
-            }
+        if self.tcp_friendly
+            && let Some(of_reno) = epoch.segments_of_reno(cwnd, self.reno_ratio)
+        {
+            segments = segments.min(of_reno);
         }
         self.history.epoch = Some(epoch);
         self.history.cnt = self.history.delayed_ack.acks_for(segments);
-    }
-
-    fn measure_delay(&mut self, now: Instant, rtt: Duration) {
-        let settled = self
-            .history
-            .epoch
-            .as_ref()
-            .is_none_or(|epoch| now.saturating_since(epoch.start) >= DELAY_SETTLES);
-        if settled {
-            let smallest = self.history.delay_min.map_or(rtt, |delay_min| delay_min.min(rtt));
-            self.history.delay_min = Some(smallest);
-        }
     }
 }
 
@@ -199,7 +147,8 @@ impl CongestionControl for Cubic21 {
             return;
         }
         if let Some(rtt) = ack.rtt {
-            self.measure_delay(ack.now, rtt);
+            let History { delay_min, epoch, .. } = &mut self.history;
+            *delay_min = least_delay(*delay_min, epoch.as_ref(), ack.now, rtt);
         }
         self.history.delayed_ack.update(ack);
         if ack.cwnd_limited && slow_start_through_ssthresh(ack, limits) {
@@ -217,11 +166,8 @@ impl CongestionControl for Cubic21 {
             self.history = History::default();
             return;
         }
-        self.history.last_max_cwnd = if self.fast_convergence && cwnd < self.history.last_max_cwnd {
-            (cwnd as f64 * (1.0 + self.beta) / 2.0) as u64
-        } else {
-            cwnd
-        };
+        self.history.last_max_cwnd =
+            window_to_reach(cwnd, self.history.last_max_cwnd, self.beta, self.fast_convergence);
         self.history.had_loss = true;
         self.history.epoch = None;
     }
@@ -230,8 +176,8 @@ impl CongestionControl for Cubic21 {
         out.value("last_max_cwnd_segments", self.history.last_max_cwnd as f64);
         out.value("acks_per_segment", self.history.cnt as f64);
         if let Some(epoch) = &self.history.epoch {
-            out.value("k_s", epoch.k);
-            out.value("tcp_cwnd_segments", epoch.tcp_cwnd as f64);
+            out.value("k_s", epoch.k_s());
+            out.value("tcp_cwnd_segments", epoch.tcp_cwnd() as f64);
         }
         if let Some(delay_min) = self.history.delay_min {
             out.value("delay_min_ms", delay_min.as_millis_f64());

@@ -3,6 +3,7 @@
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::reno::slow_start;
+use super::whole_curve::{Epoch, UPDATE_INTERVAL, least_delay, reno_ratio, window_to_reach};
 use super::window::scaled_down;
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -53,10 +54,10 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
         c: arguments.number("c"),
         fast_convergence: arguments.flag("fast_convergence"),
         tcp_friendly: arguments.flag("tcp_friendly"),
-        // Linux rounds this ratio down to eighths.
-        segments_per_reno_segment: libm::floor(8.0 * (1.0 + beta) / (3.0 * (1.0 - beta))) / 8.0,
+        reno_ratio: reno_ratio(beta),
         last_max_cwnd: 0,
         epoch: None,
+        count: None,
         delay_min: None,
         snd_cwnd_cnt: 0,
         drained_at: None,
@@ -65,16 +66,8 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 
 /// Most segments per segment of growth until the first loss.
 const CNT_BEFORE_A_LOSS: u64 = 20;
-/// At or above the curve.
-const CNT_AT_THE_CURVE: u64 = 100;
 /// The window grows by half in an RTT at most.
 const LEAST_CNT: u64 = 2;
-
-/// A count is kept this long where the window stays as it is (HZ / 32 of Linux).
-const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
-
-/// RTTs this early in an epoch still show the queue that the loss came from.
-const DELAY_SETTLES: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct CubicLinux {
@@ -82,11 +75,11 @@ struct CubicLinux {
     c: f64,
     fast_convergence: bool,
     tcp_friendly: bool,
-    /// Acknowledged segments per segment of Reno's growth, per segment of window.
-    segments_per_reno_segment: f64,
+    reno_ratio: f64,
     /// In segments; zero before the first loss and after a timeout.
     last_max_cwnd: u64,
     epoch: Option<Epoch>,
+    count: Option<Count>,
     delay_min: Option<Duration>,
     /// Acknowledged segments not yet turned into growth.
     snd_cwnd_cnt: u64,
@@ -94,85 +87,42 @@ struct CubicLinux {
     drained_at: Option<Instant>,
 }
 
-/// Congestion avoidance since the last loss. Windows are in segments.
-#[derive(Debug)]
-struct Epoch {
-    start: Instant,
-    /// Seconds from the start to the curve's origin.
-    k: f64,
-    origin_point: u64,
-    /// Acknowledged segments not yet turned into growth of `tcp_cwnd`.
-    ack_cnt: u64,
-    /// The window Reno would have.
-    tcp_cwnd: u64,
-    /// Acknowledged segments for one segment of growth, for which window, and since when.
+/// How many acknowledged segments make one of growth, for which window in segments, and since when.
+#[derive(Debug, Clone, Copy)]
+struct Count {
     cnt: u64,
-    counted: Option<(u64, Instant)>,
-}
-
-impl Epoch {
-    fn is_counted(&self, now: Instant, cwnd: u64) -> bool {
-        self.counted.is_some_and(|(window, at)| window == cwnd && now.saturating_since(at) <= UPDATE_INTERVAL)
-    }
+    cwnd: u64,
+    since: Instant,
 }
 
 impl CubicLinux {
-    fn begin_epoch(&self, now: Instant, cwnd: u64) -> Epoch {
-        let below = self.last_max_cwnd.saturating_sub(cwnd);
-        Epoch {
-            start: now,
-            k: libm::cbrt(below as f64 / self.c),
-            origin_point: self.last_max_cwnd.max(cwnd),
-            ack_cnt: 0,
-            tcp_cwnd: cwnd,
-            cnt: 0,
-            counted: None,
-        }
-    }
-
     /// Acknowledged segments after which a window of `cwnd` segments grows by one, by the curve alone.
     fn segments_on_curve(&self, now: Instant, epoch: &Epoch, cwnd: u64) -> u64 {
-        // Where the curve will be when what is sent now comes back, without a queue (RFC 8312 §4.1 has the RTT).
-        let delay = self.delay_min.unwrap_or(Duration::ZERO).as_secs_f64();
-        let offs = now.saturating_since(epoch.start).as_secs_f64() + delay - epoch.k;
-        // Whole segments, rounded toward the origin: below it the target is up to a segment ahead of the curve.
-        let delta = (self.c * offs * offs * offs) as i64;
-        let bic_target = (epoch.origin_point as i64).saturating_add(delta);
-        let above = bic_target.saturating_sub(cwnd as i64);
-        let segments = if above > 0 { cwnd / above as u64 } else { CNT_AT_THE_CURVE * cwnd };
+        let offset = epoch.offset(now, self.delay_min.unwrap_or(Duration::ZERO));
+        let segments = epoch.segments(offset, cwnd, self.c);
         if self.last_max_cwnd == 0 { segments.min(CNT_BEFORE_A_LOSS) } else { segments }
     }
 
     /// The same where `acked` more segments have been acknowledged, with Reno's growth as the least (RFC 8312 §4.2).
     fn segments_for_one(&mut self, now: Instant, cwnd: u64, acked: u64) -> u64 {
-        let mut epoch = self.epoch.take().unwrap_or_else(|| self.begin_epoch(now, cwnd));
+        let mut epoch = self.epoch.take().unwrap_or_else(|| {
+            self.count = None;
+            Epoch::begin(now, cwnd, self.last_max_cwnd, self.c)
+        });
         epoch.ack_cnt += acked;
-        if !epoch.is_counted(now, cwnd) {
-            epoch.counted = Some((cwnd, now));
-            epoch.cnt = self.segments_on_curve(now, &epoch, cwnd);
-            if self.tcp_friendly {
-                let per_segment = ((cwnd as f64 * self.segments_per_reno_segment) as u64).max(1);
-                // One segment for every full span of ACKs, and none for the span just reached.
-                let grown = epoch.ack_cnt.saturating_sub(1) / per_segment;
-                epoch.tcp_cwnd += grown;
-                epoch.ack_cnt -= grown * per_segment;
-                if epoch.tcp_cwnd > cwnd {
-                    epoch.cnt = epoch.cnt.min(cwnd / (epoch.tcp_cwnd - cwnd));
-                }
+        let is_of_now =
+            |count: &Count| count.cwnd == cwnd && now.saturating_since(count.since) <= UPDATE_INTERVAL;
+        let count = self.count.filter(is_of_now).unwrap_or_else(|| {
+            let mut cnt = self.segments_on_curve(now, &epoch, cwnd);
+            if self.tcp_friendly
+                && let Some(of_reno) = epoch.segments_of_reno(cwnd, self.reno_ratio)
+            {
+                cnt = cnt.min(of_reno);
             }
-            epoch.cnt = epoch.cnt.max(LEAST_CNT);
-        }
-        let cnt = epoch.cnt;
-        self.epoch = Some(epoch);
-        cnt
-    }
-
-    fn measure_delay(&mut self, now: Instant, rtt: Duration) {
-        let settled =
-            self.epoch.as_ref().is_none_or(|epoch| now.saturating_since(epoch.start) >= DELAY_SETTLES);
-        if settled {
-            self.delay_min = Some(self.delay_min.map_or(rtt, |delay_min| delay_min.min(rtt)));
-        }
+            Count { cnt: cnt.max(LEAST_CNT), cwnd, since: now }
+        });
+        (self.epoch, self.count) = (Some(epoch), Some(count));
+        count.cnt
     }
 
     /// Shifts the epoch by the time in which nothing was in flight (RFC 8312 §5.8).
@@ -188,7 +138,7 @@ impl CubicLinux {
 impl CongestionControl for CubicLinux {
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
         if let Some(rtt) = ack.rtt {
-            self.measure_delay(ack.now, rtt);
+            self.delay_min = least_delay(self.delay_min, self.epoch.as_ref(), ack.now, rtt);
         }
         self.leave_out_idle_time(ack);
         if ack.in_recovery || !ack.cwnd_limited || ack.newly_acked == Bytes::ZERO {
@@ -213,13 +163,9 @@ impl CongestionControl for CubicLinux {
         limits.ssthresh = scaled_down(limits, self.beta, event.mss);
         self.snd_cwnd_cnt = 0;
         self.epoch = None;
-        // RFC 8312 §4.6.
         self.last_max_cwnd = match event.kind {
             CongestionKind::Timeout => 0,
-            _ if self.fast_convergence && cwnd < self.last_max_cwnd => {
-                (cwnd as f64 * (1.0 + self.beta) / 2.0) as u64
-            }
-            _ => cwnd,
+            _ => window_to_reach(cwnd, self.last_max_cwnd, self.beta, self.fast_convergence),
         };
         if event.kind == CongestionKind::Timeout {
             self.delay_min = None;
@@ -229,9 +175,9 @@ impl CongestionControl for CubicLinux {
     fn probe(&self, out: &mut dyn Probe) {
         out.value("last_max_cwnd_segments", self.last_max_cwnd as f64);
         if let Some(epoch) = &self.epoch {
-            out.value("k_s", epoch.k);
-            out.value("tcp_cwnd_segments", epoch.tcp_cwnd as f64);
-            out.value("segments_per_segment", epoch.cnt as f64);
+            out.value("k_s", epoch.k_s());
+            out.value("tcp_cwnd_segments", epoch.tcp_cwnd() as f64);
+            out.value("segments_per_segment", self.count.map_or(0.0, |count| count.cnt as f64));
         }
     }
 }

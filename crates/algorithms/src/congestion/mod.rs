@@ -19,6 +19,7 @@ pub mod prague;
 pub mod reno;
 pub mod scalable;
 pub mod vegas;
+mod whole_curve;
 mod window;
 
 use std::fmt::Debug;
