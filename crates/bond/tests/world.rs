@@ -16,19 +16,9 @@ use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, Vi
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::{Namespace, Route};
 use suimon_scenario::{Link, LinkSpec};
+use suimon_testing::{assert_in_time, can_emulate, in_time};
 use suimon_units::Bytes;
 use tokio::sync::oneshot;
-
-/// Whether this machine lets namespaces and devices be made; says why where not.
-fn can_make_networks() -> bool {
-    let refused = Namespace::new().and_then(|namespace| {
-        suimon_linux::Tun::open(&namespace, "probe", suimon_linux::TunOptions::default())
-    });
-    if let Err(error) = &refused {
-        eprintln!("skipped: {error}");
-    }
-    refused.is_ok()
-}
 
 /// Where clients of the bond find the server, programs the client, and the server its target.
 const SERVER_PORT: u16 = 4_443;
@@ -188,7 +178,7 @@ impl Running {
             if up == paths {
                 return;
             }
-            assert!(Instant::now() < until, "{up} of {paths} paths: {report:?}");
+            assert_in_time!(Instant::now() < until, "{up} of {paths} paths: {report:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -320,113 +310,128 @@ fn both_ways(stream: TcpStream, bytes: u64) -> Got {
 
 #[test]
 fn streams_use_all_paths_both_ways() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
-    let bytes = 6_000_000;
-    let (up, down) = exchange(world.both(), bytes, || ());
-    assert_eq!((up.bytes, down.bytes), (bytes, bytes));
-    // What is told is half a second old at most.
-    thread::sleep(Duration::from_millis(600));
-    let status = &world.client.report().sessions[0].status;
-    assert!(status.session.received_bytes > bytes && status.streams == 0, "{status:?}");
-    for path in &status.paths {
-        assert!(path.sent_bytes > bytes / 10 && path.received_bytes > bytes / 10, "{status:?}");
-    }
-    let twice = status.session.duplicate_bytes;
-    assert!(twice < bytes / 10, "{twice} bytes came twice though nothing was cut");
+    in_time(|| {
+        let world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
+        let bytes = 6_000_000;
+        let (up, down) = exchange(world.both(), bytes, || ());
+        assert_eq!((up.bytes, down.bytes), (bytes, bytes));
+        // What is told is half a second old at most.
+        thread::sleep(Duration::from_millis(600));
+        let status = &world.client.report().sessions[0].status;
+        assert!(status.session.received_bytes > bytes && status.streams == 0, "{status:?}");
+        for path in &status.paths {
+            assert_in_time!(path.sent_bytes > bytes / 10 && path.received_bytes > bytes / 10, "{status:?}");
+        }
+        let twice = status.session.duplicate_bytes;
+        assert_in_time!(twice < bytes / 10, "{twice} bytes came twice though nothing was cut");
+    });
 }
 
 #[test]
 fn a_cut_path_costs_a_timeout_and_no_byte() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
-    let (up, down) = exchange(world.both(), 5_000_000, || {
-        thread::sleep(Duration::from_millis(500));
-        world.hosts.emulation.cut(0, Way::Both);
-        thread::sleep(Duration::from_millis(3_000));
-        world.hosts.emulation.restore(0, Way::Both);
-        world.client.wait_for_paths(2, Duration::from_secs(5));
+    in_time(|| {
+        let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+        let (up, down) = exchange(world.both(), 5_000_000, || {
+            thread::sleep(Duration::from_millis(500));
+            world.hosts.emulation.cut(0, Way::Both);
+            thread::sleep(Duration::from_millis(3_000));
+            world.hosts.emulation.restore(0, Way::Both);
+            world.client.wait_for_paths(2, Duration::from_secs(5));
+        });
+        assert_eq!((up.bytes, down.bytes), (5_000_000, 5_000_000));
+        eprintln!("stalls: {:?} up, {:?} down", up.longest_stall, down.longest_stall);
+        assert_in_time!(
+            up.longest_stall.max(down.longest_stall) < Duration::from_millis(1_500),
+            "{up:?} {down:?}"
+        );
     });
-    assert_eq!((up.bytes, down.bytes), (5_000_000, 5_000_000));
-    eprintln!("stalls: {:?} up, {:?} down", up.longest_stall, down.longest_stall);
-    assert!(up.longest_stall.max(down.longest_stall) < Duration::from_millis(1_500), "{up:?} {down:?}");
 }
 
 #[test]
 fn a_session_without_paths_for_seconds_goes_on_where_it_was() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
-    let cut = Duration::from_millis(4_000);
-    let (up, down) = exchange(world.both(), 4_000_000, || {
-        thread::sleep(Duration::from_millis(500));
-        for path in 0..2 {
-            world.hosts.emulation.cut(path, Way::Both);
-        }
-        thread::sleep(cut);
-        assert_eq!(world.client.report().sessions[0].status.paths.len(), 0, "both are given up");
-        for path in 0..2 {
-            world.hosts.emulation.restore(path, Way::Both);
-        }
+    in_time(|| {
+        let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+        let cut = Duration::from_millis(4_000);
+        let (up, down) = exchange(world.both(), 4_000_000, || {
+            thread::sleep(Duration::from_millis(500));
+            for path in 0..2 {
+                world.hosts.emulation.cut(path, Way::Both);
+            }
+            thread::sleep(cut);
+            let paths = world.client.report().sessions[0].status.paths.clone();
+            assert_in_time!(paths.is_empty(), "both are given up: {paths:?}");
+            for path in 0..2 {
+                world.hosts.emulation.restore(path, Way::Both);
+            }
+        });
+        assert_eq!((up.bytes, down.bytes), (4_000_000, 4_000_000));
+        let stall = up.longest_stall.max(down.longest_stall);
+        eprintln!("stall: {stall:?} of {cut:?} without any path");
+        assert_in_time!(stall > cut && stall < cut + Duration::from_secs(3), "{stall:?}");
     });
-    assert_eq!((up.bytes, down.bytes), (4_000_000, 4_000_000));
-    let stall = up.longest_stall.max(down.longest_stall);
-    eprintln!("stall: {stall:?} of {cut:?} without any path");
-    assert!(stall > cut && stall < cut + Duration::from_secs(3), "{stall:?}");
 }
 
 /// A tenth of a second stands for some minutes.
 #[test]
 fn random_cuts_lose_nothing() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
-    let (up, down) = exchange(world.both(), 5_000_000, || {
-        let mut seed = 7_u64;
-        let mut random = |most: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % most
-        };
-        for _ in 0..24 {
-            let path = random(2) as usize;
-            let way = [Way::There, Way::Back, Way::Both][random(3) as usize];
-            world.hosts.emulation.cut(path, way);
-            thread::sleep(Duration::from_millis(random(400)));
-            world.hosts.emulation.restore(path, way);
-            thread::sleep(Duration::from_millis(random(100)));
-        }
+    in_time(|| {
+        let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+        let (up, down) = exchange(world.both(), 5_000_000, || {
+            let mut seed = 7_u64;
+            let mut random = |most: u64| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (seed >> 33) % most
+            };
+            for _ in 0..24 {
+                let path = random(2) as usize;
+                let way = [Way::There, Way::Back, Way::Both][random(3) as usize];
+                world.hosts.emulation.cut(path, way);
+                thread::sleep(Duration::from_millis(random(400)));
+                world.hosts.emulation.restore(path, way);
+                thread::sleep(Duration::from_millis(random(100)));
+            }
+        });
+        assert_eq!((up.bytes, down.bytes), (5_000_000, 5_000_000));
+        eprintln!("stalls: {:?} up, {:?} down", up.longest_stall, down.longest_stall);
     });
-    assert_eq!((up.bytes, down.bytes), (5_000_000, 5_000_000));
-    eprintln!("stalls: {:?} up, {:?} down", up.longest_stall, down.longest_stall);
 }
 
 #[test]
 fn a_restarted_server_ends_streams_with_an_error_and_serves_new_ones() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let mut world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
-    let listener = listen(&world.hosts.far);
-    let mut stream = connect(&world.hosts.near);
-    let (mut target, _) = listener.accept().unwrap();
-    target.write_all(b"half of an ans").unwrap();
-    let mut answer = [0; 14];
-    stream.read_exact(&mut answer).unwrap();
-    world.server.take().unwrap().kill();
-    drop((listener, target));
-    world.server = Some(Running::server(&world.hosts.far, &world.server_key, &[world.client_key.public()]));
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let end = stream.read(&mut answer).unwrap_err();
-    assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset, "no end that looks like one: {end}");
-    let (up, down) = exchange(world.both(), 100_000, || ());
-    assert_eq!((up.bytes, down.bytes), (100_000, 100_000));
-    world.client.wait_for_paths(2, Duration::from_secs(5));
+    in_time(|| {
+        let mut world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
+        let listener = listen(&world.hosts.far);
+        let mut stream = connect(&world.hosts.near);
+        let (mut target, _) = listener.accept().unwrap();
+        target.write_all(b"half of an ans").unwrap();
+        let mut answer = [0; 14];
+        stream.read_exact(&mut answer).unwrap();
+        world.server.take().unwrap().kill();
+        drop((listener, target));
+        world.server =
+            Some(Running::server(&world.hosts.far, &world.server_key, &[world.client_key.public()]));
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let end = stream.read(&mut answer).unwrap_err();
+        assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset, "no end that looks like one: {end}");
+        let (up, down) = exchange(world.both(), 100_000, || ());
+        assert_eq!((up.bytes, down.bytes), (100_000, 100_000));
+        world.client.wait_for_paths(2, Duration::from_secs(5));
+    });
 }
 
 /// Two hosts joined by plain devices, each on a network of its own, and the server at an address behind both.
@@ -455,181 +460,192 @@ fn plug(near: &Namespace, far: &Namespace, path: u8, server: IpAddr) {
 
 #[test]
 fn an_interface_that_is_unplugged_and_plugged_in_again_is_used_again() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let (near, far, address) = plain_hosts();
-    let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
-    let _server = Running::server(&far, &server_key, &[client_key.public()]);
-    let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
-    client.wait_for_paths(2, Duration::from_secs(5));
-    near.delete_device("near2").unwrap();
-    // The kernel tells: no timeout is waited for.
-    client.wait_for_paths(1, Duration::from_millis(1_000));
-    let (up, down) = exchange((&near, &far), 2_000_000, || {
-        plug(&near, &far, 2, address);
-        client.wait_for_paths(2, Duration::from_secs(3));
+    in_time(|| {
+        let (near, far, address) = plain_hosts();
+        let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+        let _server = Running::server(&far, &server_key, &[client_key.public()]);
+        let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
+        client.wait_for_paths(2, Duration::from_secs(5));
+        near.delete_device("near2").unwrap();
+        // The kernel tells: no timeout is waited for.
+        client.wait_for_paths(1, Duration::from_millis(1_000));
+        let (up, down) = exchange((&near, &far), 2_000_000, || {
+            plug(&near, &far, 2, address);
+            client.wait_for_paths(2, Duration::from_secs(3));
+        });
+        assert_eq!((up.bytes, down.bytes), (2_000_000, 2_000_000));
     });
-    assert_eq!((up.bytes, down.bytes), (2_000_000, 2_000_000));
 }
 
 #[test]
 fn a_thousand_streams_at_once_each_get_their_own() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    const STREAMS: usize = 1_000;
-    let (near, far, address) = plain_hosts();
-    let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
-    let _server = Running::server(&far, &server_key, &[client_key.public()]);
-    let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
-    client.wait_for_paths(2, Duration::from_secs(5));
-    let listener = listen(&far);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let accepted: Vec<_> = (0..STREAMS).map(|_| listener.accept().unwrap().0).collect();
-            for mut stream in accepted {
-                let mut message = [0; 8];
-                stream.read_exact(&mut message).unwrap();
-                let answer = message.repeat(1_000);
-                stream.write_all(&answer).unwrap();
+    in_time(|| {
+        const STREAMS: usize = 1_000;
+        let (near, far, address) = plain_hosts();
+        let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+        let _server = Running::server(&far, &server_key, &[client_key.public()]);
+        let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
+        client.wait_for_paths(2, Duration::from_secs(5));
+        let listener = listen(&far);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let accepted: Vec<_> = (0..STREAMS).map(|_| listener.accept().unwrap().0).collect();
+                for mut stream in accepted {
+                    let mut message = [0; 8];
+                    stream.read_exact(&mut message).unwrap();
+                    let answer = message.repeat(1_000);
+                    stream.write_all(&answer).unwrap();
+                }
+            });
+            let mut streams: Vec<_> = (0..STREAMS).map(|_| connect(&near)).collect();
+            for (index, stream) in streams.iter_mut().enumerate() {
+                stream.write_all(&(index as u64).to_be_bytes()).unwrap();
+            }
+            for (index, stream) in streams.iter_mut().enumerate() {
+                let mut answer = Vec::new();
+                stream.read_to_end(&mut answer).unwrap();
+                assert_eq!(answer, (index as u64).to_be_bytes().repeat(1_000));
             }
         });
-        let mut streams: Vec<_> = (0..STREAMS).map(|_| connect(&near)).collect();
-        for (index, stream) in streams.iter_mut().enumerate() {
-            stream.write_all(&(index as u64).to_be_bytes()).unwrap();
-        }
-        for (index, stream) in streams.iter_mut().enumerate() {
-            let mut answer = Vec::new();
-            stream.read_to_end(&mut answer).unwrap();
-            assert_eq!(answer, (index as u64).to_be_bytes().repeat(1_000));
-        }
     });
 }
 
 #[test]
 fn a_stalled_reader_holds_no_more_than_its_window_and_holds_up_nobody() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let world = World::new(&["100Mbit 2ms 1000packets", "100Mbit 2ms 1000packets"]);
-    let listener = listen(&world.hosts.far);
-    let mut stuck = connect(&world.hosts.near);
-    let (unread, _) = listener.accept().unwrap();
-    drop(listener);
-    stuck.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-    while stuck.write(&[1; 65_536]).is_ok() {}
-    let (up, _) = exchange(world.both(), 2_000_000, || ());
-    assert_eq!(up.bytes, 2_000_000);
-    let server = world.server.as_ref().unwrap().report();
-    let client = world.client.report();
-    let [held, waiting] = [&server, &client].map(|report| report.sessions[0].status.session.streams_bytes);
-    let most = session().mux.window_most;
-    assert!(held > 0 && held <= most, "{held} of {most}");
-    assert!(waiting <= session().mux.queue, "{waiting}");
-    drop(unread);
+    in_time(|| {
+        let world = World::new(&["100Mbit 2ms 1000packets", "100Mbit 2ms 1000packets"]);
+        let listener = listen(&world.hosts.far);
+        let mut stuck = connect(&world.hosts.near);
+        let (unread, _) = listener.accept().unwrap();
+        drop(listener);
+        stuck.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        while stuck.write(&[1; 65_536]).is_ok() {}
+        let (up, _) = exchange(world.both(), 2_000_000, || ());
+        assert_eq!(up.bytes, 2_000_000);
+        let server = world.server.as_ref().unwrap().report();
+        let client = world.client.report();
+        let [held, waiting] =
+            [&server, &client].map(|report| report.sessions[0].status.session.streams_bytes);
+        let most = session().mux.window_most;
+        assert!(held > 0 && held <= most, "{held} of {most}");
+        assert!(waiting <= session().mux.queue, "{waiting}");
+        drop(unread);
+    });
 }
 
 #[test]
 fn strangers_and_strange_servers_are_refused_and_leave_nothing() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let (near, far, address) = plain_hosts();
-    let [server_key, client_key, stranger] = [0; 3].map(|_| PrivateKey::generate().unwrap());
-    let server = Running::server(&far, &server_key, &[client_key.public()]);
-    // A client whose key the server does not know.
-    let unknown = Running::client(&near, &stranger, server_key.public(), address, &["near1"]);
-    thread::sleep(Duration::from_millis(600));
-    assert_eq!(unknown.report().sessions[0].status.paths.len(), 0);
-    assert!(server.report().sessions.is_empty());
-    unknown.kill();
-    // A server whose key the client does not expect.
-    let misled = Running::client(&near, &client_key, stranger.public(), address, &["near1"]);
-    thread::sleep(Duration::from_millis(600));
-    assert_eq!(misled.report().sessions[0].status.paths.len(), 0);
-    misled.kill();
-    // Something else altogether, and someone who says nothing.
-    let to = SocketAddr::new(address, SERVER_PORT);
-    let knock = || near.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(1))).unwrap();
-    near.add_route(&Route {
-        destination: Some((address, 32)),
-        ..Route::default_via(IpAddr::V4(Ipv4Addr::new(10, 77, 1, 2)), "near1")
-    })
-    .unwrap();
-    let mut web = knock().unwrap();
-    web.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    web.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    let mut answer = Vec::new();
-    let _ = web.read_to_end(&mut answer);
-    assert!(answer.len() < 10, "an alert at most: {answer:?}");
-    // More than one address may hold of handshakes; the last are closed at once.
-    let mut slow: Vec<_> = (0..40).map(|_| knock().unwrap()).collect();
-    let last = slow.last_mut().unwrap();
-    last.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    assert!(matches!(last.read(&mut [0; 10]), Ok(0) | Err(_)));
-    // The others are refused after five seconds, and then the rightful client gets in.
-    let began = Instant::now();
-    let first = &mut slow[0];
-    first.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
-    assert!(matches!(first.read(&mut [0; 10]), Ok(0)), "closed");
-    assert!(began.elapsed() < Duration::from_secs(7));
-    let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
-    client.wait_for_paths(2, Duration::from_secs(8));
-    assert_eq!(server.report().sessions.len(), 1);
+    in_time(|| {
+        let (near, far, address) = plain_hosts();
+        let [server_key, client_key, stranger] = [0; 3].map(|_| PrivateKey::generate().unwrap());
+        let server = Running::server(&far, &server_key, &[client_key.public()]);
+        // A client whose key the server does not know.
+        let unknown = Running::client(&near, &stranger, server_key.public(), address, &["near1"]);
+        thread::sleep(Duration::from_millis(600));
+        assert_eq!(unknown.report().sessions[0].status.paths.len(), 0);
+        assert!(server.report().sessions.is_empty());
+        unknown.kill();
+        // A server whose key the client does not expect.
+        let misled = Running::client(&near, &client_key, stranger.public(), address, &["near1"]);
+        thread::sleep(Duration::from_millis(600));
+        assert_eq!(misled.report().sessions[0].status.paths.len(), 0);
+        misled.kill();
+        // Something else altogether, and someone who says nothing.
+        let to = SocketAddr::new(address, SERVER_PORT);
+        let knock = || near.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(1))).unwrap();
+        near.add_route(&Route {
+            destination: Some((address, 32)),
+            ..Route::default_via(IpAddr::V4(Ipv4Addr::new(10, 77, 1, 2)), "near1")
+        })
+        .unwrap();
+        let mut web = knock().unwrap();
+        web.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        web.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let mut answer = Vec::new();
+        let _ = web.read_to_end(&mut answer);
+        assert!(answer.len() < 10, "an alert at most: {answer:?}");
+        // More than one address may hold of handshakes; the last are closed at once.
+        let mut slow: Vec<_> = (0..40).map(|_| knock().unwrap()).collect();
+        let last = slow.last_mut().unwrap();
+        last.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        assert!(matches!(last.read(&mut [0; 10]), Ok(0) | Err(_)));
+        // The others are refused after five seconds, and then the rightful client gets in.
+        let began = Instant::now();
+        let first = &mut slow[0];
+        first.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+        assert!(matches!(first.read(&mut [0; 10]), Ok(0)), "closed");
+        assert_in_time!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
+        let client = Running::client(&near, &client_key, server_key.public(), address, &["near1", "near2"]);
+        client.wait_for_paths(2, Duration::from_secs(8));
+        assert_eq!(server.report().sessions.len(), 1);
+    });
 }
 
 #[test]
 fn all_traffic_of_a_host_goes_through_and_the_host_is_as_it_was_afterwards() {
-    if !can_make_networks() {
+    if !can_emulate() {
         return;
     }
-    let (near, far, address) = plain_hosts();
-    // Beyond the server, where no path leads.
-    let beyond = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 5));
-    far.add_address("lo", beyond, 32).unwrap();
-    let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
-    let _server = Running::server(&far, &server_key, &[client_key.public()]);
-    let before = near.devices().unwrap();
-    let via = ["near1", "10.77.2.1"];
-    let client = Running::tunnel(&near, &client_key, server_key.public(), address, &via);
-    client.wait_for_paths(2, Duration::from_secs(5));
+    in_time(|| {
+        let (near, far, address) = plain_hosts();
+        // Beyond the server, where no path leads.
+        let beyond = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 5));
+        far.add_address("lo", beyond, 32).unwrap();
+        let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+        let _server = Running::server(&far, &server_key, &[client_key.public()]);
+        let before = near.devices().unwrap();
+        let via = ["near1", "10.77.2.1"];
+        let client = Running::tunnel(&near, &client_key, server_key.public(), address, &via);
+        client.wait_for_paths(2, Duration::from_secs(5));
 
-    let web = SocketAddr::new(beyond, 8_000);
-    let listener = far.run(|| TcpListener::bind(web)).unwrap().unwrap();
-    let stream = near.run(|| TcpStream::connect(web)).unwrap().unwrap();
-    let (up, down) = thread::scope(|scope| {
-        let target = scope.spawn(|| both_ways(listener.accept().unwrap().0, 20_000_000));
-        let down = both_ways(stream, 20_000_000);
-        (target.join().unwrap(), down)
+        let web = SocketAddr::new(beyond, 8_000);
+        let listener = far.run(|| TcpListener::bind(web)).unwrap().unwrap();
+        let stream = near.run(|| TcpStream::connect(web)).unwrap().unwrap();
+        let (up, down) = thread::scope(|scope| {
+            let target = scope.spawn(|| both_ways(listener.accept().unwrap().0, 20_000_000));
+            let down = both_ways(stream, 20_000_000);
+            (target.join().unwrap(), down)
+        });
+        assert_eq!((up.bytes, down.bytes), (20_000_000, 20_000_000));
+        let nobody = near.run(|| TcpStream::connect(SocketAddr::new(beyond, 9))).unwrap().unwrap_err();
+        assert_eq!(nobody.kind(), std::io::ErrorKind::ConnectionRefused, "as if it were asked itself");
+
+        let echo = far.run(|| UdpSocket::bind(SocketAddr::new(beyond, 7))).unwrap().unwrap();
+        let asking = near.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+        for socket in [&echo, &asking] {
+            socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        }
+        let mut buffer = vec![0; 65_536];
+        for len in [1, 1_472, 9_000, 65_000] {
+            asking.send_to(&pattern(0, len), echo.local_addr().unwrap()).unwrap();
+            let (came, from) = echo.recv_from(&mut buffer).unwrap();
+            assert!(buffer[..came] == pattern(0, len), "{len} bytes there");
+            echo.send_to(&pattern(7, len), from).unwrap();
+            let (came, from) = asking.recv_from(&mut buffer).unwrap();
+            assert!(buffer[..came] == pattern(7, len), "{len} bytes back");
+            assert_eq!(from, echo.local_addr().unwrap());
+        }
+        // What is told is half a second old at most.
+        thread::sleep(Duration::from_millis(600));
+        for path in &client.report().sessions[0].status.paths {
+            assert!(path.sent_bytes > 100_000, "over both: {path:?}");
+        }
+        // As a process that is killed: its device goes with it, and its routes with that.
+        client.kill();
+        assert_eq!(near.devices().unwrap(), before);
+        let unreachable = near.run(|| TcpStream::connect_timeout(&web, Duration::from_secs(1))).unwrap();
+        assert!(unreachable.is_err(), "no route is left: {unreachable:?}");
     });
-    assert_eq!((up.bytes, down.bytes), (20_000_000, 20_000_000));
-    let nobody = near.run(|| TcpStream::connect(SocketAddr::new(beyond, 9))).unwrap().unwrap_err();
-    assert_eq!(nobody.kind(), std::io::ErrorKind::ConnectionRefused, "as if it were asked itself");
-
-    let echo = far.run(|| UdpSocket::bind(SocketAddr::new(beyond, 7))).unwrap().unwrap();
-    let asking = near.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
-    for socket in [&echo, &asking] {
-        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    }
-    let mut buffer = vec![0; 65_536];
-    for len in [1, 1_472, 9_000, 65_000] {
-        asking.send_to(&pattern(0, len), echo.local_addr().unwrap()).unwrap();
-        let (came, from) = echo.recv_from(&mut buffer).unwrap();
-        assert!(buffer[..came] == pattern(0, len), "{len} bytes there");
-        echo.send_to(&pattern(7, len), from).unwrap();
-        let (came, from) = asking.recv_from(&mut buffer).unwrap();
-        assert!(buffer[..came] == pattern(7, len), "{len} bytes back");
-        assert_eq!(from, echo.local_addr().unwrap());
-    }
-    // What is told is half a second old at most.
-    thread::sleep(Duration::from_millis(600));
-    for path in &client.report().sessions[0].status.paths {
-        assert!(path.sent_bytes > 100_000, "over both: {path:?}");
-    }
-    // As a process that is killed: its device goes with it, and its routes with that.
-    client.kill();
-    assert_eq!(near.devices().unwrap(), before);
-    let unreachable = near.run(|| TcpStream::connect_timeout(&web, Duration::from_secs(1))).unwrap();
-    assert!(unreachable.is_err(), "no route is left: {unreachable:?}");
 }

@@ -14,7 +14,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setso
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{LinkReport, Setup, TwoHosts};
 use suimon_linux::Namespace;
-use suimon_linux::schedule::become_real_time;
+use suimon_linux::schedule::{Urgency, become_real_time};
 use suimon_results::DelayHistogram;
 use suimon_scenario::{Link, LinkSpec};
 use suimon_units::{Bytes, Duration, Rate};
@@ -276,7 +276,7 @@ fn one_way(
     thread::scope(|scope| {
         scope.spawn(move || {
             // Whoever is pushed aside between looking at the clock and sending measures that.
-            let _ = become_real_time();
+            let _ = become_real_time(Urgency::Link);
             let mut data = [0; 1_000];
             let began = time::Instant::now();
             for nth in 0..count {

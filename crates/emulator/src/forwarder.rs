@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex};
 
 use suimon_link::SeriesBuilder;
-use suimon_linux::schedule::{self, Scheduling, wait_readable};
+use suimon_linux::schedule::{self, Scheduling, Urgency, wait_readable};
 use suimon_linux::tun::LONGEST_READ;
 use suimon_linux::wake::Wakeable;
 use suimon_linux::{Clock, LinuxError, Tun};
@@ -75,7 +75,7 @@ impl Forwarder {
     pub(crate) fn run(mut self, scheduling: Scheduling) -> Result<LinkReport, LinuxError> {
         schedule::wake_exactly();
         // Without the right to, it runs as others do, and says so.
-        if scheduling == Scheduling::RealTime && schedule::become_real_time().is_ok() {
+        if scheduling == Scheduling::RealTime && schedule::become_real_time(Urgency::Link).is_ok() {
             self.scheduling = Scheduling::RealTime;
         }
         let mut buffer = vec![0; LONGEST_READ];

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time;
 
@@ -10,25 +10,18 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::Namespace;
 use suimon_scenario::{Link, LinkSpec};
+use suimon_testing::{assert_in_time, can_emulate, in_time};
 use suimon_units::{Duration, Rate};
 
 /// One test at a time: each needs the machine for itself to be in time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Leave to make links, for one test at a time; `None` where this machine does not let them be made, and says why.
-fn alone() -> Option<MutexGuard<'static, ()>> {
-    let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    can_emulate().then_some(guard)
-}
-
-fn can_emulate() -> bool {
-    let refused = Namespace::new().and_then(|namespace| {
-        suimon_linux::Tun::open(&namespace, "probe", suimon_linux::TunOptions::default())
-    });
-    if let Err(error) = &refused {
-        eprintln!("skipped: {error}");
+/// Runs a test that makes links, where this machine lets them be made.
+fn alone(test: impl Fn()) {
+    let _guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if can_emulate() {
+        in_time(test);
     }
-    refused.is_ok()
 }
 
 fn path(link: &str, queue: &str) -> [Link; 2] {
@@ -108,65 +101,72 @@ fn round_trips(hosts: &TwoHosts, count: usize) -> Vec<Duration> {
 
 #[test]
 fn a_link_has_its_delay_and_can_be_cut_and_restored() {
-    let Some(_alone) = alone() else { return };
-    let hosts = TwoHosts::new(&Setup::default(), &[path("100Mbit 20ms", "droptail")]).unwrap();
-    let mut times = round_trips(&hosts, 50);
-    times.sort_unstable();
-    assert_eq!(times.len(), 50);
-    // The quicker ones: on a busy machine the others waited for their turn at the hosts.
-    let quick = times[5].as_millis_f64();
-    assert!((20.0..20.5).contains(&quick), "{times:?}");
-    hosts.emulation.cut(0, Way::There);
-    assert_eq!(round_trips(&hosts, 1).len(), 0);
-    hosts.emulation.restore(0, Way::There);
-    assert_eq!(round_trips(&hosts, 1).len(), 1);
-    let reports = hosts.emulation.finish().unwrap();
-    assert!(reports[0].statistics.lateness.packets > 100);
+    alone(|| {
+        let hosts = TwoHosts::new(&Setup::default(), &[path("100Mbit 20ms", "droptail")]).unwrap();
+        let mut times = round_trips(&hosts, 50);
+        times.sort_unstable();
+        assert_in_time!(times.len() == 50, "{times:?}");
+        // The quicker ones: on a busy machine the others waited for their turn at the hosts.
+        let quick = times[5].as_millis_f64();
+        assert_in_time!((20.0..20.5).contains(&quick), "{times:?}");
+        hosts.emulation.cut(0, Way::There);
+        assert_eq!(round_trips(&hosts, 1).len(), 0);
+        hosts.emulation.restore(0, Way::There);
+        assert_in_time!(round_trips(&hosts, 1).len() == 1, "the link is back");
+        let reports = hosts.emulation.finish().unwrap();
+        assert!(reports[0].statistics.lateness.packets > 100);
+    });
 }
 
 #[test]
 fn tcp_gets_the_rate_of_the_link_less_headers() {
-    let Some(_alone) = alone() else { return };
-    for segmentation in [true, false] {
-        let setup = Setup { segmentation, ..Setup::default() };
-        let hosts = TwoHosts::new(&setup, &[path("20Mbit 10ms 50kB", "droptail")]).unwrap();
-        let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
-        // 1448 bytes of payload in packets of 1500.
-        let possible = 20e6 * 1_448.0 / 1_500.0;
-        assert!((0.97 * possible..1.005 * possible).contains(&goodput), "{goodput} of {possible}");
-        let reports = hosts.emulation.finish().unwrap();
-        let statistics = &reports[0].statistics;
-        assert_eq!((statistics.unseen, statistics.directions[0].refused.malformed), (0, 0));
-    }
+    alone(|| {
+        for segmentation in [true, false] {
+            let setup = Setup { segmentation, ..Setup::default() };
+            let hosts = TwoHosts::new(&setup, &[path("20Mbit 10ms 50kB", "droptail")]).unwrap();
+            let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
+            // 1448 bytes of payload in packets of 1500.
+            let possible = 20e6 * 1_448.0 / 1_500.0;
+            assert_in_time!(
+                (0.97 * possible..1.005 * possible).contains(&goodput),
+                "{goodput} of {possible}"
+            );
+            let reports = hosts.emulation.finish().unwrap();
+            let statistics = &reports[0].statistics;
+            assert_eq!((statistics.unseen, statistics.directions[0].refused.malformed), (0, 0));
+        }
+    });
 }
 
 #[test]
 fn a_queue_of_the_registry_marks_real_tcp() {
-    let Some(_alone) = alone() else { return };
-    let hosts =
-        TwoHosts::new(&Setup::default(), &[path("10Mbit 20ms 500packets", "codel:ecn=true")]).unwrap();
-    for host in [&hosts.near, &hosts.far] {
-        host.set_sysctl("ipv4/tcp_ecn", "1").unwrap();
-        host.set_sysctl("ipv4/tcp_congestion_control", "reno").unwrap();
-    }
-    let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
-    assert!(goodput > 8e6, "{goodput}");
-    let reports = hosts.emulation.finish().unwrap();
-    let totals = &reports[0].statistics.directions[0].totals;
-    assert!(totals.marked > 0, "{totals:?}");
-    assert_eq!((totals.dropped_early, totals.dropped_overflow), (0, 0));
-    assert!(totals.delay_p50.as_millis_f64() < 20.0, "{totals:?}");
+    alone(|| {
+        let hosts =
+            TwoHosts::new(&Setup::default(), &[path("10Mbit 20ms 500packets", "codel:ecn=true")]).unwrap();
+        for host in [&hosts.near, &hosts.far] {
+            host.set_sysctl("ipv4/tcp_ecn", "1").unwrap();
+            host.set_sysctl("ipv4/tcp_congestion_control", "reno").unwrap();
+        }
+        let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
+        assert_in_time!(goodput > 8e6, "{goodput}");
+        let reports = hosts.emulation.finish().unwrap();
+        let totals = &reports[0].statistics.directions[0].totals;
+        assert!(totals.marked > 0, "{totals:?}");
+        assert_eq!((totals.dropped_early, totals.dropped_overflow), (0, 0));
+        assert_in_time!(totals.delay_p50.as_millis_f64() < 20.0, "{totals:?}");
+    });
 }
 
 #[test]
 fn a_radio_serves_real_packets() {
-    let Some(_alone) = alone() else { return };
-    for (link, least, most) in [("hsdpa PA3 10dB 40ms", 0.5e6, 14e6), ("wifi 802.11b 11Mbit", 3e6, 8e6)] {
-        let hosts = TwoHosts::new(&Setup::default(), &[path(link, "droptail")]).unwrap();
-        let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
-        assert!((least..most).contains(&goodput), "{link}: {goodput}");
-        hosts.emulation.finish().unwrap();
-    }
+    alone(|| {
+        for (link, least, most) in [("hsdpa PA3 10dB 40ms", 0.5e6, 14e6), ("wifi 802.11b 11Mbit", 3e6, 8e6)] {
+            let hosts = TwoHosts::new(&Setup::default(), &[path(link, "droptail")]).unwrap();
+            let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
+            assert_in_time!((least..most).contains(&goodput), "{link}: {goodput}");
+            hosts.emulation.finish().unwrap();
+        }
+    });
 }
 
 /// Memory that this process has, in bytes.
@@ -178,75 +178,81 @@ fn memory() -> u64 {
 
 #[test]
 fn a_flood_of_small_packets_is_dropped_and_the_link_goes_on() {
-    let Some(_alone) = alone() else { return };
-    let hosts = TwoHosts::new(&Setup::default(), &[path("10Mbit 20ms 100packets", "droptail")]).unwrap();
-    let far = SocketAddr::from((hosts.paths[0].far, 9));
-    // Somebody has to be there, or the far host answers every packet.
-    let _sink = hosts.far.run(|| UdpSocket::bind(far)).unwrap().unwrap();
-    let near = hosts.near.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
-    let before = memory();
-    let ends = time::Instant::now() + time::Duration::from_secs(2);
-    let mut sent = 0_u64;
-    while time::Instant::now() < ends {
-        // 64 bytes with headers.
-        sent += u64::from(near.send_to(&[0; 36], far).is_ok());
-    }
-    let grown = memory().saturating_sub(before);
-    // What waits takes its time; other flows get their turn behind it.
-    thread::sleep(time::Duration::from_millis(100));
-    assert_eq!(round_trips(&hosts, 3).len(), 3);
-    let reports = hosts.emulation.finish().unwrap();
-    let totals = &reports[0].statistics.directions[0].totals;
-    assert!(totals.dropped_overflow > sent / 2, "{} of {sent}", totals.dropped_overflow);
-    assert_eq!((totals.backlog_max_packets, reports[0].statistics.directions[0].refused.malformed), (100, 0));
-    assert!(grown < 64 << 20, "{grown}");
+    alone(|| {
+        let hosts = TwoHosts::new(&Setup::default(), &[path("10Mbit 20ms 100packets", "droptail")]).unwrap();
+        let far = SocketAddr::from((hosts.paths[0].far, 9));
+        // Somebody has to be there, or the far host answers every packet.
+        let _sink = hosts.far.run(|| UdpSocket::bind(far)).unwrap().unwrap();
+        let near = hosts.near.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
+        let before = memory();
+        let ends = time::Instant::now() + time::Duration::from_secs(2);
+        let mut sent = 0_u64;
+        while time::Instant::now() < ends {
+            // 64 bytes with headers.
+            sent += u64::from(near.send_to(&[0; 36], far).is_ok());
+        }
+        let grown = memory().saturating_sub(before);
+        // What waits takes its time; other flows get their turn behind it.
+        thread::sleep(time::Duration::from_millis(100));
+        assert_in_time!(round_trips(&hosts, 3).len() == 3, "the link goes on");
+        let reports = hosts.emulation.finish().unwrap();
+        let totals = &reports[0].statistics.directions[0].totals;
+        assert!(totals.dropped_overflow > sent / 2, "{} of {sent}", totals.dropped_overflow);
+        assert_eq!(
+            (totals.backlog_max_packets, reports[0].statistics.directions[0].refused.malformed),
+            (100, 0)
+        );
+        assert!(grown < 64 << 20, "{grown}");
+    });
 }
 
 #[test]
 fn the_near_host_reaches_what_this_process_reaches() {
-    let Some(_alone) = alone() else { return };
-    let near = Namespace::new().unwrap();
-    let hosts = TwoHosts::outward(&Setup::default(), near, &[path("20Mbit 10ms", "droptail")], None).unwrap();
-    // A server on this machine, and the same by another of its addresses where it has one.
-    let tcp = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-    let udp = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-    let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
-    let own = Namespace::current().unwrap().addresses().unwrap().into_iter().map(|(address, _)| address);
-    let others = own.filter(|address| address.is_ipv4() && !address.is_loopback()).take(1);
-    let addresses: Vec<_> = others.chain([hosts.paths[0].far.into()]).collect();
-    let count = addresses.len();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            for stream in tcp.incoming().take(count) {
-                let mut stream = stream.unwrap();
-                let mut text = String::new();
-                stream.read_to_string(&mut text).unwrap();
-                stream.write_all(text.to_uppercase().as_bytes()).unwrap();
-            }
-        });
-        scope.spawn(move || {
-            for _ in 0..count {
+    alone(|| {
+        let near = Namespace::new().unwrap();
+        let hosts =
+            TwoHosts::outward(&Setup::default(), near, &[path("20Mbit 10ms", "droptail")], None).unwrap();
+        // A server on this machine, and the same by another of its addresses where it has one.
+        let tcp = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        let udp = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+        let own = Namespace::current().unwrap().addresses().unwrap().into_iter().map(|(address, _)| address);
+        let others = own.filter(|address| address.is_ipv4() && !address.is_loopback()).take(1);
+        let addresses: Vec<_> = others.chain([hosts.paths[0].far.into()]).collect();
+        let count = addresses.len();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for stream in tcp.incoming().take(count) {
+                    let mut stream = stream.unwrap();
+                    let mut text = String::new();
+                    stream.read_to_string(&mut text).unwrap();
+                    stream.write_all(text.to_uppercase().as_bytes()).unwrap();
+                }
+            });
+            scope.spawn(move || {
+                for _ in 0..count {
+                    let mut data = [0; 100];
+                    let (length, from) = udp.recv_from(&mut data).unwrap();
+                    udp.send_to(&data[..length].to_ascii_uppercase(), from).unwrap();
+                }
+            });
+            for address in addresses {
+                let mut stream = hosts.near.run(|| TcpStream::connect((address, tcp_port))).unwrap().unwrap();
+                stream.write_all(b"hello").unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                assert_eq!(answer, "HELLO", "{address}");
+                let socket = hosts.near.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
+                socket.set_read_timeout(Some(time::Duration::from_secs(5))).unwrap();
+                socket.send_to(b"hello", (address, udp_port)).unwrap();
                 let mut data = [0; 100];
-                let (length, from) = udp.recv_from(&mut data).unwrap();
-                udp.send_to(&data[..length].to_ascii_uppercase(), from).unwrap();
+                let (length, from) = socket.recv_from(&mut data).unwrap();
+                assert_eq!((&data[..length], from), (&b"HELLO"[..], SocketAddr::from((address, udp_port))));
             }
         });
-        for address in addresses {
-            let mut stream = hosts.near.run(|| TcpStream::connect((address, tcp_port))).unwrap().unwrap();
-            stream.write_all(b"hello").unwrap();
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            assert_eq!(answer, "HELLO", "{address}");
-            let socket = hosts.near.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
-            socket.set_read_timeout(Some(time::Duration::from_secs(5))).unwrap();
-            socket.send_to(b"hello", (address, udp_port)).unwrap();
-            let mut data = [0; 100];
-            let (length, from) = socket.recv_from(&mut data).unwrap();
-            assert_eq!((&data[..length], from), (&b"HELLO"[..], SocketAddr::from((address, udp_port))));
-        }
+        // Over the link, not past it.
+        let reports = hosts.emulation.finish().unwrap();
+        assert!(reports[0].statistics.directions[0].totals.packets > 5);
     });
-    // Over the link, not past it.
-    let reports = hosts.emulation.finish().unwrap();
-    assert!(reports[0].statistics.directions[0].totals.packets > 5);
 }

@@ -30,12 +30,21 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// Lets the calling thread run under `SCHED_FIFO` at the lowest of its priorities.
+/// Which of two real-time threads goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// What moves packets: the lowest of the priorities, before all ordinary threads.
+    Link = 1,
+    /// What watches whether this machine is in time, before every link.
+    Watch = 2,
+}
+
+/// Lets the calling thread run under `SCHED_FIFO`.
 ///
 /// # Errors
 /// Without `CAP_SYS_NICE` or a limit on real-time priorities that allows it.
-pub fn become_real_time() -> Result<(), LinuxError> {
-    let parameters = libc::sched_param { sched_priority: 1 };
+pub fn become_real_time(urgency: Urgency) -> Result<(), LinuxError> {
+    let parameters = libc::sched_param { sched_priority: urgency as libc::c_int };
     // SAFETY: 0 is the calling thread, and the pointer is to a live struct that the call only reads.
     let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }.doing("running under SCHED_FIFO")

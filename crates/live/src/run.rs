@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use suimon_emulator::{Emulation, End, LinkSetup, LinkStatistics, Measuring, Setup};
-use suimon_linux::schedule::{Scheduling, become_real_time};
+use suimon_linux::schedule::{Scheduling, Urgency, become_real_time};
 use suimon_linux::{LinuxError, Namespace, Route};
 use suimon_results::RunResult;
 use suimon_scenario::Scenario;
@@ -89,7 +89,7 @@ pub(crate) fn run_planned(
 ) -> Result<RunResult, LiveError> {
     // And so the threads that it starts. A thread that others push aside while it holds a socket keeps the kernel
     // from handling what arrives there: ACKs wait, and what they release comes as a burst.
-    let real_time = become_real_time().is_ok();
+    let real_time = become_real_time(Urgency::Link).is_ok();
     let hosts = (0..plan.hosts).map(|_| host(plan)).collect::<Result<Vec<_>, _>>()?;
     let interval = scenario.record.interval.unwrap_or(GLANCE);
     let setup = Setup {

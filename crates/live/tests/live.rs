@@ -1,20 +1,10 @@
 //! Scenarios on real stacks, beside the simulator. Needs root, or the right to make namespaces and devices; skips
 //! elsewhere.
 
-use suimon_linux::{Namespace, Tun, TunOptions};
 use suimon_live::{KernelNames, LiveError, Unobserved, run, run_all};
 use suimon_results::{EventKind, RunResult};
 use suimon_scenario::{Document, Run};
-
-/// Whether this machine lets links be made; says why where not.
-fn can_run_live() -> bool {
-    let refused =
-        Namespace::new().and_then(|namespace| Tun::open(&namespace, "probe", TunOptions::default()));
-    if let Err(error) = &refused {
-        eprintln!("skipped: {error}");
-    }
-    refused.is_ok()
-}
+use suimon_testing::{assert_in_time, can_emulate, in_time};
 
 fn runs(text: &str) -> Vec<Run> {
     Document::parse(text, "test").unwrap().runs().unwrap()
@@ -53,62 +43,73 @@ fn column(result: &RunResult, name: &str) -> usize {
 
 #[test]
 fn live_runs_fill_the_tables_of_a_simulation_with_nearly_its_numbers() {
-    if !can_run_live() {
+    if !can_emulate() {
         return;
     }
-    let text = format!(
-        "duration = \"5s\"\nwarmup = \"1s\"\nrecord_interval = \"100ms\"\n[[window]]\nname = \"w\"\nfrom = \"2s\"\nto = \"4s\"\nsample = \"1s\"\n\
+    in_time(|| {
+        let text = format!(
+            "duration = \"5s\"\nwarmup = \"1s\"\nrecord_interval = \"100ms\"\n[[window]]\nname = \"w\"\nfrom = \"2s\"\nto = \"4s\"\nsample = \"1s\"\n\
          {LINK}{}{}",
-        flow("one", "cc = \"reno\"\n[flow.stack]\necn = true"),
-        flow("two", "cc = \"cubic\"\nstart = \"500ms\"\n[flow.stack]\necn = true"),
-    );
-    let run = &runs(&text)[0];
-    let live = suimon_live::run(&run.scenario, &run.labels, &Unobserved).unwrap();
-    let simulated = suimon_simulator::run(&run.scenario, &run.labels);
-    let names =
-        |result: &RunResult| -> Vec<_> { result.flows.iter().map(|flow| flow.name.clone()).collect() };
-    assert_eq!(names(&live), names(&simulated));
-    assert_eq!(live.queues[0].name, simulated.queues[0].name);
-    let bits = |result: &RunResult| result.queues[0].bytes.as_f64() * 8.0 / result.measured.as_secs_f64();
-    let (of_live, of_simulated) = (bits(&live), bits(&simulated));
-    assert!((of_live / of_simulated - 1.0).abs() < 0.1, "{of_live} {of_simulated}");
-    // ECN is negotiated and answered: marks, and hardly a loss after slow start.
-    let marked: u64 = live.flows.iter().map(|flow| flow.packets_marked).sum();
-    assert!(marked > 5 && live.queues[0].marked >= marked, "{marked} {:?}", live.queues[0]);
-    assert!(live.flows.iter().all(|flow| flow.packets_sent > 500 && flow.rtt_min.is_some()));
-    // 10 ms each way of the link, 5 of what is not emulated.
-    let least = live.flows[0].rtt_min.unwrap().as_millis_f64();
-    assert!((30.0..34.0).contains(&least), "{least}");
-    assert_eq!((live.windows.len(), live.windows[0].window.as_str()), (1, "w"));
-    assert!((live.windows[0].goodput.as_bps_f64() / 9.5e6 - 1.0).abs() < 0.15, "{:?}", live.windows[0]);
-    assert!(column(&live, "cwnd_bytes") > 40 && column(&live, "goodput_bps") > 40);
-    assert!(live.events.iter().any(|event| event.kind == EventKind::Started));
-    assert!(live.emulated[0].packets > 3_000 && live.emulated[0].unseen == 0);
+            flow("one", "cc = \"reno\"\n[flow.stack]\necn = true"),
+            flow("two", "cc = \"cubic\"\nstart = \"500ms\"\n[flow.stack]\necn = true"),
+        );
+        let run = &runs(&text)[0];
+        let live = suimon_live::run(&run.scenario, &run.labels, &Unobserved).unwrap();
+        let simulated = suimon_simulator::run(&run.scenario, &run.labels);
+        let names =
+            |result: &RunResult| -> Vec<_> { result.flows.iter().map(|flow| flow.name.clone()).collect() };
+        assert_eq!(names(&live), names(&simulated));
+        assert_eq!(live.queues[0].name, simulated.queues[0].name);
+        let bits = |result: &RunResult| result.queues[0].bytes.as_f64() * 8.0 / result.measured.as_secs_f64();
+        let (of_live, of_simulated) = (bits(&live), bits(&simulated));
+        assert_in_time!((of_live / of_simulated - 1.0).abs() < 0.1, "{of_live} {of_simulated}");
+        // ECN is negotiated and answered: marks, and hardly a loss after slow start.
+        let marked: u64 = live.flows.iter().map(|flow| flow.packets_marked).sum();
+        assert_in_time!(marked > 5 && live.queues[0].marked >= marked, "{marked} {:?}", live.queues[0]);
+        assert_in_time!(live.flows.iter().all(|flow| flow.packets_sent > 500), "{:?}", live.flows);
+        // 10 ms each way of the link, 5 of what is not emulated.
+        let least = live.flows[0].rtt_min.unwrap().as_millis_f64();
+        assert_in_time!((30.0..34.0).contains(&least), "{least}");
+        assert_eq!((live.windows.len(), live.windows[0].window.as_str()), (1, "w"));
+        assert_in_time!(
+            (live.windows[0].goodput.as_bps_f64() / 9.5e6 - 1.0).abs() < 0.15,
+            "{:?}",
+            live.windows[0]
+        );
+        for name in ["cwnd_bytes", "goodput_bps"] {
+            assert_in_time!(column(&live, name) > 40, "{} of {name}", column(&live, name));
+        }
+        assert!(live.events.iter().any(|event| event.kind == EventKind::Started));
+        assert_eq!(live.emulated[0].unseen, 0);
+        assert_in_time!(live.emulated[0].packets > 3_000, "{:?}", live.emulated);
+    });
 }
 
 #[test]
 fn finite_transfers_datagrams_and_late_starts_end_a_run_early() {
-    if !can_run_live() {
+    if !can_emulate() {
         return;
     }
-    let text = format!(
-        "duration = \"20s\"\nstop_when_complete = true\n{LINK}{}{}",
-        flow("file", "size = \"500kB\"\ncc = \"cubic\"\nstart = \"300ms\""),
-        flow("voice", "udp = { rate = \"1Mbit\", packet = \"500B\" }\nsize = \"100kB\""),
-    );
-    let results = run_all(&runs(&text), &KernelNames::new(), &Unobserved).unwrap();
-    let flows = &results[0].flows;
-    assert!(flows.iter().all(|flow| flow.completed.is_some()), "{flows:?}");
-    assert_eq!(flows[0].delivered.get(), 500_000);
-    // Datagrams come once or not at all, by what the queue does to them beside a file.
-    let voice = &flows[1];
-    assert_eq!(
-        (voice.packets_sent, voice.delivered.get() + 500 * voice.packets_lost),
-        (200, 100_000),
-        "{voice:?}"
-    );
-    assert!(voice.delivered.get() >= 90_000, "{voice:?}");
-    assert!(results[0].duration.as_secs_f64() < 5.0);
+    in_time(|| {
+        let text = format!(
+            "duration = \"20s\"\nstop_when_complete = true\n{LINK}{}{}",
+            flow("file", "size = \"500kB\"\ncc = \"cubic\"\nstart = \"300ms\""),
+            flow("voice", "udp = { rate = \"1Mbit\", packet = \"500B\" }\nsize = \"100kB\""),
+        );
+        let results = run_all(&runs(&text), &KernelNames::new(), &Unobserved).unwrap();
+        let flows = &results[0].flows;
+        assert_in_time!(flows.iter().all(|flow| flow.completed.is_some()), "{flows:?}");
+        assert_eq!(flows[0].delivered.get(), 500_000);
+        // Datagrams come once or not at all, by what the queue does to them beside a file.
+        let voice = &flows[1];
+        assert_eq!(
+            (voice.packets_sent, voice.delivered.get() + 500 * voice.packets_lost),
+            (200, 100_000),
+            "{voice:?}"
+        );
+        assert_in_time!(voice.delivered.get() >= 90_000, "{voice:?}");
+        assert_in_time!(results[0].duration.as_secs_f64() < 5.0, "{}", results[0].duration);
+    });
 }
 
 #[test]
