@@ -211,9 +211,9 @@ impl<'a> World<'a> {
 
     fn on_wire_arrival(&mut self, now: Instant, line: u32) {
         let line = &mut self.around.routes.lines[line as usize];
-        if let Some(frame) = line.pop(now, &mut self.around.events) {
-            self.forward(now, frame);
-        }
+        let Some(&frame) = line.arrived(now) else { return };
+        line.pass(&mut self.around.events);
+        self.forward(now, frame);
     }
 
     /// Takes a packet on that has arrived somewhere now.

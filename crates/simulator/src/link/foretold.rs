@@ -46,7 +46,10 @@ impl Foretold {
         queue: &mut dyn QueueDiscipline<Frame>,
         meter: &mut Option<Box<Meter>>,
     ) {
-        while let Some(first) = self.leaving.pop_front_if(|first| first.turn <= now) {
+        while let Some(&first) = self.leaving.front()
+            && first.turn <= now
+        {
+            self.leaving.pass_front();
             let size = Bytes::new(u64::from(first.size));
             self.backlog.packets -= 1;
             self.backlog.bytes -= size;

@@ -54,20 +54,21 @@ impl Line {
         }
     }
 
-    /// Gives the packet that arrives now and schedules the arrival of the one behind it; nothing where
-    /// the event is stale.
+    /// The packet that arrives now; none where the event is stale.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, now: Instant, events: &mut EventQueue) -> Option<Frame> {
-        if self.next != now {
-            return None;
-        }
-        let frame = self.frames.pop_front();
+    pub(crate) fn arrived(&self, now: Instant) -> Option<&Frame> {
+        if self.next == now { self.frames.front() } else { None }
+    }
+
+    /// Lets go what has arrived, and schedules the arrival of the one behind it.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, events: &mut EventQueue) {
+        self.frames.pass_front();
         if let Some(next) = self.frames.front() {
             self.expect(next.time, events);
         } else {
             self.next = Instant::MAX;
         }
-        frame
     }
 
     #[inline(always)]

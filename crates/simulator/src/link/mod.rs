@@ -182,7 +182,9 @@ impl Link {
                 self.send_next(turn, around);
                 self.observe(turn, around);
             } else {
-                let Some(mut frame) = self.coming.pop_front_if(|frame| frame.time <= now) else { return };
+                let Some(first) = self.coming.front().filter(|frame| frame.time <= now) else { return };
+                let mut frame = *first;
+                self.coming.pass_front();
                 self.admit(&mut frame, around);
             }
         }
@@ -221,7 +223,8 @@ impl Link {
     /// Gives the packet that arrives at the far end now, if one does.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, now: Instant, around: &mut Surroundings) -> Option<Frame> {
-        let frame = self.in_flight.pop(now, &mut around.events)?;
+        let frame = *self.in_flight.arrived(now)?;
+        self.in_flight.pass(&mut around.events);
         let next = self.next_turn().min(self.next_coming());
         if self.look_at.min(self.in_flight.next()) > next + self.leeway {
             self.catch_up(now, around);

@@ -64,10 +64,14 @@ impl RangeSet {
     }
 
     /// Forgets everything below `position`.
+    #[inline(always)]
     pub(crate) fn remove_below(&mut self, position: u64) {
-        if self.is_empty() {
-            return;
+        if !self.is_empty() {
+            self.remove_passed(position);
         }
+    }
+
+    fn remove_passed(&mut self, position: u64) {
         let passed = self.ranges().iter().take_while(|range| range.1 <= position).count();
         self.remove_first(passed);
         if let Some(first) = self.list.get_mut(self.gone) {

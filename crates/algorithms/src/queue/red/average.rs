@@ -24,9 +24,18 @@ pub struct Average {
     w_q: f64,
     /// In seconds; `None` until measured.
     s: Option<f64>,
-    last_departure: Option<Instant>,
-    /// When the queue became empty, while it is.
-    q_time: Option<Instant>,
+    state: State,
+}
+
+/// What the queue does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    /// It has been empty since then: `q_time`.
+    Empty(Instant),
+    /// Packets wait, and none has left since it was empty.
+    Filling,
+    /// Packets have waited since the last departure, then.
+    Busy(Instant),
 }
 
 impl Average {
@@ -37,7 +46,7 @@ impl Average {
             Weight::Fixed(w_q) => w_q,
             Weight::Automatic => W_Q,
         };
-        Self { avg: 0.0, weight, w_q, s: None, last_departure: None, q_time: Some(Instant::ZERO) }
+        Self { avg: 0.0, weight, w_q, s: None, state: State::Empty(Instant::ZERO) }
     }
 
     /// The average after the last arrival.
@@ -48,24 +57,25 @@ impl Average {
 
     /// A packet arrives at a queue of length `q`, itself not included.
     pub fn on_arrival(&mut self, now: Instant, q: f64) {
-        match self.q_time.take() {
-            None => self.avg += self.w_q * (q - self.avg),
-            Some(since) => self.avg *= self.decay(now.saturating_since(since)),
+        if let State::Empty(since) = self.state {
+            self.state = State::Filling;
+            self.avg *= self.decay(now.saturating_since(since));
+        } else {
+            self.avg += self.w_q * (q - self.avg);
         }
     }
 
     /// The arrival did not join, and the queue is as empty as before.
     pub fn still_empty(&mut self, now: Instant) {
-        self.q_time = Some(now);
+        self.state = State::Empty(now);
     }
 
     /// A packet leaves, and `empty` says whether none waits behind it.
     pub fn on_departure(&mut self, now: Instant, empty: bool) {
-        if let Some(last) = self.last_departure {
+        if let State::Busy(last) = self.state {
             self.measure(now.saturating_since(last));
         }
-        self.last_departure = (!empty).then_some(now);
-        self.q_time = empty.then_some(now);
+        self.state = if empty { State::Empty(now) } else { State::Busy(now) };
     }
 
     /// `(1 - w_q)^m` with `m = idle / s`; a link of unknown speed forgets everything.
@@ -100,14 +110,14 @@ mod tests {
     impl Average {
         /// An average that arrivals do not move.
         pub(crate) fn held_at(avg: f64) -> Self {
-            Self { avg, w_q: 0.0, q_time: None, ..Self::new(Weight::Fixed(0.0)) }
+            Self { avg, w_q: 0.0, state: State::Filling, ..Self::new(Weight::Fixed(0.0)) }
         }
     }
 
     /// After n arrivals at a constant queue q: avg = q (1 - (1 - w)^n).
     #[test]
     fn the_average_of_a_constant_queue_is_as_in_closed_form() {
-        let mut average = Average { q_time: None, ..Average::new(Weight::Fixed(0.01)) };
+        let mut average = Average { state: State::Filling, ..Average::new(Weight::Fixed(0.01)) };
         for n in 1..=300 {
             average.on_arrival(Instant::ZERO, 50e3);
             let expected = 50e3 * (1.0 - libm::pow(0.99, f64::from(n)));
@@ -117,13 +127,13 @@ mod tests {
 
     #[test]
     fn an_idle_link_decays_the_average_as_arrivals_at_an_empty_queue_would() {
-        let mut average = Average { avg: 8e3, q_time: None, ..Average::new(Weight::Fixed(0.01)) };
+        let mut average = Average { avg: 8e3, state: State::Filling, ..Average::new(Weight::Fixed(0.01)) };
         let start = Instant::ZERO;
         average.on_departure(start, false);
         average.on_departure(start + MS * 2, false);
         average.on_departure(start + MS * 4, true);
         let mut arrivals = average.clone();
-        arrivals.q_time = None;
+        arrivals.state = State::Filling;
         (0..50).for_each(|_| arrivals.on_arrival(start, 0.0));
         average.on_arrival(start + MS * 104, 0.0);
         assert!((average.get() - arrivals.get()).abs() < 1e-6);
