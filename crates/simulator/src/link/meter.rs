@@ -64,7 +64,7 @@ impl Meter {
     }
 
     /// A packet passes, at times that may lie ahead of `now` or behind: it enters the books when they are settled.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn on_passage(&mut self, now: Instant, passage: Passage) {
         self.passing.push_back(passage);
         if self.passing.len().is_multiple_of(SETTLED_AT_ONCE) {
@@ -75,6 +75,7 @@ impl Meter {
 
     /// Enters what has come and gone by `now`, each packet at its times; what leaves as another comes goes
     /// before it.
+    #[inline(never)]
     pub(crate) fn settle(&mut self, now: Instant) {
         while let Some(&first) = self.passing.front() {
             if self.waiting == 0 && first.turn == first.came {
