@@ -1,6 +1,7 @@
 //! Measures emulated links on this machine: rate, delay, speed, and plain devices beside them.
 //!
-//! `cargo run --release -p suimon-emulator --example accuracy` prints the table; `--quick` measures for a second each.
+//! `cargo run --release -p suimon-emulator --example accuracy` prints the tables, or those of the words rate, delay and
+//! speed that are given; `--quick` measures for a second each, `--halting` with cores that halt, as behind a shell.
 //! Needs root. What else runs on the machine is in the figures, so let nothing else run.
 
 use std::io::{Read, Write};
@@ -14,16 +15,31 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setso
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{LinkReport, Setup, TwoHosts};
 use suimon_linux::Namespace;
-use suimon_linux::schedule::{Urgency, become_real_time};
+use suimon_linux::schedule::{Awake, Urgency, become_real_time};
 use suimon_results::DelayHistogram;
 use suimon_scenario::{Link, LinkSpec};
 use suimon_units::{Bytes, Duration, Rate};
 
+/// Measures, so long each time, and prints.
+type Part = fn(Duration) -> Result<()>;
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> Result<()> {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let length = Duration::from_secs(if quick { 1 } else { 4 });
+    let given = |word: &str| std::env::args().any(|argument| argument == word);
+    let length = Duration::from_secs(if given("--quick") { 1 } else { 4 });
+    let _awake = (!given("--halting")).then(Awake::begin);
+    let parts = [("rate", rates as Part), ("delay", delays), ("speed", speeds)];
+    let all = !parts.iter().any(|(name, _)| given(name));
+    for (name, measure) in parts {
+        if all || given(name) {
+            measure(length)?;
+        }
+    }
+    Ok(())
+}
+
+fn rates(length: Duration) -> Result<()> {
     println!(
         "RATE: what reaches the far host while packets always wait (drop tail, 2 ms, TCP; UDP below 1 Mbit/s)"
     );
@@ -42,14 +58,20 @@ fn main() -> Result<()> {
         rate_row(rate, segmentation, length)?;
     }
     println!("\nTWO LINKS of 400 Mbit/s at once");
-    two_links(length)?;
+    two_links(length)
+}
+
+fn delays(length: Duration) -> Result<()> {
     println!("\nDELAY added to that of the link, one way, datagrams of 1000 bytes at half of the rate");
     for (link, segmentation) in
         [("1Mbit 20ms", true), ("10Mbit 20ms", true), ("100Mbit 20ms", true), ("100Mbit 100ms", false)]
     {
         delay_row(link, segmentation, length)?;
     }
-    plain_delay(length)?;
+    plain_delay(length)
+}
+
+fn speeds(length: Duration) -> Result<()> {
     println!("\nSPEED: one TCP flow with no limit on the rate");
     for segmentation in [false, true] {
         speed_row(segmentation, length)?;
@@ -58,7 +80,8 @@ fn main() -> Result<()> {
 }
 
 fn setup(segmentation: bool) -> Setup {
-    Setup { segmentation, ..Setup::default() }
+    // All links of this program share what keeps the cores awake, if anything does.
+    Setup { segmentation, awake: false, ..Setup::default() }
 }
 
 fn path(link: &str) -> Result<[Link; 2]> {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use suimon_linux::schedule::Scheduling;
+use suimon_linux::schedule::{Awake, Scheduling};
 use suimon_linux::wake::{Waker, waker};
 use suimon_linux::{Clock, LinuxError, Namespace, Tun, TunOptions};
 use suimon_results::DelayHistogram;
@@ -52,6 +52,9 @@ pub struct Setup {
     pub seed: u64,
     /// How the threads that move packets are to be scheduled, where the kernel lets them.
     pub scheduling: Scheduling,
+    /// Keep this machine's cores from halting, see [`Awake`]: for measurements, rather than for a link that is there
+    /// all day.
+    pub awake: bool,
     /// Hosts hand over TCP data unsplit, which is split into packets before the queue. No packet on the link
     /// differs; only the work of the hosts does.
     pub segmentation: bool,
@@ -72,6 +75,7 @@ impl Default for Setup {
         Self {
             seed: 1,
             scheduling: Scheduling::RealTime,
+            awake: true,
             segmentation: true,
             mtu: 1_500,
             interval: Duration::from_millis(100),
@@ -87,6 +91,7 @@ impl Default for Setup {
 pub struct Emulation {
     clock: Clock,
     links: Vec<RunningLink>,
+    _awake: Option<Awake>,
     records: Mutex<Option<PacketRecords>>,
 }
 
@@ -167,7 +172,8 @@ impl Emulation {
                 .map_err(|error| LinuxError::new("starting a thread", error))?;
             running.push(RunningLink { devices, orders, waker, published, thread: Some(thread) });
         }
-        Ok(Self { clock, links: running, records: Mutex::new(records) })
+        let awake = setup.awake.then(Awake::begin);
+        Ok(Self { clock, links: running, _awake: awake, records: Mutex::new(records) })
     }
 
     /// The clock that all times of it are by.

@@ -1,13 +1,17 @@
 //! When a thread runs, and what wakes it.
 
-use std::fmt;
-use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::{fmt, hint, io};
 
 use nix::poll::{PollFd, PollFlags};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
+use nix::unistd::Pid;
 use suimon_units::Duration;
 
 use crate::error::{Doing, LinuxError};
@@ -44,10 +48,76 @@ pub enum Urgency {
 /// # Errors
 /// Without `CAP_SYS_NICE` or a limit on real-time priorities that allows it.
 pub fn become_real_time(urgency: Urgency) -> Result<(), LinuxError> {
-    let parameters = libc::sched_param { sched_priority: urgency as libc::c_int };
+    set_policy(libc::SCHED_FIFO, urgency as libc::c_int).doing("running under SCHED_FIFO")
+}
+
+fn set_policy(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: 0 is the calling thread, and the pointer is to a live struct that the call only reads.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }.doing("running under SCHED_FIFO")
+    let result = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The cores that this process may run on.
+#[must_use]
+pub fn cores() -> Vec<usize> {
+    let may = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    (0..CpuSet::count()).filter(|core| may.is_set(*core).unwrap_or(false)).collect()
+}
+
+/// Keeps the calling thread on one core.
+///
+/// # Errors
+/// Where this process may not run there.
+pub fn stay_on(core: usize) -> Result<(), LinuxError> {
+    let mut own = CpuSet::new();
+    own.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &own)).doing("staying on one core")
+}
+
+/// Cores that do not halt while this lives: on each runs a thread under `SCHED_IDLE`, which gives way to all else.
+///
+/// A core of a virtual machine that has halted takes its host up to some 100 us to wake, by which whatever comes
+/// then is late. The price is the power of a busy machine.
+#[derive(Debug)]
+pub struct Awake {
+    ends: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Awake {
+    /// All cores that this process may run on are awake from now on.
+    #[must_use]
+    pub fn begin() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let spin = |core| {
+            let ends = Arc::clone(&ends);
+            thread::spawn(move || {
+                // A thread that might take anything from others does not run.
+                if become_idle().is_ok() && stay_on(core).is_ok() {
+                    while !ends.load(Ordering::Relaxed) {
+                        hint::spin_loop();
+                    }
+                }
+            })
+        };
+        let threads = cores().into_iter().map(spin).collect();
+        Self { ends, threads }
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // It only spins, which does not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Lets the calling thread run under `SCHED_IDLE`.
+fn become_idle() -> Result<(), LinuxError> {
+    set_policy(libc::SCHED_IDLE, 0).doing("running under SCHED_IDLE")
 }
 
 /// Asks for wake-ups of the calling thread as exact as the kernel's timers, rather than within 50 us.
@@ -105,5 +175,44 @@ impl Signals {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Threads of this process that run under `SCHED_IDLE`: field 41 of `/proc/.../stat`, the name being the second.
+    fn idle_threads() -> usize {
+        let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path().join("stat"));
+        let policy =
+            |stat: String| stat.rsplit(')').next().unwrap().split_whitespace().nth(38).map(str::to_owned);
+        let is_idle = |stat| policy(stat) == Some(libc::SCHED_IDLE.to_string());
+        tasks.filter_map(|stat| fs::read_to_string(stat).ok()).filter(|stat| is_idle(stat.clone())).count()
+    }
+
+    #[test]
+    fn each_core_is_kept_awake_by_a_thread_that_gives_way_until_it_is_over() {
+        assert!(!cores().is_empty());
+        let awake = Awake::begin();
+        let ends = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while idle_threads() < cores().len() && std::time::Instant::now() < ends {
+            thread::yield_now();
+        }
+        assert_eq!(idle_threads(), cores().len());
+        drop(awake);
+        assert_eq!(idle_threads(), 0);
+    }
+
+    #[test]
+    fn a_thread_stays_where_it_was_put_and_only_where_it_may() {
+        let stayed = thread::spawn(|| {
+            let core = cores()[0];
+            stay_on(core).unwrap();
+            (cores() == [core], stay_on(CpuSet::count()).is_err())
+        });
+        assert_eq!(stayed.join().unwrap(), (true, true));
     }
 }

@@ -6,9 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
-use suimon_linux::schedule::{Urgency, become_real_time, wake_exactly};
+use suimon_linux::schedule::{Urgency, become_real_time, cores, stay_on, wake_exactly};
 
 /// What of a moment was lost because a core did not run what was due: the host of a virtual machine had others to
 /// serve, or, without the right to real-time threads, this machine had.
@@ -52,9 +50,10 @@ impl Watch {
     /// Returns once each core is watched.
     pub(crate) fn begin() -> Self {
         let ends = Arc::new(AtomicBool::new(false));
-        let count = thread::available_parallelism().map_or(1, usize::from);
-        let ready = Arc::new(Barrier::new(count + 1));
-        let cores = (0..count)
+        let own = cores();
+        let ready = Arc::new(Barrier::new(own.len() + 1));
+        let cores = own
+            .into_iter()
             .map(|core| {
                 let (ends, ready) = (Arc::clone(&ends), Arc::clone(&ready));
                 thread::spawn(move || watch(core, &ready, &ends))
@@ -77,12 +76,6 @@ impl Watch {
 
 /// A wake-up that is later than this is one that the core did not run.
 const ON_TIME: Duration = Duration::from_millis(1);
-
-fn stay_on(core: usize) -> nix::Result<()> {
-    let mut own = CpuSet::new();
-    own.set(core)?;
-    sched_setaffinity(Pid::from_raw(0), &own)
-}
 
 /// The longest time that `core` stood still, and all of it.
 fn watch(core: usize, ready: &Barrier, ends: &AtomicBool) -> (Duration, Duration) {
@@ -114,7 +107,7 @@ mod tests {
     fn seen_of_a_busy_core(urgency: Urgency) -> Option<Stillness> {
         let watch = Watch::begin();
         let busy = thread::spawn(move || {
-            let may = become_real_time(urgency).is_ok() && stay_on(0).is_ok();
+            let may = become_real_time(urgency).is_ok() && stay_on(cores()[0]).is_ok();
             let ends = Instant::now() + Duration::from_millis(50);
             while may && Instant::now() < ends {
                 std::hint::spin_loop();
