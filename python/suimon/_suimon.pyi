@@ -201,6 +201,9 @@ class Delivery:
     @property
     def rtt_s(self) -> float | None:
         """Round-trip time of that segment."""
+    @property
+    def next_departure_s(self) -> float:
+        """When pacing lets the next segment out; not after the ACK where it need not wait."""
 
 @final
 class Packet:

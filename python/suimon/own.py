@@ -61,7 +61,10 @@ class CongestionControl(Algorithm):
         """The last congestion event was a mistake; ``cwnd`` and ``ssthresh`` are back already."""
 
     def on_delivery(self, delivery: Delivery) -> None:
-        """What the acknowledgement that `on_ack` is about to get says of the rate of delivery."""
+        """What the acknowledgement that `on_ack` is about to get says of the rate of delivery.
+
+        Before `on_established` it is the handshake's, which has delivered nothing: its round trip.
+        """
 
 
 class QueueDiscipline(Algorithm):

@@ -57,7 +57,8 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// What the acknowledgement that [`CongestionControl::on_ack`] is about to get says about the rate of
-    /// delivery; not called where it delivers nothing.
+    /// delivery; not called where it delivers nothing. Before [`CongestionControl::on_established`] it is the
+    /// handshake's, which has delivered nothing and has no rate, where its round trip is known.
     fn on_delivery(&mut self, _delivery: &Delivery) {}
 
     /// Tells the inner values that are worth plotting.
@@ -182,6 +183,8 @@ pub struct Delivery {
     pub app_limited: bool,
     /// Round-trip time of that segment; `None` where it was a retransmission.
     pub rtt: Option<Duration>,
+    /// When pacing lets the next segment out; not after the ACK where it need not wait.
+    pub next_departure: Instant,
 }
 
 /// How a stack turns acknowledgements into window growth.

@@ -136,7 +136,7 @@ impl Endpoint {
         let (total, total_when_sent) = (Bytes::new(self.snd_una), Bytes::new(una_when_sent));
         let elapsed = self.now.saturating_since(at);
         let rate = (elapsed > Duration::ZERO).then(|| Rate::of(total - total_when_sent, elapsed));
-        Some(Delivery { total, total_when_sent, rate, app_limited, rtt })
+        Some(Delivery { total, total_when_sent, rate, app_limited, rtt, next_departure: self.now })
     }
 
     fn flight_size(&self) -> Bytes {
@@ -315,6 +315,7 @@ fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
                     rate: Some(Rate::of(MSS * arriving, now.saturating_since(begun.0))),
                     app_limited: false,
                     rtt: Some(rtt),
+                    next_departure: now,
                 });
             }
             algorithm.on_ack(&ack, &mut limits);

@@ -203,6 +203,10 @@ impl PyDelivery {
     fn rtt_s(&self) -> Option<f64> {
         self.0.rtt.map(Duration::as_secs_f64)
     }
+    #[getter]
+    fn next_departure_s(&self) -> f64 {
+        seconds(self.0.next_departure)
+    }
 }
 
 /// An object of Python that controls congestion.

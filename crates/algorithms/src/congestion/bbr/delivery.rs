@@ -24,12 +24,13 @@ impl Deliveries {
     /// Takes the sample of an ACK.
     pub(super) fn update(&mut self, delivery: &Delivery) {
         self.total = delivery.total;
+        self.round_start = false;
+        let Some(rate) = delivery.rate else { return };
         self.round_start = delivery.total_when_sent >= self.round_ends;
         if self.round_start {
             self.round_ends = delivery.total;
             self.rounds += 1;
         }
-        let Some(rate) = delivery.rate else { return };
         if rate >= self.bandwidth.max() || !self.says_little(delivery) {
             self.bandwidth.update(self.rounds, rate);
         }
@@ -79,6 +80,8 @@ impl Deliveries {
 
 #[cfg(test)]
 mod tests {
+    use suimon_units::Instant;
+
     use super::*;
     use crate::congestion::testing::MSS;
 
@@ -90,6 +93,7 @@ mod tests {
             rate: Some(Rate::from_bps(rate)),
             app_limited: true,
             rtt: None,
+            next_departure: Instant::ZERO,
         };
         let mut deliveries = Deliveries::default();
         deliveries.update(&Delivery { app_limited: false, ..delivery(1, 1_000) });
@@ -99,7 +103,7 @@ mod tests {
         assert_eq!(deliveries.bandwidth().as_bps(), 1_000);
         deliveries.update(&delivery(30, 1_001));
         assert_eq!(deliveries.bandwidth().as_bps(), 1_001, "more is more");
-        for total in 31..41 {
+        for total in 31..42 {
             deliveries.update(&Delivery { app_limited: false, ..delivery(total, 10) });
         }
         assert_eq!(deliveries.bandwidth().as_bps(), 10);

@@ -3,14 +3,19 @@
 //!
 //! Section numbers are the draft's.
 
+mod aggregation;
 mod delivery;
 mod full_pipe;
 mod max_filter;
+mod policer;
+mod window;
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
+use self::aggregation::Aggregation;
 use self::delivery::Deliveries;
 use self::full_pipe::FullPipe;
+use self::policer::{Policer, Seen};
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
@@ -21,7 +26,7 @@ use crate::registry::Description;
 pub const DESCRIPTION: Description = Description {
     name: "bbr",
     summary: "paces at the measured delivery rate, keeps about one bandwidth-delay product in flight",
-    source: "draft-cardwell-iccrg-bbr-congestion-control-00; Linux 4.9",
+    source: "draft-cardwell-iccrg-bbr-congestion-control-00; Linux 6",
     colour: "#b6992d",
     parameters: &[
         Parameter {
@@ -80,6 +85,8 @@ struct Bbr {
     mode: Mode,
     deliveries: Deliveries,
     pipe: FullPipe,
+    aggregation: Aggregation,
+    policer: Policer,
     /// `BBR.RTprop`, and when it was measured.
     min_rtt: Option<Duration>,
     min_rtt_at: Instant,
@@ -105,6 +112,8 @@ impl Bbr {
             mode: Mode::Startup,
             deliveries: Deliveries::default(),
             pipe: FullPipe::default(),
+            aggregation: Aggregation::default(),
+            policer: Policer::default(),
             min_rtt: None,
             min_rtt_at: Instant::ZERO,
             idle_restart: false,
@@ -121,6 +130,7 @@ impl Bbr {
         match self.mode {
             Mode::Startup => HIGH_GAIN,
             Mode::Drain => 1.0 / HIGH_GAIN,
+            Mode::ProbeBandwidth { .. } if self.policer.rate().is_some() => 1.0,
             Mode::ProbeBandwidth { phase, .. } => CYCLE[phase],
             Mode::ProbeRtt { .. } => 1.0,
         }
@@ -134,36 +144,47 @@ impl Bbr {
         }
     }
 
-    /// `BBRInflight(gain)` (§4.2.3.2): so many bandwidth-delay products, and room for what sender and
-    /// receiver hold back.
-    fn inflight(&self, gain: f64, mss: Bytes) -> Bytes {
-        let bandwidth = self.deliveries.bandwidth();
-        let Some(min_rtt) = self.min_rtt.filter(|_| bandwidth > Rate::ZERO) else {
-            return self.initial_cwnd;
-        };
-        let bdp = bandwidth.amount_in(min_rtt).as_f64();
-        Bytes::from_f64(bdp * gain).saturating_add(self.send_quantum(mss) * 3)
+    /// What the path carries: the policer's rate, where there is one.
+    fn bandwidth(&self) -> Rate {
+        self.policer.rate().unwrap_or_else(|| self.deliveries.bandwidth())
     }
 
-    /// `BBR.send_quantum` (§4.2.2), of which a window has room for three: in the sender, the path and the
-    /// receiver. Here segments leave one by one, so it does not grow with the rate beyond what a receiver
-    /// holds back.
-    fn send_quantum(&self, mss: Bytes) -> Bytes {
-        const SLOW: Rate = Rate::from_bps(1_200_000);
-        if self.pacing < SLOW { mss } else { mss * 2 }
+    /// `BBRUpdateModelAndState` (§4.1).
+    fn update_model(&mut self, ack: &Ack, delivery: &Delivery, lost: Bytes, limits: &mut Limits) {
+        self.deliveries.update(delivery);
+        let round_start = self.deliveries.round_start();
+        self.conserve &= !round_start;
+        let seen = Seen {
+            now: ack.now,
+            delivered: delivery.total,
+            lost,
+            app_limited: delivery.app_limited,
+            round_start,
+            probing: matches!(self.mode, Mode::ProbeBandwidth { .. }),
+        };
+        if self.policer.update(&seen) {
+            self.probe_bandwidth(ack.now);
+        }
+        if delivery.rate.is_some() {
+            let sizes = (limits.cwnd, ack.mss);
+            self.aggregation.update(ack.now, round_start, ack.delivered, self.bandwidth(), sizes);
+        }
+        self.update_cycle(ack, delivery, lost);
+        self.check_full_pipe(ack, delivery);
+        self.update_min_rtt(ack, delivery, limits);
     }
 
     /// `BBRCheckCyclePhase` (§4.3.4.3).
-    fn update_cycle(&mut self, ack: &Ack, lost: Bytes) {
+    fn update_cycle(&mut self, ack: &Ack, delivery: &Delivery, lost: Bytes) {
         let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
         let full_length = ack.now.saturating_since(since) > self.min_rtt.unwrap_or(Duration::ZERO);
-        let next = match CYCLE[phase] {
+        let flight = || self.flight_at_departure(ack.prior_flight_size, ack, delivery);
+        let next = match self.pacing_gain() {
             1.0 => full_length,
             gain if gain > 1.0 => {
-                let filled = ack.prior_flight_size >= self.inflight(gain, ack.mss);
-                full_length && (lost > Bytes::ZERO || filled)
+                full_length && (lost > Bytes::ZERO || flight() >= self.inflight(gain, ack.mss))
             }
-            _ => full_length || ack.prior_flight_size <= self.inflight(1.0, ack.mss),
+            _ => full_length || flight() <= self.inflight(1.0, ack.mss),
         };
         if next {
             self.mode = Mode::ProbeBandwidth { phase: (phase + 1) % CYCLE.len(), since: ack.now };
@@ -178,7 +199,9 @@ impl Bbr {
         if self.mode == Mode::Startup && self.pipe.is_full() {
             self.mode = Mode::Drain;
         }
-        if self.mode == Mode::Drain && ack.flight_size <= self.inflight(1.0, ack.mss) {
+        if self.mode == Mode::Drain
+            && self.flight_at_departure(ack.flight_size, ack, delivery) <= self.inflight(1.0, ack.mss)
+        {
             self.probe_bandwidth(ack.now);
         }
     }
@@ -230,56 +253,22 @@ impl Bbr {
         }
     }
 
-    /// `BBRSaveCwnd` (§4.2.3.4).
-    fn save_cwnd(&mut self, limits: &Limits) {
-        let undisturbed = self.episode.is_none() && !matches!(self.mode, Mode::ProbeRtt { .. });
-        self.prior_cwnd = if undisturbed { limits.cwnd } else { self.prior_cwnd.max(limits.cwnd) };
-    }
-
     /// `BBRSetPacingRate` (§4.2.1).
     fn set_pacing(&mut self, gain: f64) {
-        let rate = self.deliveries.bandwidth().scaled(gain * PACING_MARGIN);
+        let rate = self.bandwidth().scaled(gain * PACING_MARGIN);
         if rate > Rate::ZERO && (self.pipe.is_full() || rate > self.pacing) {
             self.pacing = rate;
         }
-    }
-
-    /// `BBRSetCwnd` (§4.2.3.5).
-    fn set_cwnd(&mut self, ack: &Ack, lost: Bytes, limits: &mut Limits) {
-        limits.cwnd = limits.cwnd.saturating_sub(lost).max(ack.mss);
-        if self.episode.is_some_and(|until| ack.snd_una >= until) {
-            self.episode = None;
-            self.conserve = false;
-            limits.cwnd = limits.cwnd.max(self.prior_cwnd);
-        }
-        if self.conserve {
-            limits.cwnd = limits.cwnd.max(ack.flight_size.saturating_add(ack.delivered));
-        } else {
-            self.grow(ack, limits);
-        }
-        if matches!(self.mode, Mode::ProbeRtt { .. }) {
-            limits.cwnd = limits.cwnd.min(ack.mss * LEAST_WINDOW);
-        }
-    }
-
-    fn grow(&self, ack: &Ack, limits: &mut Limits) {
-        let target = self.inflight(self.window_gain(), ack.mss);
-        let grown = limits.cwnd.saturating_add(ack.delivered);
-        if self.pipe.is_full() {
-            limits.cwnd = grown.min(target);
-        } else if limits.cwnd < target || self.deliveries.total() < self.initial_cwnd {
-            limits.cwnd = grown;
-        }
-        limits.cwnd = limits.cwnd.max(ack.mss * LEAST_WINDOW);
     }
 }
 
 impl CongestionControl for Bbr {
     fn on_established(&mut self, now: Instant, limits: &mut Limits) {
         self.initial_cwnd = limits.cwnd;
-        self.min_rtt_at = now;
-        // The initial window over a millisecond, until a round trip was measured (§4.2.1).
-        self.pacing = Rate::of(limits.cwnd, Duration::from_millis(1)).scaled(HIGH_GAIN);
+        // The handshake's round trip is the first.
+        (self.min_rtt, self.min_rtt_at) = (self.delivery.take().and_then(|delivery| delivery.rtt), now);
+        // The initial window over a millisecond, until a round trip of data was measured (§4.2.1).
+        self.pacing = Rate::of(limits.cwnd, Duration::from_millis(1)).scaled(HIGH_GAIN * PACING_MARGIN);
         limits.pacing = Some(self.pacing);
     }
 
@@ -287,14 +276,12 @@ impl CongestionControl for Bbr {
         let Some(delivery) = &self.delivery.take() else { return };
         // What left the flight without being delivered was given up with this ACK.
         let lost = ack.prior_flight_size.saturating_sub(ack.flight_size.saturating_add(ack.delivered));
-        if let (None, Some(rtt)) = (self.min_rtt, delivery.rtt) {
-            self.pacing = Rate::of(self.initial_cwnd, rtt).scaled(HIGH_GAIN);
+        if self.deliveries.total() == Bytes::ZERO
+            && let Some(rtt) = self.min_rtt.or(delivery.rtt)
+        {
+            self.pacing = Rate::of(self.initial_cwnd, rtt).scaled(HIGH_GAIN * PACING_MARGIN);
         }
-        self.deliveries.update(delivery);
-        self.conserve &= !self.deliveries.round_start();
-        self.update_cycle(ack, lost);
-        self.check_full_pipe(ack, delivery);
-        self.update_min_rtt(ack, delivery, limits);
+        self.update_model(ack, delivery, lost, limits);
         self.idle_restart = ack.app_limited && ack.flight_size == Bytes::ZERO;
         // What follows an idle time goes out at the bandwidth, whatever the phase (§4.4.3).
         self.set_pacing(if self.idle_restart && self.pipe.is_full() { 1.0 } else { self.pacing_gain() });
@@ -326,6 +313,7 @@ impl CongestionControl for Bbr {
         self.episode = None;
         self.conserve = false;
         self.pipe.forget();
+        self.policer.forget();
     }
 
     fn models_delivery(&self) -> bool {
@@ -403,6 +391,7 @@ mod tests {
                 rate: Some(RATE),
                 app_limited: false,
                 rtt: Some(self.rtt),
+                next_departure: at(self.millis),
             };
             let event = Ack {
                 now: at(self.millis),
@@ -417,6 +406,11 @@ mod tests {
 
         fn gain(&self) -> f64 {
             self.bbr.pacing_gain()
+        }
+
+        /// In segments, without the two that a probe adds.
+        fn window(&self) -> u64 {
+            self.limits.cwnd.whole(MSS) - if self.gain() > 1.0 { 2 } else { 0 }
         }
     }
 
@@ -494,7 +488,8 @@ mod tests {
     #[test]
     fn the_window_is_two_bandwidth_delay_products_and_room_for_what_is_held_back() {
         let path = Path::in_probe_bandwidth();
-        assert_eq!(path.limits.cwnd.whole(MSS), 2 * BDP + 6);
+        // Twice the product, an acknowledgement's segment, three bursts of two, an even number.
+        assert_eq!(path.window(), 2 * BDP + 8);
         let rate = path.limits.pacing.unwrap().as_bps_f64() / RATE.as_bps_f64();
         assert!((rate - 0.99 * path.gain()).abs() < 1e-6, "{rate}");
     }
@@ -528,7 +523,7 @@ mod tests {
     #[test]
     fn for_one_round_of_recovery_it_sends_what_is_delivered_and_then_the_window_is_as_before() {
         let mut path = Path::in_probe_bandwidth();
-        let before = path.limits.cwnd;
+        let before = path.window();
         let event =
             Congestion { flight_size: MSS * BDP, snd_nxt: (MSS * (path.delivered + BDP)).get(), ..loss(BDP) };
         path.bbr.on_congestion(&event, &mut path.limits);
@@ -541,7 +536,30 @@ mod tests {
         for _ in 2..BDP {
             path.ack(0);
         }
-        assert_eq!(path.limits.cwnd, before);
+        assert_eq!(path.window(), before);
+    }
+
+    #[test]
+    fn the_handshakes_round_trip_is_the_first() {
+        let delivery = Delivery {
+            total: Bytes::ZERO,
+            total_when_sent: Bytes::ZERO,
+            rate: None,
+            app_limited: false,
+            rtt: Some(RTT / 2),
+            next_departure: at(0),
+        };
+        let mut limits = Limits::initial(MSS * 10);
+        let mut bbr = bbr();
+        bbr.on_delivery(&delivery);
+        bbr.on_established(at(0), &mut limits);
+        let mut path = Path { bbr, limits, flight: BDP / 2, ..Path::in_startup() };
+        for _ in 0..1_000 {
+            path.ack(0);
+        }
+        assert_eq!(path.bbr.min_rtt, Some(RTT / 2));
+        // Twice half the product, and 7 to the next even number.
+        assert_eq!(path.window(), BDP + 8);
     }
 
     #[test]

@@ -39,6 +39,19 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
+    /// The handshake took `rtt`.
+    pub(super) fn on_established(&mut self, now: Instant, rtt: Duration) -> Delivery {
+        self.min_rtt = Some(rtt);
+        Delivery {
+            total: Bytes::ZERO,
+            total_when_sent: Bytes::ZERO,
+            rate: None,
+            app_limited: false,
+            rtt: Some(rtt),
+            next_departure: now,
+        }
+    }
+
     /// A segment is about to be sent, for the first time or again, while `flight_size` is in flight (§3.2).
     pub(super) fn on_sent(&mut self, now: Instant, seq: u64, len: u32, flight_size: Bytes) {
         if flight_size == Bytes::ZERO {
@@ -152,6 +165,7 @@ impl Deliveries {
             rate: long_enough.then(|| Rate::of(Bytes::new(self.delivered - newest.delivered), interval)),
             app_limited: newest.is_app_limited,
             rtt,
+            next_departure: now,
         }
     }
 }

@@ -9,7 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use suimon_algorithms::congestion::{Ack, CongestionControl, Limits, MarkResponse};
+use suimon_algorithms::congestion::{Ack, CongestionControl, Delivery, Limits, MarkResponse};
 use suimon_algorithms::path::Rtt;
 use suimon_algorithms::queue::Ecn;
 use suimon_results::EventKind;
@@ -222,7 +222,11 @@ impl Sender {
                 self.retransmit_at = None;
                 // The echo tells which SYN was answered; without it only the first leaves no doubt.
                 if self.profile.timestamps || retries == 0 {
-                    self.rto.sample(now.saturating_since(packet.ts_ecr));
+                    let rtt = now.saturating_since(packet.ts_ecr);
+                    self.rto.sample(rtt);
+                    if let Some(deliveries) = &mut self.deliveries {
+                        self.cc.on_delivery(&deliveries.on_established(now, rtt));
+                    }
                 }
                 // A lost SYN tells of congestion (RFC 5681 §3.1); as in Linux, one may have been a mistake.
                 if retries > 1 {
@@ -250,7 +254,7 @@ impl Sender {
         if let Some(deliveries) = &mut self.deliveries
             && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
         {
-            self.cc.on_delivery(&delivery);
+            self.cc.on_delivery(&Delivery { next_departure: self.paced_until.max(now), ..delivery });
         }
         if update.newly_acked > 0 {
             self.retransmit_at = (!self.board.is_empty()).then(|| self.rto.deadline(now));

@@ -1,0 +1,91 @@
+//! How much more than the bandwidth acknowledgements bring at once (Linux since 4.20; not in the draft).
+
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+/// The window has room for what arrives in this at the most.
+const MOST: Duration = Duration::from_millis(100);
+/// A maximum is over so many rounds, and the one before it counts as well.
+const ROUNDS: u32 = 5;
+
+/// `extra_acked`: what was acknowledged of a burst beyond what the bandwidth says, the most of five to ten rounds.
+#[derive(Debug, Default)]
+pub(super) struct Aggregation {
+    /// When the burst under way began, and what it has brought.
+    since: Instant,
+    acked: u64,
+    /// The maxima in segments, the one under way first, and its age.
+    most: [u64; 2],
+    rounds: u32,
+}
+
+impl Aggregation {
+    /// An ACK confirms `delivered` at `bandwidth`; a window of `cwnd` cannot have brought more than that.
+    pub(super) fn update(
+        &mut self,
+        now: Instant,
+        round_start: bool,
+        delivered: Bytes,
+        bandwidth: Rate,
+        (cwnd, mss): (Bytes, Bytes),
+    ) {
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= ROUNDS {
+                (self.rounds, self.most) = (0, [0, self.most[0]]);
+            }
+        }
+        let mut expected = bandwidth.amount_in(now.saturating_since(self.since)).whole(mss);
+        if self.acked <= expected {
+            (self.since, self.acked, expected) = (now, 0, 0);
+        }
+        self.acked += delivered.get().div_ceil(mss.get());
+        self.most[0] = self.most[0].max((self.acked - expected).min(cwnd.whole(mss)));
+    }
+
+    /// Segments that the window has room for beyond the model's.
+    pub(super) fn room(&self, bandwidth: Rate, mss: Bytes) -> u64 {
+        self.most[0].max(self.most[1]).min(bandwidth.amount_in(MOST).whole(mss))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::MSS;
+
+    /// One segment each millisecond.
+    const RATE: Rate = Rate::from_bps(11_584_000);
+
+    fn take(aggregation: &mut Aggregation, millis: u64, round_start: bool, segments: u64) {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        aggregation.update(now, round_start, MSS * segments, RATE, (MSS * 60, MSS));
+    }
+
+    #[test]
+    fn the_room_is_the_largest_burst_of_five_to_ten_rounds() {
+        let mut aggregation = Aggregation::default();
+        for millis in (2..=100).step_by(2) {
+            take(&mut aggregation, millis, false, 2);
+        }
+        assert_eq!(aggregation.room(RATE, MSS), 2, "delayed acknowledgements");
+        // Forty segments within 4 ms: all but what arrives in the meantime is in excess.
+        for millis in 110..114 {
+            take(&mut aggregation, millis, false, 10);
+        }
+        assert_eq!(aggregation.room(RATE, MSS), 37);
+        let mut rounds = 0;
+        while aggregation.room(RATE, MSS) == 37 {
+            rounds += 1;
+            take(&mut aggregation, 1_000 + 50 * rounds, true, 1);
+        }
+        assert_eq!(rounds, 10);
+    }
+
+    #[test]
+    fn the_room_is_never_more_than_a_tenth_of_a_second_or_the_window() {
+        let mut aggregation = Aggregation::default();
+        take(&mut aggregation, 1_000, false, 500);
+        assert_eq!(aggregation.room(RATE, MSS), 60);
+        assert_eq!(aggregation.room(Rate::from_bps(384_000), MSS), 3);
+    }
+}
