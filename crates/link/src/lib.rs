@@ -1,10 +1,12 @@
 //! What a link does to packets, whatever a packet is and whose clock it runs on: [`Server`] says when they
-//! leave, [`Impairments`] which are lost, late or overtaken, [`QueueMeter`] keeps the books. The simulator and the
-//! emulator both drive them, so that a figure means the same in both.
+//! leave, [`Impairments`] which are lost, late or overtaken, [`QueueMeter`] keeps the books of a queue, and
+//! [`FlowTally`] those of a flow. The simulator and the emulator both drive them, so that a figure means the same in
+//! both.
 
 #![forbid(unsafe_code)]
 
 mod crossing;
+mod flow;
 mod impairments;
 mod meter;
 mod series;
@@ -12,6 +14,7 @@ mod server;
 mod window;
 
 pub use crossing::{Crossing, FlowSums};
+pub use flow::{FlowTally, FlowTimes};
 pub use impairments::Impairments;
 pub use meter::QueueMeter;
 pub use series::SeriesBuilder;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use suimon_algorithms::Probe;
 use suimon_emulator::LinkReport;
-use suimon_link::{Crossing, FlowSums, SeriesBuilder};
+use suimon_link::{Crossing, FlowSums, FlowTally, FlowTimes, SeriesBuilder};
 use suimon_linux::tcp::{SenderState, TcpState, tcp_state};
 use suimon_results::{EmulatedLink, Event, EventKind, FlowResult, RunResult, Series, WindowResult};
 use suimon_scenario::{Flow, Link, Scenario, Traffic};
@@ -38,25 +38,14 @@ struct Entry<'a> {
     last: Option<TcpState>,
     started: Option<Instant>,
     completed: Option<Instant>,
-    tally: Tally,
+    tally: FlowTally,
     /// The tally when the warm-up ended.
-    before: Tally,
+    before: FlowTally,
     rtt_least: Option<Duration>,
     rtt_most: Option<Duration>,
     series: SeriesBuilder,
     /// Delivered at the sample before.
     sampled: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    delivered: u64,
-    sent: u64,
-    retransmissions: u64,
-    window_cuts: u64,
-    timeouts: u64,
-    rtt_samples: u64,
-    rtt_sum: Duration,
 }
 
 /// A window that is open or will be: for each reported link, what the flows across it do.
@@ -83,8 +72,8 @@ impl<'a> Books<'a> {
             last: None,
             started: None,
             completed: None,
-            tally: Tally::default(),
-            before: Tally::default(),
+            tally: FlowTally::default(),
+            before: FlowTally::default(),
             rtt_least: None,
             rtt_most: None,
             series: SeriesBuilder::new(&flow.name),
@@ -366,39 +355,24 @@ impl Entry<'_> {
     }
 
     fn result(&self, reports: &[LinkReport], measured_from: Instant, end: Instant) -> FlowResult {
-        let (now, before) = (self.tally, self.before);
         let key = self.planned.key();
         let shares = self
             .planned
             .crosses
             .iter()
             .filter_map(|(link, way)| reports[*link].flows[*way].iter().find(|share| share.key == key));
+        // Links begin to count when the warm-up ends, so there is nothing from before to leave out.
         let (lost, marked) = shares.fold((0, 0), |sum, share| (sum.0 + share.dropped, sum.1 + share.marked));
-        let start = self.started.unwrap_or(end);
-        let last_delivery = Instant::from_nanos(self.shared.last_delivery.load(Ordering::Relaxed));
-        let over = self.completed.or(self.flow.stop).map(|last| last.max(last_delivery));
-        let until = over.unwrap_or(end).min(end);
-        let delivered = Bytes::new(now.delivered - before.delivered);
-        let samples = now.rtt_samples - before.rtt_samples;
-        FlowResult {
-            name: self.flow.name.clone(),
-            algorithm: self.flow.traffic.label(),
-            colour: self.flow.traffic.colour().to_owned(),
-            start,
+        let times = FlowTimes {
+            started: self.started,
             completed: self.completed,
-            delivered,
-            goodput: Rate::of(delivered, until.saturating_since(start.max(measured_from))),
-            packets_sent: now.sent - before.sent,
-            retransmissions: now.retransmissions - before.retransmissions,
-            packets_lost: lost,
-            packets_marked: marked,
-            window_cuts: now.window_cuts - before.window_cuts,
-            timeouts: now.timeouts - before.timeouts,
-            spurious: 0,
+            last_delivery: Instant::from_nanos(self.shared.last_delivery.load(Ordering::Relaxed)),
+        };
+        let now = FlowTally { lost, marked, ..self.tally };
+        FlowResult {
             rtt_min: self.rtt_least,
-            rtt_mean: (samples > 0).then(|| (now.rtt_sum - before.rtt_sum) / samples),
             rtt_max: self.rtt_most,
-            rate_spread: None,
+            ..now.result(&self.before, self.flow, times, (measured_from, end))
         }
     }
 }

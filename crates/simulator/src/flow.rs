@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
-use suimon_link::FlowSums;
+use suimon_link::{FlowSums, FlowTally, FlowTimes};
 use suimon_results::{EventKind, FlowResult};
 use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, TcpFlow, Traffic};
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant};
 
 use crate::measure::SpreadMeter;
 use crate::multipath::Carries;
@@ -37,10 +37,11 @@ pub(crate) struct Flow {
     pub(crate) last_delivery: Instant,
     on_off: Option<OnOff>,
     random: RandomStream,
-    pub(crate) tally: Tally,
+    /// What the network did to it; the rest is counted at its ends.
+    pub(crate) tally: FlowTally,
     pub(crate) spread: Option<Box<SpreadMeter>>,
     /// The tally when the warm-up ended.
-    before_measuring: Tally,
+    before_measuring: FlowTally,
 }
 
 /// What all packets in one direction have in common.
@@ -59,21 +60,6 @@ pub(crate) struct Way {
 pub(crate) enum Endpoints {
     Tcp { sender: Box<Sender>, receiver: Box<Receiver> },
     Udp { source: DatagramSource, received: u64 },
-}
-
-/// What the network did to a flow.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
-    pub(crate) lost: u64,
-    pub(crate) marked: u64,
-    delivered: u64,
-    sent: u64,
-    retransmissions: u64,
-    window_cuts: u64,
-    timeouts: u64,
-    spurious: u64,
-    rtt_samples: u64,
-    rtt_sum: Duration,
 }
 
 impl Endpoints {
@@ -152,9 +138,9 @@ impl Flow {
             last_delivery: Instant::ZERO,
             on_off,
             random: flow.random(seed),
-            tally: Tally::default(),
+            tally: FlowTally::default(),
             spread: rate_spread.map(|packets| Box::new(SpreadMeter::new(packets))),
-            before_measuring: Tally::default(),
+            before_measuring: FlowTally::default(),
         }
     }
 
@@ -302,8 +288,8 @@ impl Flow {
         FlowSums { entered, delivered: self.delivered().get(), retransmissions }
     }
 
-    fn current(&self) -> Tally {
-        let mut tally = Tally { delivered: self.delivered().get(), ..self.tally };
+    fn current(&self) -> FlowTally {
+        let mut tally = FlowTally { delivered: self.delivered().get(), ..self.tally };
         match &self.endpoints {
             Endpoints::Tcp { sender, .. } => {
                 let counters = &sender.counters;
@@ -332,36 +318,17 @@ impl Flow {
     }
 
     pub(crate) fn result(&self, flow: &scenario::Flow, measured_from: Instant, end: Instant) -> FlowResult {
-        let (now, before) = (self.current(), self.before_measuring);
         let (rtt_min, rtt_max) = match &self.endpoints {
             Endpoints::Tcp { sender, .. } => (sender.counters.rtt_min, sender.counters.rtt_max),
             Endpoints::Udp { .. } => (None, None),
         };
-        let start = self.started.unwrap_or(end);
-        // What was under way when the application stopped still arrives, and takes its time.
-        let over = self.completed.or(flow.stop).map(|last| last.max(self.last_delivery));
-        let until = over.unwrap_or(end).min(end);
-        let delivered = Bytes::new(now.delivered - before.delivered);
-        let samples = now.rtt_samples - before.rtt_samples;
+        let times =
+            FlowTimes { started: self.started, completed: self.completed, last_delivery: self.last_delivery };
         FlowResult {
-            name: flow.name.clone(),
-            algorithm: flow.traffic.label(),
-            colour: flow.traffic.colour().to_owned(),
-            start,
-            completed: self.completed,
-            delivered,
-            goodput: Rate::of(delivered, until.saturating_since(start.max(measured_from))),
-            packets_sent: now.sent - before.sent,
-            retransmissions: now.retransmissions - before.retransmissions,
-            packets_lost: now.lost - before.lost,
-            packets_marked: now.marked - before.marked,
-            window_cuts: now.window_cuts - before.window_cuts,
-            timeouts: now.timeouts - before.timeouts,
-            spurious: now.spurious - before.spurious,
             rtt_min,
-            rtt_mean: (samples > 0).then(|| (now.rtt_sum - before.rtt_sum) / samples),
             rtt_max,
             rate_spread: self.spread.as_ref().and_then(|spread| spread.result()),
+            ..self.current().result(&self.before_measuring, flow, times, (measured_from, end))
         }
     }
 }

@@ -1,0 +1,81 @@
+//! What is counted of a flow, and the row of results that comes of it.
+
+use suimon_results::FlowResult;
+use suimon_scenario::Flow;
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+/// What was counted of a flow by some time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FlowTally {
+    /// Data packets lost, by a full buffer or on a link.
+    pub lost: u64,
+    /// Data packets that got a congestion mark.
+    pub marked: u64,
+    /// Payload that reached the receiving application, in bytes.
+    pub delivered: u64,
+    /// Data packets sent, retransmissions included.
+    pub sent: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Times that the window was cut for a loss or a mark.
+    pub window_cuts: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Timeouts or recoveries found to have been unnecessary.
+    pub spurious: u64,
+    /// Round-trip times measured.
+    pub rtt_samples: u64,
+    /// Their sum.
+    pub rtt_sum: Duration,
+}
+
+/// When a flow did what.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowTimes {
+    /// When it started, if it did.
+    pub started: Option<Instant>,
+    /// When its last byte was acknowledged, if it was.
+    pub completed: Option<Instant>,
+    /// When payload last reached the receiving application.
+    pub last_delivery: Instant,
+}
+
+impl FlowTally {
+    /// What `flow` did in a run that was measured from one time to another, having done `before` by the first and this by
+    /// the second. Who measured them adds the extremes of its round-trip times, and how its rate varied.
+    #[must_use]
+    pub fn result(
+        &self,
+        before: &Self,
+        flow: &Flow,
+        times: FlowTimes,
+        (measured_from, end): (Instant, Instant),
+    ) -> FlowResult {
+        let start = times.started.unwrap_or(end);
+        // What was under way when the application stopped still arrives, and takes its time.
+        let over = times.completed.or(flow.stop).map(|last| last.max(times.last_delivery));
+        let until = over.unwrap_or(end).min(end);
+        let delivered = Bytes::new(self.delivered - before.delivered);
+        let samples = self.rtt_samples - before.rtt_samples;
+        FlowResult {
+            name: flow.name.clone(),
+            algorithm: flow.traffic.label(),
+            colour: flow.traffic.colour().to_owned(),
+            start,
+            completed: times.completed,
+            delivered,
+            goodput: Rate::of(delivered, until.saturating_since(start.max(measured_from))),
+            packets_sent: self.sent - before.sent,
+            retransmissions: self.retransmissions - before.retransmissions,
+            packets_lost: self.lost - before.lost,
+            packets_marked: self.marked - before.marked,
+            window_cuts: self.window_cuts - before.window_cuts,
+            timeouts: self.timeouts - before.timeouts,
+            spurious: self.spurious - before.spurious,
+            rtt_min: None,
+            rtt_mean: (samples > 0).then(|| (self.rtt_sum - before.rtt_sum) / samples),
+            rtt_max: None,
+            rate_spread: None,
+        }
+    }
+}
