@@ -22,10 +22,9 @@ struct Inner {
 }
 
 /// One link as it is, and as it was.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Link {
     group: String,
-    pub(crate) name: String,
     pub(crate) now: LinkStatistics,
     pub(crate) samples: VecDeque<Sample>,
 }
@@ -52,7 +51,7 @@ pub(crate) struct Point {
 /// Samples that are kept of each link: ten minutes of ten a second.
 const HISTORY: usize = 6_000;
 
-/// Links that are kept, those that ended first forgotten first.
+/// Links that are kept; the one of which nothing was heard for longest is forgotten first.
 const MOST_LINKS: usize = 64;
 
 impl Board {
@@ -79,7 +78,11 @@ impl Board {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let latest = |link: &Link| {
             let from = link.samples.len().saturating_sub(samples);
-            Link { samples: link.samples.range(from..).copied().collect(), ..link.shallow() }
+            Link {
+                group: link.group.clone(),
+                now: link.now.clone(),
+                samples: link.samples.range(from..).copied().collect(),
+            }
         };
         inner.links.iter().map(latest).collect()
     }
@@ -101,19 +104,12 @@ impl Inner {
         let known = |link: &Link| link.group == group && link.now.name == statistics.name;
         let place = self.links.iter().position(known).unwrap_or_else(|| {
             if self.links.len() >= MOST_LINKS {
-                self.links.remove(0);
+                let latest = |link: &Link| link.samples.back().map(|sample| sample.number);
+                let quiet = (0..self.links.len()).min_by_key(|place| latest(&self.links[*place]));
+                quiet.map(|quiet| self.links.remove(quiet));
             }
-            let name = if group.is_empty() {
-                statistics.name.clone()
-            } else {
-                format!("{group}: {}", statistics.name)
-            };
-            self.links.push(Link {
-                group: group.to_owned(),
-                name,
-                now: statistics.clone(),
-                samples: VecDeque::new(),
-            });
+            let (group, now) = (group.to_owned(), statistics.clone());
+            self.links.push(Link { group, now, samples: VecDeque::new() });
             self.links.len() - 1
         });
         let link = &mut self.links[place];
@@ -158,10 +154,7 @@ impl Shown<'_> {
 
     /// The link's, or where both of its ways are shown, the way's.
     pub(crate) fn name(&self) -> String {
-        match self.link.group.as_str() {
-            "" => self.statistics().totals.name.clone(),
-            group => format!("{group}: {}", self.statistics().totals.name),
-        }
+        self.link.in_group(&self.statistics().totals.name)
     }
 }
 
@@ -177,12 +170,11 @@ impl Link {
         [0, 1].into_iter().filter(|way| is_shown(&self.now, *way)).map(|way| Shown { link: self, way })
     }
 
-    fn shallow(&self) -> Self {
-        Self {
-            group: self.group.clone(),
-            name: self.name.clone(),
-            now: self.now.clone(),
-            samples: VecDeque::new(),
+    /// `name`, told apart from that of other groups.
+    fn in_group(&self, name: &str) -> String {
+        match self.group.as_str() {
+            "" => name.to_owned(),
+            group => format!("{group}: {name}"),
         }
     }
 }
@@ -196,7 +188,7 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct LinkJson<'a> {
-    name: &'a str,
+    name: String,
     late_p99_us: f64,
     late_max_us: f64,
     scheduling: String,
@@ -232,7 +224,7 @@ impl<'a> LinkJson<'a> {
     fn of(link: &'a Link, since: u64) -> Self {
         let micros = |time: Duration| time.as_millis_f64() * 1e3;
         Self {
-            name: &link.name,
+            name: link.in_group(&link.now.name),
             late_p99_us: micros(link.now.lateness.p99),
             late_max_us: micros(link.now.lateness.max),
             scheduling: link.now.scheduling.to_string(),
@@ -333,7 +325,10 @@ pub(crate) mod tests {
         board.post("a", &[link("x", 200, 5, 1)]);
         board.post("b", &[link("x", 200, 0, 0)]);
         let links = board.links(10);
-        assert_eq!(links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(), ["a: x", "b: x"]);
+        assert_eq!(
+            links.iter().map(|link| link.in_group(&link.now.name)).collect::<Vec<_>>(),
+            ["a: x", "b: x"]
+        );
         assert_eq!(links[0].samples.len(), 2);
         let point = links[0].samples[1].directions[0];
         assert_eq!((point.marked, point.dropped), (2, 1));
@@ -355,7 +350,10 @@ pub(crate) mod tests {
         assert_eq!(board.links(usize::MAX)[0].samples.len(), HISTORY);
         for group in 0..100 {
             board.post(&group.to_string(), &[link("x", 1, 0, 0)]);
+            board.post("", &[link("x", HISTORY as u64 + 10 + group, 0, 0)]);
         }
-        assert_eq!(board.links(0).len(), MOST_LINKS);
+        let links = board.links(1);
+        assert_eq!(links.len(), MOST_LINKS);
+        assert!(links.iter().any(|link| link.group.is_empty()), "one that goes on is kept");
     }
 }

@@ -290,6 +290,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn a_program_has_the_lower_half_and_the_links_the_upper() {
         use std::io::Write;
