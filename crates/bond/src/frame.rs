@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use strum::VariantArray;
 use suimon_aggregation::Feedback;
 
 /// Version of the protocol; ends that differ refuse each other.
@@ -78,8 +79,8 @@ pub struct Welcome {
     pub streams: u32,
 }
 
-/// Why a server does not take a connection in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a server does not take a connection in, in the order of the numbers on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum Refusal {
     /// Another version of the protocol.
     Version,
@@ -155,8 +156,7 @@ impl Frame<'_> {
                 out.extend_from_slice(&welcome.streams.to_be_bytes());
             }
             Self::Refuse(refusal) => {
-                let code = REFUSALS.iter().position(|known| known == refusal).expect("all are listed");
-                out.extend_from_slice(&[3, code as u8]);
+                out.extend_from_slice(&[3, *refusal as u8]);
             }
             Self::Data { start, bytes } => {
                 data_header(*start, bytes.len(), out);
@@ -203,7 +203,6 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Malformed> {
     }
 }
 
-const REFUSALS: [Refusal; 4] = [Refusal::Version, Refusal::UnknownSession, Refusal::Stale, Refusal::Full];
 /// Longer names than Linux gives interfaces.
 const MAX_NAME: usize = 64;
 
@@ -271,7 +270,8 @@ impl<'a> Reader<'a> {
             }
             3 => {
                 let code = usize::from(self.u8()?);
-                let refusal = REFUSALS.get(code).ok_or(Stop::Malformed("an unknown reason to refuse"))?;
+                let refusal =
+                    Refusal::VARIANTS.get(code).ok_or(Stop::Malformed("an unknown reason to refuse"))?;
                 Ok(Frame::Refuse(*refusal))
             }
             4 => {

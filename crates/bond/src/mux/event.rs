@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use strum::VariantArray;
+
 use super::StreamId;
 
 /// What the streams' users should know.
@@ -28,8 +30,8 @@ pub enum Event {
     Room,
 }
 
-/// Why a stream ended early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a stream ended early, in the order of the numbers on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum ResetReason {
     /// Either end gave up.
     Aborted,
@@ -48,18 +50,6 @@ pub enum ResetReason {
     /// The session is over.
     SessionLost,
 }
-
-/// In the order of their numbers on the wire.
-pub(super) const REASONS: [ResetReason; 8] = [
-    ResetReason::Aborted,
-    ResetReason::Refused,
-    ResetReason::Unreachable,
-    ResetReason::UnknownName,
-    ResetReason::Forbidden,
-    ResetReason::TimedOut,
-    ResetReason::Busy,
-    ResetReason::SessionLost,
-];
 
 impl fmt::Display for ResetReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,7 +12,6 @@ mod stream;
 mod wire;
 
 use crate::ring::Ring;
-use event::REASONS;
 pub use event::{Event, ResetReason, Violation};
 use stream::Stream;
 use wire::{Decoder, head, kind};
@@ -249,7 +248,7 @@ impl Mux {
         if self.control.remove(&(id, Control::Open)).is_none() {
             self.unsay(id);
             let mut frame = head(kind::RESET, id);
-            frame.push(REASONS.iter().position(|known| *known == reason).expect("all are listed") as u8);
+            frame.push(reason as u8);
             self.control.insert((id, Control::Reset), frame);
         }
     }

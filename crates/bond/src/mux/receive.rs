@@ -1,6 +1,7 @@
 //! What the other end sends: taken in, or a violation.
 
-use super::event::REASONS;
+use strum::VariantArray;
+
 use super::wire::{kind, missing};
 use super::{Event, Mux, ResetReason, StreamId, Violation};
 
@@ -90,7 +91,7 @@ impl Mux {
                 self.forget_if_done(id);
             }
             _ => {
-                let reason = REASONS.get(usize::from(frame[5]));
+                let reason = ResetReason::VARIANTS.get(usize::from(frame[5]));
                 let reason = *reason.ok_or(Violation("an unknown reason to reset a stream"))?;
                 if !stream.is_done() {
                     self.abandon(id, reason);

@@ -3,10 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use serde::Serialize;
+use strum::VariantArray;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-/// What happened to a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What happened to a connection, in the order of the programs' numbers for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// It was established, or switched to this algorithm.
@@ -25,11 +26,6 @@ pub enum Event {
     Path,
     /// It closed, or switched to another algorithm.
     End,
-}
-
-impl Event {
-    const ALL: [Self; 8] =
-        [Self::Start, Self::Ack, Self::Loss, Self::Mark, Self::Timeout, Self::Undo, Self::Path, Self::End];
 }
 
 /// Values of the algorithm. Zero where it has none.
@@ -118,13 +114,13 @@ impl Record {
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let record = Self::read_from_bytes(bytes).ok()?;
-        (usize::from(record.event) < Event::ALL.len()).then_some(record)
+        (usize::from(record.event) < Event::VARIANTS.len()).then_some(record)
     }
 
     /// What happened.
     #[must_use]
     pub fn event(&self) -> Event {
-        Event::ALL[usize::from(self.event)]
+        Event::VARIANTS[usize::from(self.event)]
     }
 }
 
