@@ -39,6 +39,9 @@ pub(crate) enum CliError {
     /// Claims that once held do not hold any more.
     #[error("{0} that once held no longer {1}")]
     ClaimsBroken(String, &'static str),
+    /// A bond that was put to the test did not come up, or did not bring what was sent.
+    #[error("{0}")]
+    Bench(String),
     /// This command carries no programs for the kernel.
     #[cfg(not(feature = "bpf"))]
     #[error(
@@ -100,7 +103,7 @@ impl CliError {
     /// As the help says.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::ClaimsBroken(..) => 1,
+            Self::ClaimsBroken(..) | Self::Bench(_) => 1,
             Self::Scenario(_) | Self::Capture(_) | Self::Key(_) | Self::Option { .. } | Self::Study(_) => 2,
             #[cfg(feature = "bpf")]
             Self::Congestion(error) if error.is_of_input() => 2,

@@ -30,8 +30,8 @@ use clap::{Parser, Subcommand};
 use crate::error::CliError;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 a claim that once held no longer does; 2 the input is wrong; 3 a file could not be written; \
-4 the kernel does not allow it. suimon shell ends as its program does.";
+Exit codes: 0 done; 1 a claim that once held no longer does, or a bond under test failed; 2 the input is \
+wrong; 3 a file could not be written; 4 the kernel does not allow it. suimon shell ends as its program does.";
 
 /// Keeps queues short and links full: simulate a link, compare senders, see the result.
 #[derive(Debug, Parser)]

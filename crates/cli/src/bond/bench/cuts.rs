@@ -6,13 +6,14 @@ use std::time::Instant;
 use clap::Args;
 use serde::Serialize;
 use suimon_algorithms::RandomStream;
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_emulator::{Emulation, Setup, TwoHosts, Way as LinkWay};
 use suimon_units as units;
 use suimon_units::Bytes;
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::reliable::{Progress, Way, transfer};
-use super::{links, long, mbit, print};
+use super::{check_whole, links, long, mbit, print, scheduler};
 use crate::error::CliError;
 
 /// Cut every path at random while data goes each way: a day's worth in minutes; tell stalls and compare digests
@@ -37,8 +38,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LINKS", default_value = "20Mbit 10ms 100packets; 10Mbit 30ms 100packets")]
     paths: String,
     /// The bond's scheduler
-    #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead")]
-    scheduler: String,
+    #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead", value_parser = scheduler)]
+    scheduler: AlgorithmSpec,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -99,15 +100,16 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         (moved, cuts)
     });
     let total: u64 = cuts.iter().sum();
-    let rows: Vec<_> = (outcomes?.iter().zip(["up", "down"]))
+    let outcomes = outcomes?;
+    let rows: Vec<_> = (outcomes.iter().zip(["up", "down"]))
         .map(|(outcome, direction)| Row {
             direction,
             cuts: total,
             bytes: outcome.bytes,
-            goodput_bps: (outcome.bytes as f64 * 8.0 / outcome.time.as_secs_f64().max(1e-9)) as u64,
+            goodput_bps: outcome.goodput_bps(),
             longest_stall_s: outcome.longest_stall.as_secs_f64(),
             streams: outcome.streams,
-            sha256: if outcome.intact { "equal" } else { "DIFFERS" },
+            sha256: outcome.sha256(),
         })
         .collect();
     let header = ["direction", "cuts in all", "bytes", "goodput", "longest stall", "streams", "SHA-256"];
@@ -122,10 +124,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
             row.sha256.to_owned(),
         ]
     })?;
-    if rows.iter().any(|row| row.sha256 != "equal") {
-        return Err(CliError::Output(std::io::Error::other("what came is not what was sent")));
-    }
-    Ok(())
+    check_whole(outcomes.iter().all(|outcome| outcome.intact))
 }
 
 /// Cuts `path` in one direction or both at exponential times for exponential lengths; how often.

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_scenario::Link;
 use suimon_units::{self as units, Bytes, Rate};
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::reliable::{Progress, Way, transfer};
-use super::{check_schedulers, links, long, mbit, print};
+use super::{links, long, mbit, print, scheduler};
 use crate::error::CliError;
 use crate::output::tell;
 
@@ -37,9 +38,10 @@ pub(super) struct Arguments {
         long,
         value_name = "SCHEDULER,...",
         value_delimiter = ',',
+        value_parser = scheduler,
         default_value = "round-robin,least-buffered,look-ahead"
     )]
-    schedulers: Vec<String>,
+    schedulers: Vec<AlgorithmSpec>,
     /// Congestion control of the bond's connections
     #[arg(long, value_name = "NAME", default_value = "reno")]
     cc: String,
@@ -62,15 +64,15 @@ struct Row {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    check_schedulers(&arguments.schedulers)?;
     let links = links(&arguments.paths)?;
     let mut rows = Vec::new();
     for scheduler in &arguments.schedulers {
         let (_, alone) = measure(arguments, &links, scheduler, Rate::ZERO)?;
         let mut push = |datagrams: Rate, goodput: Rate, loss: Option<f64>| {
-            tell(format_args!("{scheduler}, {datagrams} of datagrams: {}", mbit(goodput.as_bps())));
+            let name = scheduler.label();
+            tell(format_args!("{name}, {datagrams} of datagrams: {}", mbit(goodput.as_bps())));
             rows.push(Row {
-                scheduler: scheduler.clone(),
+                scheduler: name.to_owned(),
                 datagrams_bps: datagrams.as_bps(),
                 goodput_bps: goodput.as_bps(),
                 loss,
@@ -98,7 +100,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
 fn measure(
     arguments: &Arguments,
     links: &[[Link; 2]],
-    scheduler: &str,
+    scheduler: &AlgorithmSpec,
     rate: Rate,
 ) -> Result<(Rate, Rate), CliError> {
     let emulated = TwoHosts::new(&Setup::default(), links)?;

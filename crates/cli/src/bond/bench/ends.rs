@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_bond::keys::PrivateKey;
 use suimon_emulator::TwoHosts;
 use suimon_linux::{Namespace, Route};
@@ -82,7 +83,7 @@ impl Hosts {
 /// What both ends are told.
 #[derive(Debug, Clone)]
 pub(super) struct Options {
-    pub(super) scheduler: String,
+    pub(super) scheduler: AlgorithmSpec,
     pub(super) cc: String,
     pub(super) reorder_buffer: Bytes,
     pub(super) path_buffer: Option<Bytes>,
@@ -90,9 +91,9 @@ pub(super) struct Options {
 
 impl Options {
     /// As `suimon bond` has them unless told otherwise.
-    pub(super) fn new(scheduler: &str) -> Self {
+    pub(super) fn new(scheduler: &AlgorithmSpec) -> Self {
         Self {
-            scheduler: scheduler.to_owned(),
+            scheduler: scheduler.clone(),
             cc: "cubic".to_owned(),
             reorder_buffer: Bytes::new(8_000_000),
             path_buffer: None,
@@ -144,7 +145,8 @@ impl Bond {
         let shared = |end: &str, key: &Path| {
             let socket = folder.0.join(format!("{end}.sock"));
             let mut arguments = vec!["bond".to_owned(), end.to_owned(), "--key".to_owned(), text(key)];
-            arguments.extend(["--scheduler", &options.scheduler, "--cc", &options.cc].map(str::to_owned));
+            arguments
+                .extend(["--scheduler", options.scheduler.label(), "--cc", &options.cc].map(str::to_owned));
             arguments.extend(["--log".to_owned(), "error".to_owned(), "--control".to_owned(), text(&socket)]);
             arguments.extend(["--reorder-buffer".to_owned(), format!("{}B", options.reorder_buffer.get())]);
             if let Some(buffer) = options.path_buffer {
@@ -197,8 +199,7 @@ impl Bond {
             }
             thread::sleep(Duration::from_millis(50));
         }
-        let problem = format!("the bond has not {paths} paths within 10 s");
-        Err(CliError::Output(std::io::Error::other(problem)))
+        Err(CliError::Bench(format!("the bond has not {paths} paths within 10 s")))
     }
 }
 

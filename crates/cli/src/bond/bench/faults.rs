@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_emulator::{Setup, TwoHosts, Way as LinkWay};
 use suimon_units::Bytes;
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::reliable::{Outcome, Progress, Way, transfer};
-use super::{links, mbit, print};
+use super::{check_whole, links, mbit, print, scheduler};
 use crate::error::CliError;
 
 /// Move data while paths are cut, a device is unplugged, the server restarted; tell stalls and compare digests
@@ -31,8 +32,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LINKS", default_value = "200Mbit 10ms 400packets; 100Mbit 30ms 400packets")]
     paths: String,
     /// The bond's scheduler
-    #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead")]
-    scheduler: String,
+    #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead", value_parser = scheduler)]
+    scheduler: AlgorithmSpec,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -64,18 +65,19 @@ struct Row {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let mut rows = Vec::new();
+    let (mut rows, mut whole) = (Vec::new(), true);
     for fault in &arguments.faults {
         let name = fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
         let outcome = suffer(arguments, *fault)?;
+        whole &= outcome.intact && outcome.bytes == arguments.bytes.get();
         rows.push(Row {
             fault: name,
             bytes: outcome.bytes,
             time_s: outcome.time.as_secs_f64(),
-            goodput_bps: (outcome.bytes as f64 * 8.0 / outcome.time.as_secs_f64().max(1e-9)) as u64,
+            goodput_bps: outcome.goodput_bps(),
             longest_stall_s: outcome.longest_stall.as_secs_f64(),
             streams: outcome.streams,
-            sha256: if outcome.intact { "equal" } else { "DIFFERS" },
+            sha256: outcome.sha256(),
         });
     }
     let header = ["fault", "bytes", "time", "goodput", "longest stall", "streams", "SHA-256"];
@@ -90,10 +92,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
             row.sha256.to_owned(),
         ]
     })?;
-    if rows.iter().any(|row| row.sha256 != "equal" || row.bytes != arguments.bytes.get()) {
-        return Err(CliError::Output(std::io::Error::other("what came is not what was sent")));
-    }
-    Ok(())
+    check_whole(whole)
 }
 
 fn suffer(arguments: &Arguments, fault: Fault) -> Result<Outcome, CliError> {

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_emulator::{Setup, TwoHosts};
-use suimon_linux::Namespace;
+use suimon_linux::{LinuxError, Namespace};
 use suimon_scenario::Link;
 use suimon_units::{self as units, Bytes, Rate};
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
-use super::{check_schedulers, links, long, mbit, print};
+use super::{links, long, mbit, print, scheduler};
 use crate::error::CliError;
 use crate::output::tell;
 
@@ -28,8 +29,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "256kB,4MB")]
     receive_buffer: Vec<Bytes>,
     /// Schedulers of the bond
-    #[arg(long, value_name = "SCHEDULER,...", value_delimiter = ',', default_value = "look-ahead")]
-    schedulers: Vec<String>,
+    #[arg(
+        long,
+        value_name = "SCHEDULER,...",
+        value_delimiter = ',',
+        value_parser = scheduler,
+        default_value = "look-ahead"
+    )]
+    schedulers: Vec<AlgorithmSpec>,
     /// Congestion control of every connection
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     cc: String,
@@ -63,7 +70,6 @@ struct Row {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    check_schedulers(&arguments.schedulers)?;
     let mut rows = Vec::new();
     for paths in &arguments.paths {
         let links = links(paths)?;
@@ -136,7 +142,7 @@ fn setting(
         let goodput =
             world.transfer(arguments, TARGET, arguments.streams, |_| connect(Protocol::TCP, ENTRY, None))?;
         drop(bond);
-        push(format!("bond, {scheduler}"), goodput, sum);
+        push(format!("bond, {}", scheduler.label()), goodput, sum);
     }
     Ok(())
 }
@@ -162,8 +168,8 @@ impl World {
         if status.success() {
             return Ok(());
         }
-        let problem = format!("`ip {}` failed: {status}", arguments.join(" "));
-        Err(CliError::Output(std::io::Error::other(problem)))
+        let command = format!("ip {}", arguments.join(" "));
+        Err(LinuxError::new(command, std::io::Error::other(status.to_string())).into())
     }
 
     /// Lets MPTCP use every path.

@@ -17,6 +17,7 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_scenario::{Capacity, Link, LinkSpec};
 use suimon_units::{Duration, Rate};
 
+use super::options::scheduler;
 use crate::error::CliError;
 
 const EXAMPLE: &str = "\
@@ -75,12 +76,9 @@ fn link(text: &str) -> Result<[Link; 2], CliError> {
     Ok(links)
 }
 
-fn check_schedulers(names: &[String]) -> Result<(), CliError> {
-    for name in names {
-        AlgorithmSpec::parse(Role::Path, name)
-            .map_err(|error| CliError::Option { option: "--schedulers", problem: error.to_string() })?;
-    }
-    Ok(())
+/// Refuses measurements of transfers of which not all brought what was sent.
+fn check_whole(all: bool) -> Result<(), CliError> {
+    if all { Ok(()) } else { Err(CliError::Bench("what came is not what was sent".to_owned())) }
 }
 
 /// Prints `rows` for programs, or as a table for people, the columns from `numbers` on aligned to the right.

@@ -22,6 +22,17 @@ pub(super) struct Outcome {
     pub(super) intact: bool,
 }
 
+impl Outcome {
+    pub(super) fn goodput_bps(&self) -> u64 {
+        (self.bytes as f64 * 8.0 / self.time.as_secs_f64().max(1e-9)) as u64
+    }
+
+    /// How the digests compare.
+    pub(super) fn sha256(&self) -> &'static str {
+        if self.intact { "equal" } else { "DIFFERS" }
+    }
+}
+
 /// How far a transfer is.
 #[derive(Debug, Default)]
 pub(super) struct Progress {

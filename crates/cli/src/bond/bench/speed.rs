@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_units as units;
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::reliable::{Progress, Way, transfer};
-use super::{check_schedulers, long, mbit, print};
+use super::{check_whole, long, mbit, print, scheduler};
 use crate::error::CliError;
 
 /// Measure the bond over two pairs of devices that carry what the machine can, and what processors it takes
@@ -22,8 +23,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     paths: u8,
     /// Schedulers of the bond
-    #[arg(long, value_name = "SCHEDULER,...", value_delimiter = ',', default_value = "look-ahead")]
-    schedulers: Vec<String>,
+    #[arg(
+        long,
+        value_name = "SCHEDULER,...",
+        value_delimiter = ',',
+        value_parser = scheduler,
+        default_value = "look-ahead"
+    )]
+    schedulers: Vec<AlgorithmSpec>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -39,8 +46,7 @@ struct Row {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    check_schedulers(&arguments.schedulers)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut whole) = (Vec::new(), true);
     for scheduler in &arguments.schedulers {
         let hosts = Hosts::plain(arguments.paths)?;
         let bond = Bond::start(&hosts, &Options::new(scheduler))?;
@@ -60,12 +66,13 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
             let used: Duration = after[end] - before[end];
             used.as_secs_f64() / took.as_secs_f64()
         };
+        whole &= moved.intact;
         rows.push(Row {
-            scheme: scheduler.clone(),
-            goodput_bps: (moved.bytes as f64 * 8.0 / moved.time.as_secs_f64().max(1e-9)) as u64,
+            scheme: scheduler.label().to_owned(),
+            goodput_bps: moved.goodput_bps(),
             client_processors: share(0),
             server_processors: share(1),
-            sha256: if moved.intact { "equal" } else { "DIFFERS" },
+            sha256: moved.sha256(),
         });
     }
     let header = ["scheduler", "goodput", "processors, client", "server", "SHA-256"];
@@ -77,5 +84,6 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
             format!("{:.2}", row.server_processors),
             row.sha256.to_owned(),
         ]
-    })
+    })?;
+    check_whole(whole)
 }
