@@ -5,6 +5,18 @@ use suimon_algorithms::registry::Role;
 use super::super::schema::{Key, Kind, Preset, Section};
 use super::MANY;
 
+const SIZE: Key = Key::new(
+    "size",
+    Kind::Bytes,
+    Preset::Unset { means: "endless", example: "\"10MB\"" },
+    "How much is sent in all.",
+);
+
+const fn application_rate(means: &'static str) -> Key {
+    let preset = Preset::Unset { means, example: "\"500kbit\"" };
+    Key::new("application_rate", Kind::Rate, preset, "The application produces data at this rate only.")
+}
+
 /// A `[[flow]]`.
 pub(crate) const FLOW: Section = Section {
     keys: &[
@@ -47,12 +59,7 @@ pub(crate) const FLOW: Section = Section {
             Preset::Text("0s"),
             "Of several alike, each starts and stops so much later than the one before.",
         ),
-        Key::new(
-            "size",
-            Kind::Bytes,
-            Preset::Unset { means: "endless", example: "\"10MB\"" },
-            "How much is sent in all.",
-        ),
+        SIZE,
         Key::new(
             "on_off",
             Kind::Section(&ON_OFF),
@@ -83,12 +90,7 @@ pub(crate) const FLOW: Section = Section {
             Preset::Text(crate::text::DEFAULT_WINDOW),
             "Receive buffer: what the receiver can advertise at most.",
         ),
-        Key::new(
-            "application_rate",
-            Kind::Rate,
-            Preset::Unset { means: "as fast as TCP takes it", example: "\"500kbit\"" },
-            "The application produces data at this rate only.",
-        ),
+        application_rate("as fast as TCP takes it"),
         Key::new(
             "stack",
             Kind::Section(&STACK),
@@ -121,18 +123,8 @@ pub(crate) const AGGREGATE: Section = Section {
             Preset::Text("look-ahead"),
             "Which flow carries what.",
         ),
-        Key::new(
-            "size",
-            Kind::Bytes,
-            Preset::Unset { means: "endless", example: "\"10MB\"" },
-            "How much is sent in all.",
-        ),
-        Key::new(
-            "application_rate",
-            Kind::Rate,
-            Preset::Unset { means: "as fast as the flows take it", example: "\"500kbit\"" },
-            "The application produces data at this rate only.",
-        ),
+        SIZE,
+        application_rate("as fast as the flows take it"),
         Key::new(
             "send_buffer",
             Kind::Bytes,
