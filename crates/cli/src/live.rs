@@ -71,11 +71,13 @@ pub(crate) fn hold_missing<'a>(_runs: impl IntoIterator<Item = &'a Run>) -> Resu
     Ok(HeldControls { names: KernelNames::new() })
 }
 
-/// The same runs simulated and live.
+/// The same runs live and simulated, the simulator being told what the senders do and the scenario does not say.
 pub(crate) fn beside_simulation(runs: &[Run], view: &ViewOptions) -> Result<Vec<Pair>, CliError> {
     let live = live(runs, view)?;
+    let mut runs = runs.to_vec();
+    runs.iter_mut().for_each(|run| suimon_live::write_as_live(&mut run.scenario));
     let pair = |(simulated, live)| Pair { simulated, live };
-    Ok(simulate(runs).into_iter().zip(live).map(pair).collect())
+    Ok(simulate(&runs).into_iter().zip(live).map(pair).collect())
 }
 
 /// A bar over the time that all runs take together, and a view of their links.

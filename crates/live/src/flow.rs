@@ -268,11 +268,16 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// How much the senders of `scenario` write at once: the kernel wakes a writer when half of what it keeps ready is sent,
-/// and takes as much again. Each write ends with PSH, which receivers acknowledge at once.
-#[must_use]
-pub fn write_of(scenario: &Scenario) -> Bytes {
-    most_unsent(slowest(scenario.links.iter())) / 2
+/// Has the senders of `scenario`, when it is simulated, write as much at once as live: the kernel wakes a writer when
+/// half of what it keeps ready is sent, and takes as much again. Each write ends with PSH, which receivers acknowledge at
+/// once.
+pub fn write_as_live(scenario: &mut Scenario) {
+    let write = most_unsent(slowest(scenario.links.iter())) / 2;
+    for flow in &mut scenario.flows {
+        if let Traffic::Tcp(tcp) = &mut flow.traffic {
+            tcp.profile.write = write;
+        }
+    }
 }
 
 /// How much a sender keeps ready: what the slowest link sends in so long, so that the application need not be

@@ -15,7 +15,7 @@ mod run;
 mod together;
 
 pub use error::LiveError;
-pub use flow::write_of;
+pub use flow::write_as_live;
 pub use habits::KernelNames;
 pub use run::{Glance, Observer, Unobserved, run};
 pub use together::run_all;

@@ -13,7 +13,7 @@ use std::thread;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use suimon_results::RunResult;
-use suimon_scenario::{Comparison, LinkSpec, Run, Scheme, Traffic};
+use suimon_scenario::{Comparison, LinkSpec, Run, Scheme};
 use suimon_study::StudyError;
 use suimon_units::{Bytes, Duration};
 
@@ -295,13 +295,8 @@ impl Experiment {
 /// have an end, and packets come a little late.
 fn as_emulated(mut runs: Vec<Run>, live: &[RunResult]) -> Vec<Run> {
     for (run, live) in runs.iter_mut().zip(live) {
-        let write = suimon_live::write_of(&run.scenario);
+        suimon_live::write_as_live(&mut run.scenario);
         let late = live.emulated.first().map_or(Duration::ZERO, |link| link.late_p50);
-        for flow in run.scenario.flows.iter_mut() {
-            if let Traffic::Tcp(tcp) = &mut flow.traffic {
-                tcp.profile.write = write;
-            }
-        }
         for link in run.scenario.links.iter_mut() {
             link.delay += late;
         }
