@@ -221,3 +221,15 @@ fn a_paper_whose_claims_do_not_read_is_refused_by_file_and_line() {
                    claim = \"c\"\nmeasure = { of = \"goodput_bps\" }\ncell = []\n";
     says(&run(paper(unknown).path()), &["./mine/claims.toml", "unknown experiment \"gone\""]);
 }
+
+#[test]
+fn a_bench_of_the_bond_refuses_a_scheduler_before_it_starts() {
+    let folder = TempDir::new().unwrap();
+    for command in ["faults --scheduler", "cuts --scheduler", "speed --schedulers", "--schedulers"] {
+        let mut arguments = vec!["bond", "bench"];
+        arguments.extend(command.split(' '));
+        arguments.push("nosuch");
+        let message = fails(folder.path(), &arguments, 2);
+        says(&message, &["unknown path scheduler \"nosuch\"", "accepted: least-buffered, look-ahead"]);
+    }
+}

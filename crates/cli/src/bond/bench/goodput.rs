@@ -21,6 +21,7 @@ use crate::error::CliError;
 use crate::output::tell;
 
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(super) struct Arguments {
     /// Links of one setting, apart by semicolons, each as `suimon link` reads it; several settings by repeating it
     #[arg(long, value_name = "LINKS", default_values = PAIRS)]
