@@ -1,9 +1,9 @@
 //! Scenarios on real stacks, beside the simulator. Needs root, or the right to make namespaces and devices; skips
 //! elsewhere.
 
-use suimon_live::{KernelNames, LiveError, Unobserved, run, run_all};
+use suimon_live::{KernelNames, LiveError, Unobserved, run, run_all, write_as_live};
 use suimon_results::{EventKind, RunResult};
-use suimon_scenario::{Document, Run};
+use suimon_scenario::{Document, Run, Scenario};
 use suimon_testing::{assert_in_time, can_emulate, in_time};
 
 fn runs(text: &str) -> Vec<Run> {
@@ -41,6 +41,14 @@ fn column(result: &RunResult, name: &str) -> usize {
         .map_or(0, |column| column.values.len())
 }
 
+/// The same by the simulator, with each of twenty seeds.
+fn simulated(run: &Run) -> Vec<RunResult> {
+    let mut scenario = run.scenario.clone();
+    write_as_live(&mut scenario);
+    let of_seed = |seed| suimon_simulator::run(&Scenario { seed, ..scenario.clone() }, &run.labels);
+    (1..=20).map(of_seed).collect()
+}
+
 #[test]
 fn live_runs_fill_the_tables_of_a_simulation_with_nearly_its_numbers() {
     if !can_emulate() {
@@ -48,21 +56,25 @@ fn live_runs_fill_the_tables_of_a_simulation_with_nearly_its_numbers() {
     }
     in_time(|| {
         let text = format!(
-            "duration = \"5s\"\nwarmup = \"1s\"\nrecord_interval = \"100ms\"\n[[window]]\nname = \"w\"\nfrom = \"2s\"\nto = \"4s\"\nsample = \"1s\"\n\
+            "duration = \"10s\"\nwarmup = \"1s\"\nrecord_interval = \"100ms\"\n[[window]]\nname = \"w\"\nfrom = \"2s\"\nto = \"9s\"\nsample = \"1s\"\n\
          {LINK}{}{}",
             flow("one", "cc = \"reno\"\n[flow.stack]\necn = true"),
             flow("two", "cc = \"cubic\"\nstart = \"500ms\"\n[flow.stack]\necn = true"),
         );
         let run = &runs(&text)[0];
         let live = suimon_live::run(&run.scenario, &run.labels, &Unobserved).unwrap();
-        let simulated = suimon_simulator::run(&run.scenario, &run.labels);
+        let simulated = simulated(run);
         let names =
             |result: &RunResult| -> Vec<_> { result.flows.iter().map(|flow| flow.name.clone()).collect() };
-        assert_eq!(names(&live), names(&simulated));
-        assert_eq!(live.queues[0].name, simulated.queues[0].name);
-        let bits = |result: &RunResult| result.queues[0].bytes.as_f64() * 8.0 / result.measured.as_secs_f64();
-        let (of_live, of_simulated) = (bits(&live), bits(&simulated));
-        assert_in_time!((of_live / of_simulated - 1.0).abs() < 0.1, "{of_live} {of_simulated}");
+        assert_eq!(names(&live), names(&simulated[0]));
+        assert_eq!(live.queues[0].name, simulated[0].queues[0].name);
+        // One run of this length differs from another by 2 to 3 % (standard deviation), as simulated.
+        let is_nearly_the_mean = |of: &dyn Fn(&RunResult) -> f64| {
+            let (of_live, mean) = (of(&live), simulated.iter().map(of).sum::<f64>() / simulated.len() as f64);
+            assert_in_time!((of_live / mean - 1.0).abs() < 0.1, "{of_live} {mean}");
+        };
+        is_nearly_the_mean(&|result| result.queues[0].bytes.as_f64() / result.measured.as_secs_f64());
+        is_nearly_the_mean(&|result| result.windows[0].goodput.as_bps_f64());
         // ECN is negotiated and answered: marks, and hardly a loss after slow start.
         let marked: u64 = live.flows.iter().map(|flow| flow.packets_marked).sum();
         assert_in_time!(marked > 5 && live.queues[0].marked >= marked, "{marked} {:?}", live.queues[0]);
@@ -71,11 +83,6 @@ fn live_runs_fill_the_tables_of_a_simulation_with_nearly_its_numbers() {
         let least = live.flows[0].rtt_min.unwrap().as_millis_f64();
         assert_in_time!((30.0..34.0).contains(&least), "{least}");
         assert_eq!((live.windows.len(), live.windows[0].window.as_str()), (1, "w"));
-        assert_in_time!(
-            (live.windows[0].goodput.as_bps_f64() / 9.5e6 - 1.0).abs() < 0.15,
-            "{:?}",
-            live.windows[0]
-        );
         for name in ["cwnd_bytes", "goodput_bps"] {
             assert_in_time!(column(&live, name) > 40, "{} of {name}", column(&live, name));
         }
