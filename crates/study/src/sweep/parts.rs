@@ -72,14 +72,29 @@ impl Folder {
 
     /// Removes what an interrupted sweep was about to write, and with `everything` its parts too.
     fn clear(&self, everything: bool) -> Result<(), StudyError> {
-        for name in names(&self.path)? {
+        let (discarded, others): (Vec<_>, Vec<_>) =
+            names(&self.path)?.into_iter().partition(|name| name.starts_with(DISCARDED));
+        for name in discarded {
+            remove(&self.path.join(name))?;
+        }
+        for name in others {
             if name.starts_with(UNFINISHED) || (everything && part_number(&name).is_some()) {
-                let path = self.path.join(name);
-                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                removed.map_err(at(&path))?;
+                self.discard(&name)?;
             }
         }
         Ok(())
+    }
+
+    /// Removes a part or the beginning of one, out of the way first: a worker that outlives its driver may be at it,
+    /// and would put in place what is left of it halfway through the removal.
+    fn discard(&self, name: &str) -> Result<(), StudyError> {
+        let (path, discarded) = (self.path.join(name), self.path.join(format!("{DISCARDED}{name}")));
+        match fs::rename(&path, &discarded) {
+            Ok(()) => remove(&discarded),
+            // That worker has put it in place, whole.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(at(&path)(error)),
+        }
     }
 
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), StudyError> {
@@ -90,6 +105,10 @@ impl Folder {
         fs::rename(&unfinished, &path).map_err(at(&path))?;
         sync(&self.path)
     }
+}
+
+fn remove(path: &Path) -> Result<(), StudyError> {
+    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.map_err(at(path))
 }
 
 /// Whether `part` is in the folder at `path`.
@@ -188,3 +207,41 @@ const LOCK: &str = "sweep.lock";
 const PART: &str = "part-";
 /// Starts with a dot, so that no pattern such as `part-*` takes it for a part.
 const UNFINISHED: &str = ".unfinished-";
+/// What is being removed.
+const DISCARDED: &str = ".unfinished-discarded-";
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const FILES: usize = 400;
+
+    /// A worker that outlives its driver puts its part in place at any moment of the removal: whole, or not at all.
+    #[test]
+    fn a_part_that_is_discarded_never_comes_to_be_in_part() {
+        for pause in 0..40 {
+            let place = tempfile::TempDir::new().unwrap();
+            let (unfinished, finished) =
+                (place.path().join(".unfinished-part-000000w"), place.path().join("part-000000"));
+            fs::create_dir(&unfinished).unwrap();
+            (0..FILES).for_each(|file| fs::write(unfinished.join(file.to_string()), "").unwrap());
+            let lock = File::create(place.path().join(LOCK)).unwrap();
+            let folder = Folder { path: place.path().to_owned(), _lock: lock };
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    thread::sleep(std::time::Duration::from_micros(50 * pause));
+                    let _ = fs::rename(&unfinished, &finished);
+                });
+                folder.clear(false).unwrap();
+            });
+            assert!(!unfinished.exists());
+            assert_eq!(
+                fs::read_dir(&finished).map_or(FILES, Iterator::count),
+                FILES,
+                "of a part that is there"
+            );
+        }
+    }
+}
