@@ -111,6 +111,7 @@ const RTT: Duration = Duration::from_millis(40);
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let paths = arguments.paths()?;
+    arguments.check_command()?;
     let takes_terminal = arguments.view.takes_terminal()?;
     let as_user = !confined::may_administer_network();
     if as_user {
@@ -196,6 +197,18 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
 }
 
 impl Arguments {
+    /// Refuses a mistyped option, which would be taken for the program.
+    fn check_command(&self) -> Result<(), CliError> {
+        match self.command.first().map(|program| program.to_string_lossy()) {
+            Some(word) if word.starts_with('-') => {
+                let problem =
+                    format!("\"{word}\" is no option; accepted: those of --help, a program's name or path");
+                Err(CliError::Option { option: "COMMAND", problem })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The directions of each path: from the program, and to it.
     fn paths(&self) -> Result<Vec<[Link; 2]>, CliError> {
         let queue = |option, name: &str| {

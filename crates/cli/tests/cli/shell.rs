@@ -252,6 +252,7 @@ fn what_is_wrong_is_said() {
     );
     assert!(message(&["--paths", " ; ", "--", "true"]).contains("links apart by semicolons"));
     assert!(message(&["--", "true"]).contains("--link"));
+    assert!(message(&["--link", "1Mbit", "--awak", "--", "true"]).contains("\"--awak\" is no option"));
     let no_terminal = message(&["--link", "1Mbit", "--view", "--", "true"]);
     assert!(no_terminal.contains("standard output is no terminal; accepted: --web"), "{no_terminal}");
     if can_emulate() {
