@@ -2,13 +2,19 @@
 
 use std::io;
 
+#[cfg(feature = "bond")]
 use suimon_bond::keys::KeyError;
+#[cfg(feature = "capture")]
 use suimon_capture::CaptureError;
+#[cfg(feature = "live")]
 use suimon_linux::LinuxError;
+#[cfg(feature = "live")]
 use suimon_live::LiveError;
 use suimon_report::ReportError;
 use suimon_scenario::ScenarioError;
 use suimon_study::{Input, StudyError};
+
+use crate::part::Part;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -17,12 +23,15 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// A packet capture was refused.
+    #[cfg(feature = "capture")]
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// A key cannot be read or made.
+    #[cfg(feature = "bond")]
     #[error(transparent)]
     Key(#[from] KeyError),
     /// Something was not run live.
+    #[cfg(feature = "live")]
     #[error(transparent)]
     Live(#[from] LiveError),
     /// Options that do not go together, or a value that an option does not take.
@@ -40,15 +49,13 @@ pub(crate) enum CliError {
     #[error("{0} that once held no longer {1}")]
     ClaimsBroken(String, &'static str),
     /// A bond that was put to the test did not come up, or did not bring what was sent.
+    #[cfg(feature = "bond")]
     #[error("{0}")]
     Bench(String),
-    /// This command carries no programs for the kernel.
-    #[cfg(not(feature = "bpf"))]
-    #[error(
-        "this suimon was built without congestion control for the kernel (cargo feature \"bpf\"); install clang, \
-         libelf-dev and zlib1g-dev and build it with its default features"
-    )]
-    WithoutBpf,
+    /// This build lacks a part.
+    #[error("this suimon was built without {0}; accepted: a build with its default features, as `make build` makes")]
+    #[allow(dead_code, reason = "a build with every part refuses none")]
+    Without(Part),
     /// A congestion control was not loaded, found or unloaded.
     #[cfg(feature = "bpf")]
     #[error(transparent)]
@@ -57,6 +64,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// The kernel refused a device, a namespace or a program.
+    #[cfg(feature = "live")]
     #[error(transparent)]
     Linux(#[from] LinuxError),
     /// Standard output or another file could not be written.
@@ -103,17 +111,24 @@ impl CliError {
     /// As the help says.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::ClaimsBroken(..) | Self::Bench(_) => 1,
-            Self::Scenario(_) | Self::Capture(_) | Self::Key(_) | Self::Option { .. } | Self::Study(_) => 2,
+            Self::ClaimsBroken(..) => 1,
+            #[cfg(feature = "bond")]
+            Self::Bench(_) => 1,
+            Self::Scenario(_) | Self::Option { .. } | Self::Study(_) => 2,
+            #[cfg(feature = "capture")]
+            Self::Capture(_) => 2,
+            #[cfg(feature = "bond")]
+            Self::Key(_) => 2,
             #[cfg(feature = "bpf")]
             Self::Congestion(error) if error.is_of_input() => 2,
+            #[cfg(feature = "live")]
             Self::Live(LiveError::Scenario { .. }) => 2,
             Self::Report(_) | Self::Output(_) => 3,
             #[cfg(feature = "bpf")]
             Self::Congestion(_) => 4,
-            #[cfg(not(feature = "bpf"))]
-            Self::WithoutBpf => 4,
+            #[cfg(feature = "live")]
             Self::Live(_) | Self::Linux(_) => 4,
+            Self::Without(_) => 4,
         }
     }
 }

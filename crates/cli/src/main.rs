@@ -2,14 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-mod bond;
-#[cfg_attr(not(feature = "bpf"), path = "cc_missing.rs")]
-mod cc;
+#[macro_use]
+mod part;
+
 mod compare;
 mod error;
-mod estimate;
+mod files;
 mod link;
 mod list;
+#[cfg_attr(not(feature = "live"), path = "live_missing.rs")]
 mod live;
 mod numbers;
 mod output;
@@ -18,24 +19,31 @@ mod paper;
 mod paper_kernel;
 mod progress;
 mod run;
-mod shell;
-mod sweep;
 mod trace;
+#[cfg_attr(not(feature = "view"), path = "view_missing.rs")]
 mod view;
+
+module_of_part!("bond", BOND, bond);
+module_of_part!("bpf", BPF, cc);
+module_of_part!("capture", CAPTURE, estimate);
+module_of_part!("live", LIVE, shell);
+module_of_part!("parquet", PARQUET, sweep);
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::CliError;
+use crate::part::VERSION_LINE;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 a claim that once held no longer does, or a bond under test failed; 2 the input is \
-wrong; 3 a file could not be written; 4 the kernel does not allow it. suimon shell ends as its program does.";
+wrong; 3 a file could not be written; 4 the kernel does not allow it, or this build lacks it. suimon shell ends \
+as its program does.";
 
 /// Keeps queues short and links full: simulate a link, compare senders, see the result.
 #[derive(Debug, Parser)]
-#[command(name = "suimon", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "suimon", version = VERSION_LINE.as_str(), max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,7 +52,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
-    Compare(compare::Arguments),
+    Compare(Box<compare::Arguments>),
     Sweep(sweep::Arguments),
     Estimate(estimate::Arguments),
     Paper(paper::Arguments),
@@ -54,6 +62,7 @@ enum Command {
     Trace(trace::Arguments),
     Cc(cc::Arguments),
     Bond(bond::Arguments),
+    Files(files::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +79,7 @@ fn main() -> ExitCode {
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Cc(arguments) => cc::execute(arguments),
         Command::Bond(arguments) => bond::execute(arguments),
+        Command::Files(arguments) => files::execute(arguments, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -41,16 +41,19 @@ pub(crate) fn command_line() -> String {
 
 impl OutputOptions {
     /// Whether JSON was asked for.
+    #[cfg(feature = "capture")]
     pub(crate) fn json(&self) -> bool {
         self.json
     }
 
     /// Whether every sample was asked for, in JSON.
+    #[cfg(feature = "capture")]
     pub(crate) fn with_series(&self) -> bool {
         self.series
     }
 
     /// How the terminal shows tables.
+    #[cfg(feature = "capture")]
     pub(crate) fn terminal(&self) -> TerminalOptions {
         terminal_options()
     }

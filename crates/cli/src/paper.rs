@@ -49,7 +49,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let folder = find(&arguments.name, &places(arguments))?;
     if arguments.kernel {
         #[cfg(not(feature = "bpf"))]
-        return Err(CliError::WithoutBpf);
+        return crate::part::Part::BPF.refuse();
         #[cfg(feature = "bpf")]
         return crate::paper_kernel::execute(&folder, arguments.output.json(), &arguments.view);
     }

@@ -40,6 +40,7 @@ impl Progress {
     }
 
     /// Over so many bytes of a file, or over input whose length is not known.
+    #[cfg(feature = "capture")]
     pub(crate) fn of_bytes(total: Option<u64>) -> Self {
         let unknown = "{spinner} {binary_bytes} read in {elapsed}";
         let style = if total.is_some() { "{bar:40} {percent:>3} %  {eta} left" } else { unknown };

@@ -1,6 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "parquet")]
 use parquet::errors::ParquetError;
 
 /// Why a report could not be written. The message names the file.
@@ -23,6 +24,7 @@ pub enum ReportError {
         source: io::Error,
     },
     /// A Parquet file could not be written.
+    #[cfg(feature = "parquet")]
     #[error("cannot write {}: {source}", path.display())]
     Parquet {
         /// The file.
@@ -37,6 +39,7 @@ impl ReportError {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
+    #[cfg(feature = "parquet")]
     pub(crate) fn parquet(path: &Path) -> impl Fn(ParquetError) -> Self {
         move |source| Self::Parquet { path: path.to_owned(), source }
     }

@@ -17,6 +17,7 @@ mod json;
 mod numbers;
 mod observations;
 mod page;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod results_table;
 #[cfg(test)]
@@ -41,11 +42,12 @@ pub use crate::observations::observations;
 pub use crate::page::{
     Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, throughput_against_backlog,
 };
+#[cfg(feature = "parquet")]
 pub use crate::parquet::write_parquet;
 pub use crate::sentence::sentence;
 pub use crate::streams::StreamTotals;
 pub use crate::summary::{FlowTotals, RunSummary, summarise};
-pub use crate::table::{Table, TableColumn, Values};
+pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
 pub use crate::terminal::{TerminalOptions, terminal, terminal_verdicts};
 pub use crate::verdict::{Headings, Verdict, VerdictRow, VerdictTable};

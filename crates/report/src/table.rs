@@ -1,13 +1,12 @@
 //! Tables of typed columns: defined once, written as CSV, Parquet and JSON.
 
+#[cfg(feature = "arrow")]
+mod arrow;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt64Array,
-};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
 use serde::Serialize;
 
 use crate::numbers::Compact;
@@ -28,16 +27,55 @@ pub struct TableColumn {
     pub values: Values,
 }
 
-/// The values of a column; none where a row has none. Counts and numbers are as Arrow has them, so that nothing copies
-/// them on the way to a file or a data frame.
+/// The values of a column; none where a row has none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// Text.
     Text(Words),
     /// Counts.
-    Count(UInt64Array),
+    Count(Numbers<u64>),
     /// Measurements; all finite.
-    Number(Float64Array),
+    Number(Numbers<f64>),
+}
+
+/// Numbers in the buffers that Arrow has for them, so that nothing copies them on the way to a file or a data frame.
+#[derive(Debug, Clone)]
+pub struct Numbers<T: ArrowNativeType> {
+    values: ScalarBuffer<T>,
+    /// Which rows have none; `None`: all have one.
+    nulls: Option<NullBuffer>,
+}
+
+impl<T: ArrowNativeType> Numbers<T> {
+    fn get(&self, row: usize) -> Option<T> {
+        self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)).then(|| self.values[row])
+    }
+}
+
+/// What stands in the place of a missing value does not matter.
+impl<T: ArrowNativeType> PartialEq for Numbers<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let rows = self.values.len();
+        rows == other.values.len() && (0..rows).all(|row| self.get(row) == other.get(row))
+    }
+}
+
+impl<T: ArrowNativeType> From<Vec<T>> for Numbers<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self { values: values.into(), nulls: None }
+    }
+}
+
+impl<T: ArrowNativeType> FromIterator<Option<T>> for Numbers<T> {
+    fn from_iter<I: IntoIterator<Item = Option<T>>>(rows: I) -> Self {
+        let (mut values, mut is_there) = (Vec::new(), Vec::new());
+        for value in rows {
+            is_there.push(value.is_some());
+            values.push(value.unwrap_or_default());
+        }
+        let nulls = Some(NullBuffer::from(is_there)).filter(|nulls| nulls.null_count() > 0);
+        Self { values: values.into(), nulls }
+    }
 }
 
 /// Texts of which many are the same: each is kept once.
@@ -53,19 +91,6 @@ impl Words {
 
     fn get(&self, row: usize) -> Option<&str> {
         usize::try_from(self.places[row]).ok().map(|place| &*self.words[place])
-    }
-
-    fn dictionary(&self) -> ArrayRef {
-        let is_there = BooleanBuffer::collect_bool(self.places.len(), |row| self.places[row] != Self::NONE);
-        let nulls = Some(NullBuffer::new(is_there)).filter(|nulls| nulls.null_count() > 0);
-        let places = Int32Array::new(self.places.clone().into(), nulls);
-        let words: StringArray = self.words.iter().map(|word| Some(&**word)).collect();
-        let dictionary = DictionaryArray::try_new(places, Arc::new(words));
-        Arc::new(dictionary.expect("every place has a word"))
-    }
-
-    fn plain(&self) -> ArrayRef {
-        Arc::new((0..self.places.len()).map(|row| self.get(row)).collect::<StringArray>())
     }
 }
 
@@ -105,12 +130,12 @@ impl WordsBuilder {
 }
 
 /// Numbers of which those that are not finite are none.
-pub(crate) fn finite(values: Vec<f64>) -> Float64Array {
+pub(crate) fn finite(values: Vec<f64>) -> Numbers<f64> {
     if values.iter().all(|value| value.is_finite()) {
-        return Float64Array::new(values.into(), None);
+        return values.into();
     }
     let is_finite = BooleanBuffer::collect_bool(values.len(), |row| values[row].is_finite());
-    Float64Array::new(values.into(), Some(NullBuffer::new(is_finite)))
+    Numbers { values: values.into(), nulls: Some(NullBuffer::new(is_finite)) }
 }
 
 /// One value of a table.
@@ -125,16 +150,16 @@ impl Values {
     fn len(&self) -> usize {
         match self {
             Self::Text(words) => words.places.len(),
-            Self::Count(values) => values.len(),
-            Self::Number(values) => values.len(),
+            Self::Count(numbers) => numbers.values.len(),
+            Self::Number(numbers) => numbers.values.len(),
         }
     }
 
     pub(crate) fn get(&self, row: usize) -> Option<Value<'_>> {
         match self {
             Self::Text(words) => words.get(row).map(Value::Text),
-            Self::Count(values) => values.is_valid(row).then(|| Value::Count(values.value(row))),
-            Self::Number(values) => values.is_valid(row).then(|| Value::Number(values.value(row))),
+            Self::Count(numbers) => numbers.get(row).map(Value::Count),
+            Self::Number(numbers) => numbers.get(row).map(Value::Number),
         }
     }
 }
@@ -161,33 +186,6 @@ impl Table {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
-    }
-
-    /// The table in Arrow's form, texts as texts.
-    #[must_use]
-    pub fn record_batch(&self) -> RecordBatch {
-        self.batch(&DataType::Utf8, Words::plain)
-    }
-
-    /// The same with each different text once: no larger than need be, and made at once, however many rows there are.
-    #[must_use]
-    pub fn dictionary_batch(&self) -> RecordBatch {
-        let kind = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        self.batch(&kind, Words::dictionary)
-    }
-
-    fn batch(&self, text: &DataType, of_text: fn(&Words) -> ArrayRef) -> RecordBatch {
-        let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());
-        for column in &self.columns {
-            let (kind, array): (DataType, ArrayRef) = match &column.values {
-                Values::Text(words) => (text.clone(), of_text(words)),
-                Values::Count(values) => (DataType::UInt64, Arc::new(values.clone())),
-                Values::Number(values) => (DataType::Float64, Arc::new(values.clone())),
-            };
-            fields.push(Field::new(&column.name, kind, true));
-            arrays.push(array);
-        }
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns are equally long")
     }
 
     /// Writes the rows as a list of JSON objects, their keys in the order of the columns: what a key of a document has.
@@ -244,9 +242,8 @@ impl<'a> JsonColumn<'a> {
                 Ok(place) => out.extend_from_slice(&self.words[place]),
                 Err(_) => out.extend_from_slice(b"null"),
             },
-            Values::Count(values) if values.is_valid(row) => write_json(out, &values.value(row)),
-            Values::Number(values) if values.is_valid(row) => write_json(out, &Compact(values.value(row))),
-            Values::Count(_) | Values::Number(_) => out.extend_from_slice(b"null"),
+            Values::Count(counts) => write_json(out, &counts.get(row)),
+            Values::Number(numbers) => write_json(out, &numbers.get(row).map(Compact)),
         }
     }
 }

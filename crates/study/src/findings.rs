@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use suimon_report::{
-    Figure, HeatMap, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv, write_parquet,
+    Figure, HeatMap, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv,
 };
 use suimon_results::RunResult;
 
@@ -80,7 +80,11 @@ pub fn write_tables<'a>(
     tables: impl IntoIterator<Item = &'a Table> + Copy,
 ) -> Result<(), ReportError> {
     write_csv(folder, tables)?;
-    write_parquet(folder, header, tables)?;
+    #[cfg(feature = "parquet")]
+    suimon_report::write_parquet(folder, header, tables)?;
+    // CSV has no place for it.
+    #[cfg(not(feature = "parquet"))]
+    let _ = header;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! From a question to findings: what the command and the Python package have in common.
 //!
 //! [`Question`] compares algorithms over a link, [`PathQuestion`] path schedulers over several, [`paper`] re-runs a published evaluation and judges it, and
-//! [`sweep`] makes more runs than fit a screen. All simulate by [`simulate`], and [`Findings`] are what they
+//! `sweep` makes more runs than fit a screen. All simulate by [`simulate`], and [`Findings`] are what they
 //! yield. Nothing here prints, asks for the time, or ends the process.
 
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@ mod error;
 mod findings;
 pub mod paper;
 mod simulate;
+#[cfg(feature = "parquet")]
 pub mod sweep;
 
 pub use beside::{Pair, beside, in_both_worlds};
@@ -22,5 +23,6 @@ pub use error::{Input, StudyError};
 pub use findings::{Findings, quoted, write_tables};
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, total_duration};
 
-/// The version that made the results, for their header.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version that made the results, for their header: the release, and the commit that it was built from with a mark
+/// where the sources differed from it, as in `0.1.0+59807616e.dirty`.
+pub const VERSION: &str = env!("SUIMON_VERSION");

@@ -80,6 +80,14 @@ impl Algorithm {
             CongestionError::UnknownAlgorithm { name: name.to_owned(), accepted: accepted.join(", ") }
         })
     }
+
+    /// The program as an object file (ELF, BPF) that any loader takes.
+    ///
+    /// # Errors
+    /// Where this was built without a compiler for the kernel's programs.
+    pub fn object(&self) -> Result<&'static [u8], CongestionError> {
+        support::built().map(|_| self.object).map_err(CongestionError::Unsupported)
+    }
 }
 
 /// One that is loaded.

@@ -46,7 +46,8 @@ pub(super) fn require() -> Result<(), CongestionError> {
     }
 }
 
-fn built() -> Result<String, String> {
+/// Whether this build carries programs for the kernel.
+pub(super) fn built() -> Result<String, String> {
     match env!("SUIMON_WITHOUT_BPF") {
         "" => Ok("there".to_owned()),
         reason => Err(format!("{reason}; install clang and build again")),
