@@ -7,7 +7,10 @@ MAKEFLAGS += --no-print-directory
 # Where rustup puts cargo, for a shell that was opened before it was there.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-SUIMON := $(or $(CARGO_TARGET_DIR),target)/release/suimon
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SUIMON := $(TARGET)/release/suimon
+# As tests are built: quick to compile, what a packet passes is optimised.
+TESTED := $(TARGET)/debug/suimon
 # Measured, and not part of the project: shown where it lies beside it.
 UMTS := ../shared/traces/TMobile-UMTS-driving.down
 DEMO := scenarios/demo-wired.toml scenarios/demo-cellular.toml $(if $(wildcard $(UMTS)),scenarios/demo-umts.toml)
@@ -16,37 +19,76 @@ DEMO := scenarios/demo-wired.toml scenarios/demo-cellular.toml $(if $(wildcard $
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: setup-build
-setup-build:
-	@scripts/setup.sh build
-
-.PHONY: setup
-setup: setup-build ## Install what is missing here, also for test and lint
+.PHONY: setup-demo setup-build setup setup-dist
+setup-demo setup-build setup-dist:
+	@scripts/setup.sh $(@:setup-%=%)
+setup: ## Install what is missing here, also for test and lint
 	@scripts/setup.sh checks
 
 .PHONY: build
 build: setup-build ## Build the suimon command
 	cargo build --release --locked --bin suimon
 
+# The demo needs a fifth of what the whole command consists of. Where the whole is there already, it serves.
 .PHONY: demo
-demo: build ## FS-AT, Reno, CUBIC, Vegas and DRS over a wired and a cellular link
+demo: setup-demo ## FS-AT, Reno, CUBIC, Vegas and DRS over a wired and a cellular link
+	@if $(SUIMON) --version 2>/dev/null | grep -qv without; then $(MAKE) build; else \
+	    cargo build --release --locked --bin suimon --no-default-features; fi
 	$(SUIMON) run $(DEMO) --out suimon-out/demo
 
+.PHONY: install uninstall
+install: ## Install for all users: command, man pages, completions, units (PREFIX=/usr/local, DESTDIR=)
+	@$(SUIMON) --version 2>/dev/null | grep -qv without || $(MAKE) build
+	@scripts/install.sh "$(SUIMON)"
+uninstall: ## Take away what `make install` put there
+	@scripts/install.sh --remove
+
+.PHONY: dist
+dist: setup-dist ## Package: .deb, static binary, wheels, crates, checksums, list of parts (some ten minutes)
+	scripts/dist.sh suimon-out/dist
+
+.PHONY: first-minute
+first-minute: ## Time demo and tests in a fresh clone, each stage
+	scripts/first_minute.sh
+
+# One build for all: the command, tests and examples, and the extension that Python loads.
+.PHONY: tested
+tested: setup
+	cargo build --workspace --lib --bins --tests --examples --locked
+	@ln -sf "$$(realpath "$$(ls $(TARGET)/debug/lib_suimon.{so,dylib} 2>/dev/null)")" python/suimon/_suimon.abi3.so
+
 .PHONY: python
-python: setup ## Build the Python package into .venv
-	@# What an environment of pip says of another one would win over ours.
-	env -u CONDA_PREFIX VIRTUAL_ENV="$$PWD/.venv" .venv/bin/maturin develop --profile python --locked --quiet
+python: tested ## Build the Python package into .venv, as tests are built
 
 .PHONY: test
-test: setup python ## All tests: crates, command, page, Python, documentation
-	cargo test --workspace --locked
+test: tested ## All tests: crates, command, page, Python, documentation
+	@# Many tests wait most of the time: all else goes on beside them.
+	$(MAKE) --jobs=2 --output-sync=line test-crates test-others
+	$(MAKE) test-links
+	@echo "make test: passed"
+
+NEXTEST := .venv/bin/cargo-nextest nextest run --workspace --locked --no-fail-fast
+
+.PHONY: test-crates
+test-crates:
+	$(NEXTEST) -E 'not group(links)'
+	cargo test --workspace --locked --doc --quiet
+
+# What a link does to single packets is measured with nothing else at work.
+.PHONY: test-links
+test-links:
+	$(NEXTEST) -E 'group(links)'
+
+.PHONY: test-others
+test-others: test-python test-pages test-page instructions
+.PHONY: test-python
+test-python:
 	.venv/bin/pytest --quiet
-	$(MAKE) pages
+.PHONY: test-page
+test-page:
 	@# A browser of another name than the test expects; without any it would skip, which is no pass.
 	browser="$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}"; \
-	    CHROMIUM="$$browser" npm test --prefix crates/report/web
-	$(MAKE) instructions
-	@echo "make test: passed"
+	    SAMPLE_PAGE="$$(realpath $(TARGET)/debug/examples/sample_page)" CHROMIUM="$$browser" npm test --prefix crates/report/web
 
 .PHONY: lint
 lint: setup ## Format, clippy, documentation, links, wording, Python
@@ -60,21 +102,23 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 	.venv/bin/mypy --strict --explicit-package-bases python
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p suimon-cli --no-default-features --locked -- -D warnings
+	scripts/check_platforms.sh
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@echo "make lint: passed"
 
 .PHONY: docs
-docs: build python ## Build the documentation as a site, with every crate's, and run all that it shows
+docs: tested ## Build the documentation as a site, with every crate's, and run all that it shows
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	SUIMON_RUSTDOC="$$(realpath "$${CARGO_TARGET_DIR:-target}/doc")" $(MAKE) pages
-	@echo "make docs: suimon-out/site/index.html"
+	SUIMON_RUSTDOC="$$(realpath "$(TARGET)/doc")" $(MAKE) test-pages
 
 .PHONY: pages
-pages: build python ## The same without the crates': site, links, code blocks, notebooks
+pages: tested test-pages ## The same without the crates': site, links, code blocks, notebooks
+.PHONY: test-pages
+test-pages:
 	rm -rf suimon-out/site suimon-out/site.doctrees
 	.venv/bin/sphinx-build -q -W --keep-going -c docs -b html -d suimon-out/site.doctrees . suimon-out/site
 	.venv/bin/python scripts/check_site.py suimon-out/site
-	.venv/bin/python scripts/check_examples.py --suimon "$(SUIMON)"
+	.venv/bin/python scripts/check_examples.py --suimon "$(TESTED)"
 	.venv/bin/python scripts/check_walk.py
 
 .PHONY: papers
@@ -94,11 +138,15 @@ picture: build ## Draw the README's picture anew
 	python3 scripts/picture.py $(SUIMON) docs/demo.svg
 
 .PHONY: instructions
-instructions: build ## Fail where a packet takes 5 % more instructions than it did
-	python3 bench/instructions.py
+instructions: ## Fail where a packet takes 5 % more instructions than it did, as tests are built
+	python3 bench/instructions.py --profile dev
+
+.PHONY: build-dist
+build-dist: setup-build
+	cargo build --profile dist --locked --bin suimon
 
 .PHONY: bench
-bench: build ## Measure speed beside ns-2 and ns-3, and two cores beside one (some ten minutes)
+bench: build-dist ## Measure speed beside ns-2 and ns-3, and two cores beside one (some ten minutes)
 	python3 bench/bench.py --install
 	python3 bench/sweep.py
 	python3 bench/several_paths.py
@@ -118,4 +166,4 @@ fuzz: setup-build ## Throw random input at the readers, a minute each (nightly R
 .PHONY: clean
 clean: ## Remove what was built and what was simulated
 	cargo clean
-	rm -rf suimon-out .venv crates/report/web/node_modules
+	rm -rf suimon-out .venv crates/report/web/node_modules python/suimon/*.so

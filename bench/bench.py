@@ -14,7 +14,7 @@ from growth import measure_growth
 from measure import ROOT
 from report import render, write
 from scenarios import CASES, NS2, NS3, SIMULATORS, SUIMON
-from simulators import Ns2, Ns3, Simulator, Suimon, default_binary, install
+from simulators import Ns2, Ns3, Simulator, Suimon, built, install
 
 PAGE = ROOT / "docs" / "performance.md"
 DRAWING = ROOT / "docs" / "performance.svg"
@@ -65,7 +65,7 @@ def _options() -> argparse.Namespace:
     names = [case.name for case in CASES]
     parser.add_argument("--scenario", choices=names, action="append", help="this scenario; may be repeated")
     parser.add_argument("--install", action="store_true", help="install missing peers by apt-get")
-    parser.add_argument("--suimon", type=Path, default=default_binary(), help="the program to measure")
+    parser.add_argument("--suimon", type=Path, default=built(), help="the program to measure")
     return parser.parse_args()
 
 

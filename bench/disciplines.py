@@ -11,7 +11,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from simulators import default_binary
+from simulators import built
 
 SCENARIO = Path(__file__).resolve().parent.parent / "papers" / "dpd-qt" / "speed.toml"
 DISCIPLINES = ["droptail", "red", "dpd", "dpd-qt", "even", "fq-codel", "cake"]
@@ -19,7 +19,7 @@ DISCIPLINES = ["droptail", "red", "dpd", "dpd-qt", "even", "fq-codel", "cake"]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--suimon", type=Path, default=default_binary(), help="the program to measure")
+    parser.add_argument("--suimon", type=Path, default=built(), help="the program to measure")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     for discipline in DISCIPLINES:

@@ -1,7 +1,8 @@
-"""Fails where Suimon takes more instructions per packet than it did: python3 bench/instructions.py [--update]
+"""Fails where Suimon takes more instructions per packet than it did: python3 bench/instructions.py [--profile dev] [--update]
 
 Instructions rather than time, since they do not depend on what else the machine does. They do depend on
 the compiler and on the processor's kind, so a baseline from another rustc or architecture is not compared.
+Each profile of Cargo.toml has its own baseline.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from measure import HERE, callgrind, version
 from scenarios import CASES, Case
-from simulators import Suimon, default_binary
+from simulators import Suimon, built
 
 BASELINE = HERE / "instructions.json"
 BOUND = 1.05
@@ -26,9 +27,10 @@ SECONDS = {"B1": 2.0, "B2": 20.0, "B3": 0.2}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--update", action="store_true", help="take what is measured as the new baseline")
-    parser.add_argument("--suimon", type=Path, default=default_binary(), help="the program to measure")
+    parser.add_argument("--profile", choices=["dev", "release", "dist"], default="dist", help="how it was built")
+    parser.add_argument("--suimon", type=Path, help="the program to measure [default: as the profile builds it]")
     options = parser.parse_args()
-    suimon = Suimon(options.suimon)
+    suimon = Suimon(options.suimon or built(options.profile))
     reason = suimon.prepare()
     if reason is not None:
         print(f"instructions: suimon is {reason}", file=sys.stderr)
@@ -43,13 +45,15 @@ def main() -> int:
         return 0
     chosen = [case for case in CASES if case.name in SECONDS]
     counted = {case.name: _per_packet(suimon, case) for case in chosen}
+    per_packet = known.get("per_packet", {}) if known.get("built_by") == built_by else {}
     if options.update:
-        BASELINE.write_text(json.dumps({"built_by": built_by, "per_packet": counted}, indent=2) + "\n")
-        print(f"instructions: baseline is now {counted}")
+        per_packet = {**per_packet, options.profile: counted}
+        BASELINE.write_text(json.dumps({"built_by": built_by, "per_packet": per_packet}, indent=2) + "\n")
+        print(f"instructions: baseline of {options.profile} is now {counted}")
         return 0
     grown = False
     for name, now in counted.items():
-        before = known["per_packet"][name]
+        before = per_packet[options.profile][name]
         worse = now > before * BOUND
         grown |= worse
         print(

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from measure import HERE, ROOT, WORK, BenchError, run
 from report import BEGIN, END, write_between
-from simulators import default_binary
+from simulators import built
 
 SCENARIO = ROOT / "papers" / "rtt-aqm" / "single-link.toml"
 PAGE = ROOT / "papers" / "rtt-aqm" / "README.md"
@@ -84,7 +84,7 @@ def of_suimon(binary: Path) -> dict[tuple[str, str], list[Queue]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds for ns-2 (default: 5)")
-    parser.add_argument("--suimon", type=Path, default=default_binary(), help="the program to run")
+    parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
     parser.add_argument("--write", action="store_true", help="put the table into the paper's page")
     options = parser.parse_args()
     if not shutil.which("ns"):

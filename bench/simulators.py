@@ -149,8 +149,10 @@ class Ns3(Simulator):
         return WORK / "ns3-network"
 
 
-def default_binary() -> Path:
-    return Path(os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))) / "release" / "suimon"
+def built(profile: str = "dist") -> Path:
+    """The program as a profile of Cargo.toml builds it; what is handed to others where none is named."""
+    folder = "debug" if profile == "dev" else profile
+    return Path(os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))) / folder / "suimon"
 
 
 def install(simulators: list[Simulator]) -> None:

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from simulators import default_binary
+from simulators import built
 
 SCENARIO = """
 duration = "20s"
@@ -43,7 +43,7 @@ values = ["reno", "cubic", "vegas", "fs-at"]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--suimon", type=Path, default=default_binary(), help="the program to measure")
+    parser.add_argument("--suimon", type=Path, default=built(), help="the program to measure")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cores to compare with one")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()

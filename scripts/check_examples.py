@@ -311,12 +311,12 @@ def run(page: Path, suimon: Path, write: bool) -> Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the code blocks of the documentation.")
     parser.add_argument("pages", nargs="*", type=Path, help="Markdown pages [default: all]")
-    parser.add_argument("--suimon", type=Path, default=ROOT / "target/release/suimon", help="the command")
+    parser.add_argument("--suimon", type=Path, default=ROOT / "target/debug/suimon", help="the command")
     parser.add_argument("--write", action="store_true", help="write shown output anew")
     options = parser.parse_args()
     suimon = options.suimon.resolve()
     if not suimon.exists():
-        parser.error(f"no {suimon}: run `make build`")
+        parser.error(f"no {suimon}: run `make python`")
     pages = [path.resolve() for path in options.pages] or [
         path for path in files() if path.suffix == ".md" and path != WALK
     ]

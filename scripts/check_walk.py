@@ -8,8 +8,8 @@
   new thing goes behind those that begin like it.
 - `sh` and `text` blocks are those of check_examples.py. `cargo` runs in the copy, and `suimon` is what it builds there.
 
-The copy lies in the target folder and is brought up to date, so that only what changed is built again. It is built as
-tests are, so that what `cargo test` built of other crates serves here too.
+The copy lies in the target folder and is brought up to date, so that only what changed is built again. It is built by
+itself and without the parts that the guide does not come to, so that other tests can go on beside it.
 """
 
 import argparse
@@ -74,10 +74,6 @@ def copy(changed: dict[str, str]) -> None:
         if not path.is_file() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-    # What npm has brought is no part of the project, and part of the page.
-    modules = COPY / "crates/report/web/node_modules"
-    if not modules.is_symlink():
-        modules.symlink_to(ROOT / "crates/report/web/node_modules")
 
 
 def main() -> int:
@@ -88,11 +84,12 @@ def main() -> int:
     name = WALK.read_text().partition("`")[2].partition(".rs`")[0]
     changed = changes(page, name)
     copy(changed)
-    os.environ["CARGO_TARGET_DIR"] = str(TARGET)
-    build = ["cargo", "build", "--quiet", "--profile", "test", "--bin", "suimon", "--locked"]
+    built = TARGET / "walk-target"
+    os.environ["CARGO_TARGET_DIR"] = str(built)
+    build = ["cargo", "build", "--quiet", "--bin", "suimon", "--no-default-features", "--locked"]
     subprocess.run(build, cwd=COPY, check=True)
     with tempfile.TemporaryDirectory(prefix="suimon-walk-") as folder:
-        runner = Runner(TARGET / "debug/suimon", Path(folder), options.write, limit_s=600)
+        runner = Runner(built / "debug/suimon", Path(folder), options.write, limit_s=600)
         tool = Path(folder) / ".bin/cargo"
         tool.write_text(f"#!/bin/sh\ncd '{COPY}' && exec '{shutil.which('cargo')}' \"$@\"\n")
         tool.chmod(0o755)

@@ -27,12 +27,11 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def command() -> Path:
-    """The command ``suimon`` of this project, as it was built last."""
+    """The command ``suimon`` that was built with the extension under test."""
     root = Path(__file__).parents[2]
-    target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
-    built = [path for path in (target / "release/suimon", target / "debug/suimon") if path.exists()]
-    assert built, "no suimon to compare with: run `make build` or `cargo test`"
-    return max(built, key=lambda path: path.stat().st_mtime)
+    built = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "debug/suimon"
+    assert built.exists(), f"no {built} to compare with: run `make python`"
+    return built
 
 
 @pytest.fixture(scope="session")

@@ -531,6 +531,8 @@ fn a_stalled_reader_holds_no_more_than_its_window_and_holds_up_nobody() {
         while stuck.write(&[1; 65_536]).is_ok() {}
         let (up, _) = exchange(world.both(), 2_000_000, || ());
         assert_eq!(up.bytes, 2_000_000);
+        // What is told is half a second old at most, and then of both streams.
+        thread::sleep(Duration::from_millis(600));
         let server = world.server.as_ref().unwrap().report();
         let client = world.client.report();
         let [held, waiting] =

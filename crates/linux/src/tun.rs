@@ -84,7 +84,7 @@ fn make(name: &str, options: TunOptions) -> Result<(File, String), LinuxError> {
             .doing(doing());
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
@@ -102,6 +102,6 @@ fn make(name: &str, options: TunOptions) -> Result<(File, String), LinuxError> {
             return Err(io::Error::last_os_error()).doing(doing());
         }
     }
-    let name = request.ifr_name.iter().take_while(|byte| **byte != 0).map(|byte| byte.cast_unsigned());
+    let name = request.ifr_name.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8);
     Ok((file, String::from_utf8_lossy(&name.collect::<Vec<_>>()).into_owned()))
 }

@@ -232,7 +232,7 @@ fn what_cannot_be_read_is_refused_with_file_and_place() {
     let mut huge = good.clone();
     huge.extend([0; 8]);
     huge.extend(0x7fff_ffff_u32.to_le_bytes());
-    huge.extend([0xee; 700_000]);
+    huge.extend(vec![0xee; 700_000]);
     let order = Order::Little;
     let mut torn = [section(order), interface(order, 101, &[])].concat();
     torn.extend([&order.u32(6)[..], &order.u32(10), &[0; 40]].concat());

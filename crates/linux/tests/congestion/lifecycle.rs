@@ -37,7 +37,7 @@ fn connections(namespace: &Namespace, own: &Own, count: usize) -> Vec<TcpStream>
 
 /// Waits until `done`, as what the kernel frees it frees a little later.
 fn soon(done: impl Fn() -> bool) -> bool {
-    (0..100).any(|_| {
+    (0..600).any(|_| {
         let is_done = done();
         if !is_done {
             thread::sleep(Duration::from_millis(100));

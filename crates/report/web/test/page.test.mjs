@@ -1,6 +1,6 @@
 // The page in a real browser, opened from a file as a reader would.
 //
-// Needs Chromium (at /usr/bin/chromium or where $CHROMIUM says) and cargo, which makes the page.
+// Needs Chromium (at /usr/bin/chromium or where $CHROMIUM says) and the example `sample_page`, which makes the page.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -12,6 +12,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+// As `cargo test` builds it.
+const samplePage = process.env.SAMPLE_PAGE
+  ?? fileURLToPath(new URL("../../../../target/debug/examples/sample_page", import.meta.url));
 const skip = existsSync(executablePath) ? false : `there is no Chromium at ${executablePath}; $CHROMIUM can name another`;
 const quiet = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -26,10 +29,7 @@ describe("the report page", { skip }, () => {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "suimon-page-"));
     const file = join(folder, "page.html");
-    const root = fileURLToPath(new URL("../../../..", import.meta.url));
-    // As `cargo test` builds it, so that nothing is built twice.
-    const cargo = ["run", "--quiet", "--profile", "test", "-p", "suimon-report", "--example", "sample_page", "--", file];
-    execFileSync("cargo", cargo, { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
+    execFileSync(samplePage, [file], { stdio: ["ignore", "ignore", "inherit"] });
     url = pathToFileURL(file).href;
     const json = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(file, "utf8"))[1];
     data = JSON.parse(json);
