@@ -68,6 +68,10 @@ if ! rust_is_new; then
     rustup update stable
 fi
 
+if [ "$wanted" = dist ] && have rustup; then
+    rustup target list --installed | grep -qx "$(uname -m)-unknown-linux-musl" || rustup target add "$(uname -m)-unknown-linux-musl" || true
+fi
+
 if [ "$wanted" = checks ]; then
     if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
         have rustup || fail "install rustfmt and clippy beside $(cargo --version)"

@@ -17,7 +17,7 @@ fn main() {
         return;
     }
     let variable = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
-    let source = variable("CARGO_MANIFEST_DIR").join("../../bpf");
+    let source = variable("CARGO_MANIFEST_DIR").join("bpf");
     let out = variable("OUT_DIR");
     println!("cargo:rerun-if-changed={}", source.display());
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
