@@ -1,4 +1,6 @@
-"""Fails where Suimon takes more instructions per packet than it did: python3 bench/instructions.py [--profile dev] [--update]
+"""Fails where Suimon takes more instructions per packet than it did.
+
+    python3 bench/instructions.py [--profile dev|release|dist] [--update]
 
 Instructions rather than time, since they do not depend on what else the machine does. They do depend on
 the compiler and on the processor's kind, so a baseline from another rustc or architecture is not compared.
@@ -40,20 +42,21 @@ def main() -> int:
         return 0
     built_by = {"rustc": version(["rustc", "--version"], r"rustc (.+)"), "machine": platform.machine()}
     known = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    if not options.update and known.get("built_by") != built_by:
-        print(f"instructions: skipped: the baseline is of {known.get('built_by')}, this is {built_by}")
+    baselines = known["per_packet"] if known.get("built_by") == built_by else {}
+    if not options.update and options.profile not in baselines:
+        there = known.get("built_by")
+        print(f"instructions: skipped: no baseline of {options.profile} by {built_by}; others are by {there}")
         return 0
     chosen = [case for case in CASES if case.name in SECONDS]
     counted = {case.name: _per_packet(suimon, case) for case in chosen}
-    per_packet = known.get("per_packet", {}) if known.get("built_by") == built_by else {}
     if options.update:
-        per_packet = {**per_packet, options.profile: counted}
-        BASELINE.write_text(json.dumps({"built_by": built_by, "per_packet": per_packet}, indent=2) + "\n")
+        baselines = {**baselines, options.profile: counted}
+        BASELINE.write_text(json.dumps({"built_by": built_by, "per_packet": baselines}, indent=2) + "\n")
         print(f"instructions: baseline of {options.profile} is now {counted}")
         return 0
     grown = False
     for name, now in counted.items():
-        before = per_packet[options.profile][name]
+        before = baselines[options.profile][name]
         worse = now > before * BOUND
         grown |= worse
         print(

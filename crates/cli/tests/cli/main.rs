@@ -2,6 +2,7 @@
 
 mod cc;
 mod estimate;
+mod files;
 mod link;
 mod papers;
 mod paths;
