@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Type-checks for other platforms what is to work there: the Python half on Windows, and all that needs no C compiler on
-# 64-bit ARM. Says so where Rust's standard library for one is missing.
+# Type-checks for other platforms what is to work there: the Python half on Windows, all that needs no C compiler on
+# 64-bit ARM and over another C library. Says so where Rust's standard library for one is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,3 +15,4 @@ check() { # target, features of the command
 
 check x86_64-pc-windows-gnu parquet
 check aarch64-unknown-linux-gnu parquet,view
+check x86_64-unknown-linux-musl parquet,view

@@ -14,7 +14,11 @@ const PACKAGE: &str = "uplot@1.6.32";
 const MIRROR: &str = "https://cdn.jsdelivr.net/npm";
 /// Path within the package, name in the output folder, SHA-256.
 const FILES: [(&str, &str, &str); 3] = [
-    ("dist/uPlot.iife.min.js", "uplot.js", "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"),
+    (
+        "dist/uPlot.iife.min.js",
+        "uplot.js",
+        "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    ),
     ("dist/uPlot.min.css", "uplot.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"),
     ("LICENSE", "uplot-licence.txt", "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd"),
 ];
@@ -60,7 +64,8 @@ fn by_npm(out: &Path) -> Result<(), String> {
 fn by_curl(out: &Path) -> Result<(), String> {
     let folder = out.join("curl");
     for (path, ..) in FILES {
-        let options = ["--silent", "--show-error", "--fail", "--location", "--create-dirs", "--max-time", "60"];
+        let options =
+            ["--silent", "--show-error", "--fail", "--location", "--create-dirs", "--max-time", "60"];
         let url = format!("{MIRROR}/{PACKAGE}/{path}");
         run(Command::new("curl").args(options).arg("--output").arg(folder.join(path)).arg(url))?;
     }

@@ -53,7 +53,9 @@ pub(crate) enum CliError {
     #[error("{0}")]
     Bench(String),
     /// This build lacks a part.
-    #[error("this suimon was built without {0}; accepted: a build with its default features, as `make build` makes")]
+    #[error(
+        "this suimon was built without {0}; accepted: a build with its default features, as `make build` makes"
+    )]
     #[allow(dead_code, reason = "a build with every part refuses none")]
     Without(Part),
     /// A congestion control was not loaded, found or unloaded.

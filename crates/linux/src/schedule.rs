@@ -52,9 +52,9 @@ pub fn become_real_time(urgency: Urgency) -> Result<(), LinuxError> {
 }
 
 fn set_policy(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: 0 is the calling thread, and the pointer is to a live struct that the call only reads.
-    let result = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    // By the call itself, as musl's function refuses it. The kernel's `struct sched_param` is one number.
+    // SAFETY: 0 is the calling thread, and the pointer is to a live number that the call only reads.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
