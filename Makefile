@@ -44,7 +44,7 @@ uninstall: ## Take away what `make install` put there
 	@scripts/install.sh --remove
 
 .PHONY: dist
-dist: setup-dist ## Package: .deb, static binary, wheels, crates, checksums, list of parts (some ten minutes)
+dist: setup-dist ## Package: .deb, static binary, wheels, crates, checksums, list of parts (a quarter of an hour)
 	scripts/dist.sh suimon-out/dist
 
 .PHONY: first-minute

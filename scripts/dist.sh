@@ -21,7 +21,8 @@ stage() { printf '\ndist: %s\n' "$1"; }
 # No path of this machine enters what is built.
 sources=$PWD
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
-map="--remap-path-prefix=$sources=suimon --remap-path-prefix=$cargo_home=cargo --remap-path-prefix=$CARGO_TARGET_DIR=target"
+library=$(rustc --print sysroot)/lib/rustlib/src/rust
+map="--remap-path-prefix=$sources=suimon --remap-path-prefix=$library=rust --remap-path-prefix=$cargo_home=cargo --remap-path-prefix=$CARGO_TARGET_DIR=target"
 export CARGO_ENCODED_RUSTFLAGS=${map// /$'\x1f'}
 export CFLAGS="-ffile-prefix-map=$cargo_home=cargo -ffile-prefix-map=$CARGO_TARGET_DIR=target"
 
@@ -78,7 +79,8 @@ stage "the list of what it is made of (CycloneDX)"
 [ -x "$tools/bin/cargo-cyclonedx" ] || env -u CARGO_ENCODED_RUSTFLAGS -u CFLAGS \
     cargo install --quiet --locked --root "$tools" cargo-cyclonedx@0.5.9
 PATH="$tools/bin:$PATH" cargo cyclonedx --format json --describe binaries --manifest-path crates/cli/Cargo.toml --quiet
-mv crates/cli/*.cdx.json "$out/suimon-$version.cdx.json"
+mv crates/cli/suimon*.cdx.json "$out/suimon-$version.cdx.json"
+rm -f crates/*/*.cdx.json
 
 (cd "$out" && find . -type f ! -name SHA256SUMS | sort | sed 's#^\./##' | xargs -d '\n' sha256sum > SHA256SUMS)
 printf '\ndist: %s\n' "$out"
