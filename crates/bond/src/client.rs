@@ -18,7 +18,7 @@ use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
 use crate::link::{Link, invalid};
-use crate::mux::ResetReason;
+use crate::mux::{ResetReason, Target};
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 
@@ -83,8 +83,8 @@ impl Client {
         Ok((Self { bond, commands }, incoming.packets))
     }
 
-    /// Opens a stream to `target`, as `host:port`, seen from the server.
-    pub(crate) async fn open(&self, target: &str) -> Result<Stream, ResetReason> {
+    /// Opens a stream to `target`, seen from the server.
+    pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
         match timeout(OPEN_TIMEOUT, self.bond.open(target)).await {
             Ok(opened) => opened,
             Err(_) => Err(ResetReason::TimedOut),

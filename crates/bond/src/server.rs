@@ -20,7 +20,7 @@ use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
 use crate::keys::PublicKey;
 use crate::link::{Link, invalid};
-use crate::mux::ResetReason;
+use crate::mux::{ResetReason, Target};
 use crate::relay::relay;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
@@ -229,15 +229,15 @@ impl Server {
 }
 
 /// Leads streams to their targets.
-async fn lead(mut streams: mpsc::UnboundedReceiver<(Stream, String)>) {
+async fn lead(mut streams: mpsc::UnboundedReceiver<(Stream, Target)>) {
     while let Some((stream, target)) = streams.recv().await {
         tokio::spawn(reach(stream, target));
     }
 }
 
-async fn reach(stream: Stream, target: String) {
+async fn reach(stream: Stream, target: Target) {
     let reached = tokio::select! {
-        reached = timeout(REACH_TIMEOUT, connect(&target)) => reached,
+        reached = timeout(REACH_TIMEOUT, connect(target.as_str())) => reached,
         _ = stream.gone() => return,
     };
     let refused = match reached {
