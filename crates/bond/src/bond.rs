@@ -9,7 +9,7 @@ use suimon_units::{Bytes, Instant};
 use tokio::sync::mpsc;
 
 use crate::frame::Welcome;
-use crate::mux::{Event, ResetReason, StreamId};
+use crate::mux::{Event, ResetReason, StreamId, Target};
 use crate::session::{Session, SessionConfig};
 use crate::status::SessionStatus;
 
@@ -24,7 +24,7 @@ struct Shared {
     config: SessionConfig,
     state: Mutex<State>,
     /// Streams that the other end opens, and where they shall lead: no more than may be open.
-    streams: mpsc::UnboundedSender<(Stream, String)>,
+    streams: mpsc::UnboundedSender<(Stream, Target)>,
     packets: mpsc::Sender<Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ impl WeakBond {
 #[derive(Debug)]
 pub(crate) struct Incoming {
     /// Streams that shall lead to a target.
-    pub(crate) streams: mpsc::UnboundedReceiver<(Stream, String)>,
+    pub(crate) streams: mpsc::UnboundedReceiver<(Stream, Target)>,
     /// IP packets; those that nobody takes in time are lost.
     pub(crate) packets: mpsc::Receiver<Vec<u8>>,
 }
@@ -226,7 +226,7 @@ impl Bond {
 
     /// Opens a stream to `target`, waiting for a session and for room among its streams, and for the server's
     /// word that it has reached it.
-    pub(crate) async fn open(&self, target: &str) -> Result<Stream, ResetReason> {
+    pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
         let (id, generation) = poll_fn(|cx| {
             self.with(|state| {
                 if state.closed {

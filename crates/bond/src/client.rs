@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::bond::{Bond, Stream, random};
-use crate::driver::{Command, Joined, Patience, drive};
+use crate::driver::{Command, Ended, Joined, Patience, drive};
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
 use crate::link::{Link, invalid};
-use crate::mux::ResetReason;
+use crate::mux::{ResetReason, Target};
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 
@@ -83,8 +83,8 @@ impl Client {
         Ok((Self { bond, commands }, incoming.packets))
     }
 
-    /// Opens a stream to `target`, as `host:port`, seen from the server.
-    pub(crate) async fn open(&self, target: &str) -> Result<Stream, ResetReason> {
+    /// Opens a stream to `target`, seen from the server.
+    pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
         match timeout(OPEN_TIMEOUT, self.bond.open(target)).await {
             Ok(opened) => opened,
             Err(_) => Err(ResetReason::TimedOut),
@@ -116,9 +116,19 @@ impl Client {
     }
 }
 
-async fn keep_driving(bond: Bond, commands: mpsc::Receiver<Command>, patience: Patience) {
-    let ended = drive(bond, commands, patience).await;
-    info!("the session has ended: {ended:?}");
+/// One session after another: only this end's own wish is a reason to have none. Its keepers go on meanwhile, so that
+/// the next session has its paths as soon as the server is there.
+async fn keep_driving(bond: Bond, mut commands: mpsc::Receiver<Command>, patience: Patience) {
+    loop {
+        let ended = drive(bond.clone(), &mut commands, patience).await;
+        if ended == Ended::Closed {
+            break;
+        }
+        warn!("the session has ended, {ended}: its streams are lost, another one begins");
+        let generation = bond.lock().generation;
+        bond.restart(generation);
+    }
+    bond.close();
 }
 
 /// Keeps one path up.
@@ -170,7 +180,7 @@ impl Keeper {
             }
             // What took long to fail has waited already.
             let pause = wait.saturating_sub(began.elapsed()).max(FIRST_WAIT);
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = (wait * 2).min(MAX_WAIT);
             tokio::select! {
                 () = sleep(pause) => {}
                 Ok(()) = changes.changed() => wait = FIRST_WAIT,
@@ -279,8 +289,9 @@ fn text(address: Option<SocketAddr>) -> String {
 
 /// The first pause, and the shortest: a moment's trouble costs a moment.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// Of an interface that is back the kernel tells; this is for what it does not see, such as a server that is back.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Of an interface that is back the kernel tells; this is for what it does not see, such as a server that is back, which
+/// programs shall reach within two seconds.
+const MAX_WAIT: Duration = Duration::from_millis(1_500);
 /// The kernel sends a SYN again after 1 and 3 s; a new try is as good.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// As long as the server waits.

@@ -50,7 +50,7 @@ pub(crate) struct Patience {
     pub(crate) session: Duration,
 }
 
-/// Why a driver has ended.
+/// Why a session has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// As it was told to, here.
@@ -63,9 +63,20 @@ pub(crate) enum Ended {
     Violated(String),
 }
 
-struct Driver {
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed => f.write_str("as this end was told to"),
+            Self::ClosedByPeer => f.write_str("as the other end closed it"),
+            Self::Forgotten => f.write_str("as no path was up for too long"),
+            Self::Violated(problem) => write!(f, "as the other end sent {problem}"),
+        }
+    }
+}
+
+struct Driver<'a> {
     bond: Bond,
-    commands: mpsc::Receiver<Command>,
+    commands: &'a mut mpsc::Receiver<Command>,
     paths: [Option<Path>; MAX_PATHS],
     patience: Patience,
     timer: Pin<Box<Sleep>>,
@@ -91,8 +102,8 @@ struct Path {
     carried_at: Instant,
 }
 
-/// Moves the session behind `bond` until it ends.
-pub(crate) async fn drive(bond: Bond, commands: mpsc::Receiver<Command>, patience: Patience) -> Ended {
+/// Moves the session behind `bond` until it ends. What then becomes of the bond is the caller's to say.
+pub(crate) async fn drive(bond: Bond, commands: &mut mpsc::Receiver<Command>, patience: Patience) -> Ended {
     let now = bond.now();
     let generation = bond.lock().generation;
     let mut driver = Driver {
@@ -113,7 +124,7 @@ pub(crate) async fn drive(bond: Bond, commands: mpsc::Receiver<Command>, patienc
     ended
 }
 
-impl Driver {
+impl Driver<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         let bond = self.bond.clone();
         bond.drive(cx.waker().clone(), |state| self.step(cx, state))
@@ -347,11 +358,10 @@ impl Driver {
             // The session is over for this end, whether the other hears it or not.
             let _ = slot.link.send(&frame);
             if let Some(told) = slot.ended.take() {
-                let _ = told.send(format!("the session is over: {ended:?}"));
+                let _ = told.send(format!("the session is over, {ended}"));
             }
         }
         self.paths = Default::default();
-        self.bond.close();
     }
 }
 

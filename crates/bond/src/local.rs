@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 
 use crate::client::Client;
 use crate::link::invalid;
-use crate::mux::ResetReason;
+use crate::mux::{ResetReason, Target};
 use crate::relay::relay;
 
 /// Serves SOCKS 5 at `listener`, for ever.
@@ -20,7 +20,7 @@ pub async fn serve_socks(listener: TcpListener, client: Client) {
 }
 
 /// Leads whoever connects to `listener` to `target`, seen from the server; for ever.
-pub async fn serve_forward(listener: TcpListener, target: String, client: Client) {
+pub async fn serve_forward(listener: TcpListener, target: Target, client: Client) {
     serve(listener, move |tcp| forward(tcp, target.clone(), client.clone())).await;
 }
 
@@ -46,7 +46,7 @@ where
     }
 }
 
-async fn forward(tcp: TcpStream, target: String, client: Client) -> io::Result<()> {
+async fn forward(tcp: TcpStream, target: Target, client: Client) -> io::Result<()> {
     match client.open(&target).await {
         Ok(stream) => {
             relay(tcp, stream).await;
@@ -82,7 +82,7 @@ async fn socks(mut tcp: TcpStream, client: Client) -> io::Result<()> {
 }
 
 /// Hears where a program wants to go.
-async fn greet(tcp: &mut TcpStream) -> io::Result<String> {
+async fn greet(tcp: &mut TcpStream) -> io::Result<Target> {
     if tcp.read_u8().await? != VERSION {
         return Err(invalid("no SOCKS 5"));
     }
@@ -108,7 +108,7 @@ async fn greet(tcp: &mut TcpStream) -> io::Result<String> {
         3 => {
             let mut bytes = vec![0; usize::from(tcp.read_u8().await?)];
             tcp.read_exact(&mut bytes).await?;
-            Host::Name(String::from_utf8(bytes).map_err(invalid)?)
+            Host::Name(bytes)
         }
         4 => {
             let mut bytes = [0; 16];
@@ -125,15 +125,25 @@ async fn greet(tcp: &mut TcpStream) -> io::Result<String> {
         answer(tcp, NO_COMMAND).await?;
         return Err(invalid("only CONNECT"));
     }
-    Ok(match host {
-        Host::Address(address) => SocketAddr::new(address, port).to_string(),
-        Host::Name(name) => format!("{name}:{port}"),
-    })
+    let target = match host {
+        Host::Address(address) => SocketAddr::new(address, port).to_string().into_bytes(),
+        Host::Name(mut name) => {
+            name.extend(format!(":{port}").bytes());
+            name
+        }
+    };
+    match Target::from_bytes(&target) {
+        Ok(target) => Ok(target),
+        Err(problem) => {
+            answer(tcp, HOST_UNREACHABLE).await?;
+            Err(invalid(problem))
+        }
+    }
 }
 
 enum Host {
     Address(IpAddr),
-    Name(String),
+    Name(Vec<u8>),
 }
 
 async fn answer(tcp: &mut TcpStream, code: u8) -> io::Result<()> {
@@ -155,3 +165,44 @@ const REFUSED: u8 = 5;
 const TTL_EXPIRED: u8 = 6;
 const NO_COMMAND: u8 = 7;
 const NO_ADDRESS_TYPE: u8 = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    /// What a program that asks for `name` by SOCKS is answered, and where it is led.
+    fn asked(name: &[u8]) -> (io::Result<Target>, Vec<u8>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let request =
+                [&[5, 1, 0, 5, 1, 0, 3, name.len() as u8][..], name, &80_u16.to_be_bytes()].concat();
+            let program = tokio::task::spawn_blocking(move || {
+                let mut tcp = std::net::TcpStream::connect(address).unwrap();
+                tcp.write_all(&request).unwrap();
+                let mut answers = Vec::new();
+                tcp.read_to_end(&mut answers).unwrap();
+                answers
+            });
+            let (mut tcp, _) = listener.accept().await.unwrap();
+            let target = greet(&mut tcp).await;
+            drop(tcp);
+            (target, program.await.unwrap())
+        })
+    }
+
+    #[test]
+    fn a_name_that_no_server_takes_is_refused_where_it_comes_in() {
+        let (target, answers) = asked(b"example.org");
+        assert_eq!(target.unwrap().as_str(), "example.org:80");
+        assert_eq!(answers, [VERSION, NO_AUTHENTICATION]);
+        for name in [&b"exa\nmple.org"[..], "b\u{fc}cher.example".as_bytes(), b"\xff", &[b'x'; 255]] {
+            let (target, answers) = asked(name);
+            assert!(target.is_err(), "{name:?}");
+            assert_eq!(answers[..4], [VERSION, NO_AUTHENTICATION, VERSION, HOST_UNREACHABLE], "{name:?}");
+        }
+    }
+}

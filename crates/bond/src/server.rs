@@ -20,7 +20,7 @@ use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
 use crate::keys::PublicKey;
 use crate::link::{Link, invalid};
-use crate::mux::ResetReason;
+use crate::mux::{ResetReason, Target};
 use crate::relay::relay;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
@@ -204,7 +204,7 @@ impl Server {
             return Err(Refusal::Full);
         }
         let (bond, incoming) = Bond::new(false, self.0.config.session.clone(), join.session);
-        let (commands, received) = mpsc::channel(64);
+        let (commands, mut received) = mpsc::channel(64);
         {
             let mut state = bond.lock();
             state.session.on_peer_buffer(Bytes::new(join.reorder_buffer));
@@ -218,9 +218,10 @@ impl Server {
         let patience = Patience { path: self.0.config.path_timeout, session: self.0.config.session_timeout };
         let server = self.clone();
         tokio::spawn(async move {
-            let ended = drive(bond, received, patience).await;
+            let ended = drive(bond.clone(), &mut received, patience).await;
+            bond.close();
             server.0.sessions.lock().expect("no one panics while holding it").remove(&id);
-            info!("client {key}: the session has ended: {ended:?}");
+            info!("client {key}: the session has ended, {ended}");
         });
         tokio::spawn(lead(incoming.streams));
         tokio::spawn(datagrams::carry(weak, incoming.packets));
@@ -229,15 +230,15 @@ impl Server {
 }
 
 /// Leads streams to their targets.
-async fn lead(mut streams: mpsc::UnboundedReceiver<(Stream, String)>) {
+async fn lead(mut streams: mpsc::UnboundedReceiver<(Stream, Target)>) {
     while let Some((stream, target)) = streams.recv().await {
         tokio::spawn(reach(stream, target));
     }
 }
 
-async fn reach(stream: Stream, target: String) {
+async fn reach(stream: Stream, target: Target) {
     let reached = tokio::select! {
-        reached = timeout(REACH_TIMEOUT, connect(&target)) => reached,
+        reached = timeout(REACH_TIMEOUT, connect(target.as_str())) => reached,
         _ = stream.gone() => return,
     };
     let refused = match reached {

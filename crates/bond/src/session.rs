@@ -574,7 +574,7 @@ mod tests {
             for scheduler in descriptions(Role::Path) {
                 let mut world = World::new(scheduler.name, reorder_buffer);
                 for stream in 0..STREAMS {
-                    prop_assert_eq!(world.ends[0].mux.open("x:1"), Some(stream));
+                    prop_assert_eq!(world.ends[0].mux.open(&"x:1".parse().unwrap()), Some(stream));
                 }
                 let mut written = BTreeMap::new();
                 let mut read: BTreeMap<(usize, u32), usize> = BTreeMap::new();
@@ -688,7 +688,7 @@ mod tests {
     fn first_frame() -> (World, Vec<u8>) {
         let mut world = World::new("look-ahead", 50_000);
         world.mend_path(0);
-        world.ends[0].mux.open("x:1").unwrap();
+        world.ends[0].mux.open(&"x:1".parse().unwrap()).unwrap();
         world.ends[0].mux.write(0, &[1; 3_000]).unwrap();
         world.transmit();
         let bytes = world.pipes[0].bytes[0].iter().copied().collect();

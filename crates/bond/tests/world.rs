@@ -108,7 +108,10 @@ impl Running {
         server: IpAddr,
         via: &[&str],
     ) -> Self {
-        let config = Self::client_config(key, server_key, server, via);
+        Self::client_of(namespace, Self::client_config(key, server_key, server, via))
+    }
+
+    fn client_of(namespace: &Namespace, config: ClientConfigBond) -> Self {
         let make = move || {
             let (client, _) = Client::start(config).unwrap();
             let listener = TcpListener::bind(ENTRY).unwrap();
@@ -116,7 +119,7 @@ impl Running {
             let forwarding = client.clone();
             tokio::spawn(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                serve_forward(listener, TARGET.to_string(), forwarding).await;
+                serve_forward(listener, TARGET.to_string().parse().unwrap(), forwarding).await;
             });
             client
         };
@@ -431,6 +434,69 @@ fn a_restarted_server_ends_streams_with_an_error_and_serves_new_ones() {
         let (up, down) = exchange(world.both(), 100_000, || ());
         assert_eq!((up.bytes, down.bytes), (100_000, 100_000));
         world.client.wait_for_paths(2, Duration::from_secs(5));
+    });
+}
+
+#[test]
+fn a_client_comes_back_whenever_its_server_does() {
+    if !can_emulate() {
+        return;
+    }
+    in_time(|| {
+        let mut world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
+        for told in [true, false] {
+            let server = world.server.take().unwrap();
+            // A server that is told to end says so to its clients; one that is killed says nothing.
+            if told {
+                drop(server)
+            } else {
+                server.kill()
+            }
+            thread::sleep(Duration::from_secs(3));
+            let listener = listen(&world.hosts.far);
+            listener.set_nonblocking(true).unwrap();
+            world.server =
+                Some(Running::server(&world.hosts.far, &world.server_key, &[world.client_key.public()]));
+            // A program that asks again and again.
+            let back = Instant::now();
+            let asking: Vec<_> = (0..20)
+                .map_while(|_| {
+                    let stream = connect(&world.hosts.near);
+                    thread::sleep(Duration::from_millis(100));
+                    listener.accept().is_err().then_some(stream)
+                })
+                .collect();
+            assert_in_time!(asking.len() < 20, "no stream within {:?}", back.elapsed());
+            // Those that it gave up come too, and are none of the next exchange's.
+            thread::sleep(Duration::from_millis(500));
+            while listener.accept().is_ok() {}
+            drop((listener, asking));
+            let (up, down) = exchange(world.both(), 100_000, || ());
+            assert_eq!((up.bytes, down.bytes), (100_000, 100_000));
+        }
+    });
+}
+
+#[test]
+fn a_server_first_reached_after_the_session_was_given_up_is_served() {
+    if !can_emulate() {
+        return;
+    }
+    in_time(|| {
+        let hosts = TwoHosts::new(&Setup::default(), &[link("20Mbit 4ms 100packets")]).unwrap();
+        let [server_key, client_key] = [0; 2].map(|_| PrivateKey::generate().unwrap());
+        let via = [hosts.paths[0].device.as_str()];
+        let server = hosts.paths[0].far.into();
+        let config = ClientConfigBond {
+            session_timeout: Duration::from_millis(200),
+            ..Running::client_config(&client_key, server_key.public(), server, &via)
+        };
+        let client = Running::client_of(&hosts.near, config);
+        thread::sleep(Duration::from_secs(1));
+        let _server = Running::server(&hosts.far, &server_key, &[client_key.public()]);
+        client.wait_for_paths(1, Duration::from_secs(2));
+        let (up, down) = exchange((&hosts.near, &hosts.far), 100_000, || ());
+        assert_eq!((up.bytes, down.bytes), (100_000, 100_000));
     });
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use strum::VariantArray;
 
-use super::StreamId;
+use super::{StreamId, Target};
 
 /// What the streams' users should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Event {
         /// The stream.
         stream: StreamId,
         /// Where it shall lead.
-        target: String,
+        target: Target,
     },
     /// The other end has taken the stream up.
     Opened(StreamId),

@@ -9,11 +9,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 mod event;
 mod receive;
 mod stream;
+mod target;
 mod wire;
 
 use crate::ring::Ring;
 pub use event::{Event, ResetReason, Violation};
 use stream::Stream;
+pub use target::{NoTarget, Target};
 use wire::{Decoder, head, kind};
 
 /// A stream's number. Clients open streams and count them up.
@@ -111,17 +113,17 @@ impl Mux {
         unread + self.queued + self.packet_bytes
     }
 
-    /// Opens a stream to `target`, of at most 255 bytes; `None` where there are as many as may be.
-    pub fn open(&mut self, target: &str) -> Option<StreamId> {
+    /// Opens a stream to `target`; `None` where there are as many as may be.
+    pub fn open(&mut self, target: &Target) -> Option<StreamId> {
         let open = self.streams.values().filter(|stream| !stream.is_done()).count();
-        if open >= self.peer_streams as usize || target.len() > MAX_TARGET || self.next == StreamId::MAX {
+        if open >= self.peer_streams as usize || self.next == StreamId::MAX {
             return None;
         }
         let id = self.next;
         self.next += 1;
         let mut frame = head(kind::OPEN, id);
-        frame.push(target.len() as u8);
-        frame.extend_from_slice(target.as_bytes());
+        frame.push(target.as_str().len() as u8);
+        frame.extend_from_slice(target.as_str().as_bytes());
         self.control.insert((id, Control::Open), frame);
         self.streams.insert(id, self.new_stream());
         Some(id)
@@ -395,8 +397,6 @@ impl Mux {
     }
 }
 
-/// A name in the domain name system with a port fits.
-const MAX_TARGET: usize = 255;
 /// Data of one frame at most.
 const MAX_FRAME: usize = u16::MAX as usize;
 const MAX_PACKET: usize = u16::MAX as usize;
@@ -438,10 +438,14 @@ mod tests {
         std::iter::from_fn(|| mux.poll_event()).collect()
     }
 
+    fn target(text: &str) -> Target {
+        text.parse().unwrap()
+    }
+
     fn open(client: &mut Mux, server: &mut Mux) -> StreamId {
-        let id = client.open("example.org:80").unwrap();
+        let id = client.open(&target("example.org:80")).unwrap();
         carry(client, server);
-        let open = Event::Open { stream: id, target: "example.org:80".to_owned() };
+        let open = Event::Open { stream: id, target: target("example.org:80") };
         assert!(events(server).contains(&open));
         server.accept(id);
         carry(server, client);
@@ -510,14 +514,13 @@ mod tests {
         let (mut client, mut server) = pair();
         client.on_peer_limits(LIMITS.window, 9);
         let ids: Vec<_> = (0..4).map(|_| open(&mut client, &mut server)).collect();
-        let late = client.open("late:1").unwrap();
+        let late = client.open(&target("late:1")).unwrap();
         carry(&mut client, &mut server);
         carry(&mut server, &mut client);
         assert_eq!(client.is_opened(late), Err(ResetReason::Busy));
         client.release(ids[0]);
         carry(&mut client, &mut server);
         open(&mut client, &mut server);
-        assert_eq!(client.open(&"x".repeat(256)), None, "no name is so long");
     }
 
     #[test]
@@ -537,6 +540,21 @@ mod tests {
     }
 
     #[test]
+    fn a_target_that_is_none_costs_its_stream_and_no_other() {
+        let (mut client, mut server) = pair();
+        let id = open(&mut client, &mut server);
+        for (late, bytes) in [(9, &b"a\nb:1"[..]), (10, b"b\xc3\xbc:1"), (11, b"\xff:1")] {
+            let head = [1, 0, 0, 0, late, bytes.len() as u8];
+            server.receive(&[&head[..], bytes].concat()).unwrap();
+            assert_eq!(events(&mut server), [Event::Reset(late.into())], "nobody is asked to reach it");
+        }
+        assert_eq!(server.open_streams(), 4, "until the other end has heard of the reset");
+        client.write(id, b"goes on").unwrap();
+        carry(&mut client, &mut server);
+        assert_eq!(events(&mut server), [Event::Readable(id)]);
+    }
+
+    #[test]
     fn what_no_end_may_do_is_refused() {
         let refused = |bytes: &[u8]| {
             let (mut client, mut server) = pair();
@@ -546,7 +564,6 @@ mod tests {
         assert_eq!(refused(&[9]), "an unknown frame in the aggregate");
         assert_eq!(refused(&[3, 0, 0, 0, 7, 0, 1]), "a stream that was never opened");
         assert_eq!(refused(&[1, 0, 0, 0, 0, 1, b'x']), "a stream that it may not open");
-        assert_eq!(refused(&[1, 0, 0, 0, 9, 1, b'\n']), "a target that is no plain text");
         assert_eq!(refused(&[6, 0, 0, 0, 0, 99]), "an unknown reason to reset a stream");
         let beyond = [&[3, 0, 0, 0, 0, 7, 208][..], &[0; 2_000]].concat();
         assert_eq!(refused(&beyond), "data beyond a stream's credit or end");

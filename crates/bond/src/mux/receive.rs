@@ -3,7 +3,7 @@
 use strum::VariantArray;
 
 use super::wire::{kind, missing};
-use super::{Event, Mux, ResetReason, StreamId, Violation};
+use super::{Event, Mux, NoTarget, ResetReason, StreamId, Target, Violation};
 
 impl Mux {
     /// The next bytes of the aggregate have arrived.
@@ -108,9 +108,6 @@ impl Mux {
         if self.opens || id < self.next {
             return Err(Violation("a stream that it may not open"));
         }
-        let target =
-            std::str::from_utf8(target).ok().filter(|target| target.chars().all(|c| c.is_ascii_graphic()));
-        let target = target.ok_or(Violation("a target that is no plain text"))?.to_owned();
         if self.control.len() > MOST_CONTROL.max(4 * self.limits.streams as usize) {
             return Err(Violation("streams opened faster than answers are read"));
         }
@@ -118,12 +115,21 @@ impl Mux {
         self.next = id.saturating_add(1);
         let open = self.streams.values().filter(|stream| !stream.is_done()).count();
         let mut stream = self.new_stream();
-        if open >= self.limits.streams as usize {
-            stream.released = true;
-            self.streams.insert(id, stream);
-            self.reset(id, ResetReason::Busy);
-            return Ok(());
-        }
+        let target = match Target::from_bytes(target) {
+            _ if open >= self.limits.streams as usize => Err(ResetReason::Busy),
+            // Another user's mistake is no reason to end the session.
+            Err(NoTarget) => Err(ResetReason::UnknownName),
+            Ok(target) => Ok(target),
+        };
+        let target = match target {
+            Ok(target) => target,
+            Err(reason) => {
+                stream.released = true;
+                self.streams.insert(id, stream);
+                self.reset(id, reason);
+                return Ok(());
+            }
+        };
         self.streams.insert(id, stream);
         self.events.push_back(Event::Open { stream: id, target });
         Ok(())

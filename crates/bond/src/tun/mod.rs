@@ -238,7 +238,8 @@ impl Carrier {
 
     /// Reaches `target`, and only then lets the listener hear of the connection that `asked` for it.
     async fn open(self: Arc<Self>, port: u16, target: SocketAddr, asked: Vec<u8>, redirected: Vec<u8>) {
-        match self.client.open(&target.to_string()).await {
+        let named = target.to_string().parse().expect("an address is visible ASCII");
+        match self.client.open(&named).await {
             Ok(stream) => {
                 self.flows().opened(port, stream);
                 self.write(&redirected);

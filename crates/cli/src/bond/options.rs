@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_bond::mux::MuxLimits;
+use suimon_bond::mux::{MuxLimits, Target};
 use suimon_bond::session::SessionConfig;
 use suimon_units::{Bytes, Duration};
 
@@ -106,7 +106,7 @@ const PACKETS: u64 = 256 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Forward {
     pub(crate) listen: SocketAddr,
-    pub(crate) target: String,
+    pub(crate) target: Target,
 }
 
 impl FromStr for Forward {
@@ -120,10 +120,10 @@ impl FromStr for Forward {
             Err(_) => listen.parse().map_err(|_| wrong())?,
         };
         let (host, port) = target.rsplit_once(':').ok_or_else(wrong)?;
-        if host.is_empty() || port.parse::<u16>().is_err() || target.len() > 255 {
+        if host.is_empty() || port.parse::<u16>().is_err() {
             return Err(wrong());
         }
-        Ok(Self { listen, target: target.to_owned() })
+        Ok(Self { listen, target: target.parse().map_err(|_| wrong())? })
     }
 }
 
@@ -135,10 +135,10 @@ mod tests {
     fn a_forward_listens_at_loopback_unless_told() {
         let forward: Forward = "8080=example.org:80".parse().unwrap();
         assert_eq!(forward.listen.to_string(), "127.0.0.1:8080");
-        assert_eq!(forward.target, "example.org:80");
+        assert_eq!(forward.target.as_str(), "example.org:80");
         let wide: Forward = "0.0.0.0:8080=[::1]:80".parse().unwrap();
         assert_eq!((wide.listen.to_string().as_str(), wide.target.as_str()), ("0.0.0.0:8080", "[::1]:80"));
-        for wrong in ["8080", "x=y:1", "8080=host", "8080=:80", "8080=host:port", "99999=host:80"] {
+        for wrong in ["8080", "x=y:1", "8080=host", "8080=:80", "8080=host:port", "99999=host:80", "8080=bücher:80", "8080=a b:80"] {
             assert!(wrong.parse::<Forward>().is_err(), "{wrong}");
         }
     }
