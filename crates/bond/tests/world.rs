@@ -448,9 +448,9 @@ fn a_client_comes_back_whenever_its_server_does() {
             let server = world.server.take().unwrap();
             // A server that is told to end says so to its clients; one that is killed says nothing.
             if told {
-                drop(server)
+                drop(server);
             } else {
-                server.kill()
+                server.kill();
             }
             thread::sleep(Duration::from_secs(3));
             let listener = listen(&world.hosts.far);

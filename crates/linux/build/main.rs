@@ -40,7 +40,8 @@ fn compile(clang: &str, source: &Path, object: &Path) {
     let flags = ["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"];
     // What the kernel is told of lines has no path of this machine.
     let folder = source.parent().expect("a file lies in a folder");
-    let maps = [format!("-ffile-prefix-map={}=bpf", folder.display()), "-fdebug-compilation-dir=.".to_owned()];
+    let maps =
+        [format!("-ffile-prefix-map={}=bpf", folder.display()), "-fdebug-compilation-dir=.".to_owned()];
     let status = Command::new(clang).args(flags).args(maps).arg(source).arg("-o").arg(object).status();
     assert!(status.is_ok_and(|status| status.success()), "{clang} refused {}", source.display());
 }
