@@ -27,13 +27,14 @@ setup: ## Install what is missing here, also for test and lint
 
 .PHONY: build
 build: setup-build ## Build the suimon command
-	cargo build --release --locked --bin suimon
+	cargo build --release --locked -p suimon-cli
 
-# The demo needs a fifth of what the whole command consists of. Where the whole is there already, it serves.
+# The demo needs a fifth of what the whole command consists of. Where the whole is there already, it serves. The package
+# is named, since cargo gives a command that is named alone the features that other packages ask of its libraries.
 .PHONY: demo
 demo: setup-demo ## FS-AT, Reno, CUBIC, Vegas and DRS over a wired and a cellular link
 	@if $(SUIMON) --version 2>/dev/null | grep -qv without; then $(MAKE) build; else \
-	    cargo build --release --locked --bin suimon --no-default-features; fi
+	    cargo build --release --locked -p suimon-cli --no-default-features; fi
 	$(SUIMON) run $(DEMO) --out suimon-out/demo
 
 .PHONY: install uninstall
@@ -143,7 +144,7 @@ instructions: ## Fail where a packet takes 5 % more instructions than it did, as
 
 .PHONY: build-dist
 build-dist: setup-build
-	cargo build --profile dist --locked --bin suimon
+	cargo build --profile dist --locked -p suimon-cli
 
 .PHONY: bench
 bench: build-dist ## Measure speed beside ns-2 and ns-3, and two cores beside one (some ten minutes)

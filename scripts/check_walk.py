@@ -86,7 +86,7 @@ def main() -> int:
     copy(changed)
     built = TARGET / "walk-target"
     os.environ["CARGO_TARGET_DIR"] = str(built)
-    build = ["cargo", "build", "--quiet", "--bin", "suimon", "--no-default-features", "--locked"]
+    build = ["cargo", "build", "--quiet", "-p", "suimon-cli", "--no-default-features", "--locked"]
     subprocess.run(build, cwd=COPY, check=True)
     with tempfile.TemporaryDirectory(prefix="suimon-walk-") as folder:
         runner = Runner(built / "debug/suimon", Path(folder), options.write, limit_s=600)

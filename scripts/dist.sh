@@ -27,7 +27,7 @@ export CARGO_ENCODED_RUSTFLAGS=${map// /$'\x1f'}
 export CFLAGS="-ffile-prefix-map=$cargo_home=cargo -ffile-prefix-map=$CARGO_TARGET_DIR=target"
 
 stage "the command"
-cargo build --profile "$profile" --locked --bin suimon
+cargo build --profile "$profile" --locked -p suimon-cli
 [ "$out" != --only-command ] || exit 0
 command=$CARGO_TARGET_DIR/$profile/suimon
 version=$("$command" --version | cut -d' ' -f2)
@@ -50,7 +50,7 @@ lintian --allow-root --fail-on error "$out"/*.deb
 stage "the static command (musl; without congestion control for the kernel, whose loader takes a C library that musl has not)"
 musl=$(uname -m)-unknown-linux-musl
 if [ -d "$(rustc --print sysroot)/lib/rustlib/$musl/lib" ]; then
-    CC=musl-gcc cargo build --profile "$profile" --locked --target "$musl" --bin suimon --no-default-features --features bond,parquet,view
+    CC=musl-gcc cargo build --profile "$profile" --locked --target "$musl" -p suimon-cli --no-default-features --features bond,parquet,view
     packed "$CARGO_TARGET_DIR/$musl/$profile/suimon" "$name-static"
     "$CARGO_TARGET_DIR/$musl/$profile/suimon" --version
 else

@@ -60,7 +60,7 @@ def test_nothing_to_remove_is_said(tmp_path: Path) -> None:
 def part() -> Path:
     """The command as `make demo` has it, built as check_walk.py builds it."""
     target = TARGET / "walk-target"
-    build = ["cargo", "build", "--quiet", "--bin", "suimon", "--no-default-features", "--locked"]
+    build = ["cargo", "build", "--quiet", "-p", "suimon-cli", "--no-default-features", "--locked"]
     subprocess.run([*build, "--target-dir", str(target)], cwd=ROOT, check=True)
     return target / "debug/suimon"
 
