@@ -80,8 +80,10 @@ test-crates:
 test-links:
 	$(NEXTEST) -E 'group(links)'
 
+# One after the other: two of them build a part of the command into the same folder.
 .PHONY: test-others
-test-others: test-python test-pages test-page instructions
+test-others:
+	$(MAKE) --jobs=1 test-python test-pages test-page instructions
 .PHONY: test-python
 test-python:
 	.venv/bin/pytest --quiet
