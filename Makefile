@@ -74,16 +74,16 @@ NEXTEST := .venv/bin/cargo-nextest nextest run --workspace --locked --no-fail-fa
 test-crates:
 	$(NEXTEST) -E 'not group(links)'
 	cargo test --workspace --locked --doc --quiet
+	$(MAKE) test-walk
 
 # What a link does to single packets is measured with nothing else at work.
 .PHONY: test-links
 test-links:
 	$(NEXTEST) -E 'group(links)'
 
-# One after the other: two of them build a part of the command into the same folder.
 .PHONY: test-others
 test-others:
-	$(MAKE) --jobs=1 test-python test-pages test-page instructions
+	$(MAKE) --jobs=1 test-python test-site test-page instructions
 .PHONY: test-python
 test-python:
 	.venv/bin/pytest --quiet
@@ -112,16 +112,18 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 .PHONY: docs
 docs: tested ## Build the documentation as a site, with every crate's, and run all that it shows
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	SUIMON_RUSTDOC="$$(realpath "$(TARGET)/doc")" $(MAKE) test-pages
+	SUIMON_RUSTDOC="$$(realpath "$(TARGET)/doc")" $(MAKE) test-site test-walk
 
 .PHONY: pages
-pages: tested test-pages ## The same without the crates': site, links, code blocks, notebooks
-.PHONY: test-pages
-test-pages:
+pages: tested test-site test-walk ## The same without the crates': site, links, code blocks, notebooks
+.PHONY: test-site
+test-site:
 	rm -rf suimon-out/site suimon-out/site.doctrees
 	.venv/bin/sphinx-build -q -W --keep-going -c docs -b html -d suimon-out/site.doctrees . suimon-out/site
 	.venv/bin/python scripts/check_site.py suimon-out/site
 	.venv/bin/python scripts/check_examples.py --suimon "$(TESTED)"
+.PHONY: test-walk
+test-walk:
 	.venv/bin/python scripts/check_walk.py
 
 .PHONY: papers

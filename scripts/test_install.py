@@ -58,8 +58,8 @@ def test_nothing_to_remove_is_said(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def part() -> Path:
-    """The command as `make demo` has it, built as check_walk.py builds it."""
-    target = TARGET / "walk-target"
+    """The command as `make demo` has it, in a folder that no other checkout builds in."""
+    target = TARGET / "part"
     build = ["cargo", "build", "--quiet", "-p", "suimon-cli", "--no-default-features", "--locked"]
     subprocess.run([*build, "--target-dir", str(target)], cwd=ROOT, check=True)
     return target / "debug/suimon"
