@@ -71,7 +71,7 @@ unpublished=$(cargo metadata --no-deps --format-version 1 | python3 -c '
 import json, sys
 packages = json.load(sys.stdin)["packages"]
 print(*("--exclude=" + each["name"] for each in packages if each["publish"] == []))')
-cargo package --workspace $unpublished --locked --quiet ${ALLOW_DIRTY:+--allow-dirty}
+cargo package --workspace $unpublished --locked --quiet
 mkdir "$out/crates"
 cp "$CARGO_TARGET_DIR"/package/*.crate "$out/crates"
 
