@@ -12,8 +12,8 @@ from simulators import Suimon
 PACKETS = 1_000_000
 QUICK_PACKETS = 200_000
 # But flows need some round trips to find their windows.
-LEAST_SECONDS = 0.5
-MOST_SECONDS = 20_000
+MIN_SECONDS = 0.5
+MAX_SECONDS = 20_000
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _rate_case(rate: int, packets: int) -> Case:
 
 
 def _case(name: str, links: list[Link], flows: list[Flows], rate: int, packets: int) -> Case:
-    seconds = min(max(packets / bdp_packets(rate, 1_000), LEAST_SECONDS), MOST_SECONDS)
+    seconds = min(max(packets / bdp_packets(rate, 1_000), MIN_SECONDS), MAX_SECONDS)
     return Case(name, name, links, flows, seconds={SUIMON: seconds})
 
 

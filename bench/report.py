@@ -16,8 +16,8 @@ from scenarios import NS2, NS3, SIMULATORS, SUIMON
 from simulators import Simulator
 
 BEGIN, END = "<!-- results: written by make bench -->", "<!-- end of results -->"
-MOST_DIFFERENCE = 0.03
-MOST_SPREAD = 2.0
+MAX_DIFFERENCE = 0.03
+MAX_SPREAD = 2.0
 PEERS = (NS2, NS3)
 
 
@@ -164,7 +164,7 @@ def _agreement(compared: list[Compared]) -> str:
                 continue
             difference = measured.difference()
             verdict = "" if name == SUIMON else f"{difference:+.2%}"
-            if abs(difference) > MOST_DIFFERENCE:
+            if abs(difference) > MAX_DIFFERENCE:
                 verdict += " **disagrees**"
             seconds, packets = f"{measured.seconds:g} s", _number(measured.counts.packets)
             rows.append([one.case.name, one.case.title, name, seconds, packets, verdict])
@@ -220,7 +220,7 @@ def _growth(axes: list[Axis]) -> str:
             rows.pop()
         parts.append(_table([axis.name, *(_power(point.x) for point in axis.points)], rows))
         spread = axis.spread()
-        flat = _verdict(spread <= MOST_SPREAD, f"near flat, at most {MOST_SPREAD:g}")
+        flat = _verdict(spread <= MAX_SPREAD, f"near flat, at most {MAX_SPREAD:g}")
         what = "nanoseconds" if axis.points[0].instructions is None else "instructions"
         parts.append(f"{axis.setting}: the most {what} are {spread:.2f} times the least ({flat}).")
     return "\n\n".join(parts)

@@ -9,7 +9,7 @@
 #define ALPHA 1
 #define BETA 3
 #define GAMMA 1
-#define SMALLEST_WINDOW 2
+#define MIN_WINDOW 2
 
 static __always_inline void grow(struct sock *sk, struct connection *c, u32 acked)
 {
@@ -35,11 +35,11 @@ static __always_inline void judge(struct sock *sk, struct connection *c, u32 ack
 	target_halves = 2ULL * old_wnd * c->base_rtt / max(c->min_rtt, 1);
 	target_halves = min(target_halves, 2 * old_wnd);
 	c->queued_halves = 2 * old_wnd - target_halves;
-	if (c->queued_halves > 2 * GAMMA && tp->snd_ssthresh > SMALLEST_WINDOW) {
+	if (c->queued_halves > 2 * GAMMA && tp->snd_ssthresh > MIN_WINDOW) {
 		/* So low that slow start never comes back by itself. */
-		tp->snd_ssthresh = SMALLEST_WINDOW;
+		tp->snd_ssthresh = MIN_WINDOW;
 		/* One more than the rate calls for, since rounding down took up to one. */
-		next = max(target_halves / 2 + 1, SMALLEST_WINDOW);
+		next = max(target_halves / 2 + 1, MIN_WINDOW);
 		tp->snd_cwnd = min(tp->snd_cwnd, next);
 	} else if (tp->snd_cwnd < tp->snd_ssthresh) {
 		grow(sk, c, acked);
@@ -50,7 +50,7 @@ static __always_inline void judge(struct sock *sk, struct connection *c, u32 ack
 			next = old_snd_cwnd - 1;
 		else if (c->queued_halves < 2 * ALPHA)
 			next = old_snd_cwnd + 1;
-		if (next < tp->snd_cwnd && tp->snd_cwnd > SMALLEST_WINDOW)
+		if (next < tp->snd_cwnd && tp->snd_cwnd > MIN_WINDOW)
 			tp->snd_cwnd = tp->snd_cwnd - 1;
 		else if (next > tp->snd_cwnd && tcp_is_cwnd_limited(tp))
 			tp->snd_cwnd = tp->snd_cwnd + 1;

@@ -54,7 +54,7 @@ def compare(
         warmup: Seconds left out of totals and percentiles.
         size: How much each flow sends, such as ``"10MB"``. Default: as much as it can.
         window: Receive buffer. Default: ``"6MiB"``.
-        profile: Habits of the TCP stacks; `profiles` lists them.
+        profile: The TCP stack as which both ends behave; `profiles` lists them.
         seed: The first seed of all randomness.
         seeds: How many seeds, a run each.
         progress: Show a bar on standard error after two seconds, where that is a terminal.

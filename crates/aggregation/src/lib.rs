@@ -16,6 +16,6 @@ mod meter;
 mod receiver;
 mod sender;
 
-pub use meter::{CapacityMeter, MinOfLate, Occupancy, RateMeter};
+pub use meter::{CapacityMeter, Occupancy, RateMeter, WindowedMin};
 pub use receiver::{AggregateReceiver, Arrived, Feedback};
 pub use sender::{AggregateSender, Chunk};

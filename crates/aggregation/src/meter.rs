@@ -66,14 +66,14 @@ impl CapacityMeter {
         let Some(sample) = self.sampler.read(now, &connection) else { return };
         // What was measured long ago says nothing: the path may have been too slow to be used since, and be so no
         // more.
-        if now.saturating_since(self.measured_at) > (connection.srtt * 4).max(LONGEST_MEMORY) {
+        if now.saturating_since(self.measured_at) > (connection.srtt * 4).max(MAX_MEMORY) {
             self.rate = None;
         }
         // A connection that held less than a bandwidth-delay product was not asked for more; what it
         // did then says only how much it can do at least.
         let rate = self.rate.unwrap_or_default();
         let product = rate / 8.0 * connection.rtt_min.unwrap_or_default().as_secs_f64();
-        let asked = sample.least_buffered.as_f64() >= product.max(LEAST_HELD);
+        let asked = sample.least_buffered.as_f64() >= product.max(MIN_HELD);
         if asked || (sample.bps > rate && self.rate.is_some()) {
             self.rate = Some(self.rate.map_or(sample.bps, |rate| towards(rate, sample.bps)));
             self.measured_at = now;
@@ -118,7 +118,7 @@ impl Sampler {
         begun.least_buffered = begun.least_buffered.min(buffered);
         let begun = *begun;
         let time = now.saturating_since(begun.at);
-        if time < srtt.max(SHORTEST_SAMPLE) {
+        if time < srtt.max(MIN_SAMPLE) {
             return None;
         }
         self.0 = Some(anew);
@@ -143,18 +143,18 @@ fn positive(bps: Option<f64>) -> Option<Rate> {
 const QUEUEING: f64 = 1.125;
 
 /// Shorter times than this give no rate worth the name where ACKs come in bursts.
-const SHORTEST_SAMPLE: Duration = Duration::from_millis(20);
+const MIN_SAMPLE: Duration = Duration::from_millis(20);
 
 /// Bytes: two full segments. Who holds less is not held up by the path.
-const LEAST_HELD: f64 = 2.0 * 1448.0;
+const MIN_HELD: f64 = 2.0 * 1448.0;
 
 /// A rate is kept for so long at least, though nothing confirms it.
-const LONGEST_MEMORY: Duration = Duration::from_secs(2);
+const MAX_MEMORY: Duration = Duration::from_secs(2);
 
 /// The least of the samples of the last five to ten minutes. Shorter, and a queue that stands becomes the path's
 /// length; Linux forgets after five minutes too (`tcp_min_rtt_wlen`).
 #[derive(Debug, Default)]
-pub struct MinOfLate {
+pub struct WindowedMin {
     begun: Instant,
     current: Option<Duration>,
     before: Option<Duration>,
@@ -162,7 +162,7 @@ pub struct MinOfLate {
 
 const WINDOW: Duration = Duration::from_secs(300);
 
-impl MinOfLate {
+impl WindowedMin {
     /// A round-trip time was measured.
     pub fn on_sample(&mut self, now: Instant, sample: Duration) {
         if now.saturating_since(self.begun) > WINDOW {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_least_round_trip_time_outlives_a_standing_queue() {
-        let mut least = MinOfLate::default();
+        let mut least = WindowedMin::default();
         least.on_sample(at(0), RTT);
         for second in 1..=299 {
             least.on_sample(at(1_000 * second), RTT * 3);

@@ -10,7 +10,6 @@
 
 pub mod congestion;
 pub mod estimate;
-pub mod own;
 pub mod parameters;
 pub mod path;
 pub mod probe;
@@ -18,6 +17,7 @@ pub mod queue;
 pub mod random;
 pub mod receiver;
 pub mod registry;
+pub mod user_defined;
 
 pub use parameters::{Arguments, ParameterError, Value};
 pub use probe::Probe;

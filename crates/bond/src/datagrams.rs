@@ -35,7 +35,7 @@ pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>) 
         let key = (ends.source, ends.destination.is_ipv4());
         let way = match ways.get(&key) {
             Some(way) => way.clone(),
-            None if ways.len() >= MOST_WAYS => continue,
+            None if ways.len() >= MAX_WAYS => continue,
             None => {
                 let Ok(way) = open(ends.destination.is_ipv4()).await.map(Arc::new) else { continue };
                 ways.insert(key, way.clone());
@@ -70,7 +70,7 @@ async fn open(v4: bool) -> io::Result<Way> {
 
 /// Until nothing was sent for a while.
 async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
-    let mut buffer = vec![0; LONGEST];
+    let mut buffer = vec![0; MAX_DATAGRAM];
     loop {
         let until = *way.used_at() + IDLE;
         match timeout_at(until, way.socket.recv_from(&mut buffer)).await {
@@ -89,8 +89,8 @@ async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
 }
 
 /// Ports of a client at a time.
-const MOST_WAYS: usize = 1_024;
+const MAX_WAYS: usize = 1_024;
 /// A way is kept so long after something went out by it (RFC 4787 §4.3, REQ-5: 2 min at least).
 const IDLE: Duration = Duration::from_secs(120);
 /// No datagram is longer.
-const LONGEST: usize = 65_535;
+const MAX_DATAGRAM: usize = 65_535;

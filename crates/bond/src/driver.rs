@@ -167,7 +167,7 @@ impl Driver<'_> {
         let looks = state.session.has_data() && self.paths.iter().any(Option::is_some);
         let look = looks.then_some(now + LOOK);
         let at = [look, state.session.next_wakeup(), Some(self.heartbeat_at)].into_iter().flatten().min();
-        let at = at.expect("a heartbeat is due").max(now + SHORTEST_SLEEP);
+        let at = at.expect("a heartbeat is due").max(now + MIN_SLEEP);
         self.timer.as_mut().reset(self.epoch + Duration::from_nanos(at.as_nanos()));
         if self.timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -413,4 +413,4 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 /// more, the kernel says nothing. A fraction of the time that a chunk takes.
 const LOOK: units::Duration = units::Duration::from_millis(1);
 /// Timers have no finer ticks.
-const SHORTEST_SLEEP: units::Duration = units::Duration::from_millis(1);
+const MIN_SLEEP: units::Duration = units::Duration::from_millis(1);

@@ -56,7 +56,7 @@ impl Link {
             inbox: Vec::new(),
             decoded: 0,
             rate: CapacityMeter::default(),
-            lowat: LEAST_LOWAT,
+            lowat: MIN_LOWAT,
             send_buffer,
             acknowledged: Bytes::ZERO,
         };
@@ -208,7 +208,7 @@ impl Link {
         let connection = tcp_state(&self.tcp)?;
         let held = unacknowledged(&self.tcp)?;
         let rtt = connection.srtt.map(|srtt| Rtt { srtt, rttvar: connection.rttvar });
-        let rtt_min = connection.rtt_min.map(|least| least.max(LEAST_RTT));
+        let rtt_min = connection.rtt_min.map(|least| least.max(MIN_RTT));
         let acknowledged = connection.acknowledged;
         if let Some(rtt) = rtt {
             self.rate.on_reading(now, Occupancy { acknowledged, buffered: held, srtt: rtt.srtt, rtt_min });
@@ -243,7 +243,7 @@ impl Link {
     /// program is asked; on others nothing, so that the scheduler decides as late as can be.
     fn set_lowat(&mut self) -> io::Result<()> {
         let worth = self.rate.get().map_or(0, |rate| rate.amount_in(LOWAT_TIME).get());
-        let wanted = if worth < FAST { LEAST_LOWAT } else { worth.min(MOST_LOWAT) as u32 };
+        let wanted = if worth < FAST { MIN_LOWAT } else { worth.min(MAX_LOWAT) as u32 };
         if wanted > self.lowat * 2 || wanted < self.lowat / 2 {
             self.lowat = wanted;
             SockRef::from(&self.tcp).set_tcp_notsent_lowat(wanted)?;
@@ -256,7 +256,7 @@ impl Link {
 fn prepare(tcp: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(tcp);
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(LEAST_LOWAT)?;
+    socket.set_tcp_notsent_lowat(MIN_LOWAT)?;
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
     // Older kernels do not know it; a path is then back a little later after an outage.
     let _ = limit_timeout(tcp, RTO_MAX);
@@ -284,12 +284,12 @@ impl Write for TryWrite<'_> {
 }
 
 /// The kernel calls a connection writable when twice its unsent bytes are below this.
-const LEAST_LOWAT: u32 = 1;
-const MOST_LOWAT: u64 = 1 << 20;
+const MIN_LOWAT: u32 = 1;
+const MAX_LOWAT: u64 = 1 << 20;
 const LOWAT_TIME: units::Duration = units::Duration::from_millis(2);
 /// A round trip is over when this program looks again, which is a timer's tick and a turn of the processor later; a connection
 /// that may hold no more than the wire does would run dry in between.
-const LEAST_RTT: units::Duration = units::Duration::from_millis(2);
+const MIN_RTT: units::Duration = units::Duration::from_millis(2);
 /// Less than a record, and records go one by one.
 const FAST: u64 = 32 * 1024;
 /// A connection without any acknowledgement for so long is given up by the kernel.

@@ -145,7 +145,7 @@ impl Session {
         state.received += bytes.len() as u64;
         state.heard_at = now;
         self.unreported += bytes.len() as u64;
-        let wait = if self.unreported >= REPORT_AFTER { SHORTEST_WAIT } else { LONGEST_WAIT };
+        let wait = if self.unreported >= REPORT_AFTER { MIN_WAIT } else { MAX_WAIT };
         self.feedback_at = Some(self.feedback_at.map_or(now + wait, |at| at.min(now + wait)));
         let in_order = arrived.in_order.get();
         if in_order == 0 {
@@ -283,7 +283,7 @@ impl Session {
     fn quickest(&self, now: Instant) -> Option<PathId> {
         let up = self.paths.iter().enumerate().filter(|(_, path)| path.up);
         up.min_by_key(|(index, path)| {
-            let silent = now.saturating_since(path.heard_at) > HEARD_OF_LATE;
+            let silent = now.saturating_since(path.heard_at) > HEARD_RECENTLY;
             let srtt = path.status.and_then(|status| status.rtt).map(|rtt| rtt.srtt);
             (self.sender.is_stalled(PathId(*index)), silent, srtt.unwrap_or(Duration::MAX))
         })
@@ -298,8 +298,8 @@ impl Session {
         let rate: Rate = known.iter().map(|path| path.rate).sum();
         let mss = known.iter().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
         let room = known.iter().map(|path| path.send_buffer.get() / mss).min().unwrap_or(u64::MAX);
-        let most = (room / LEAST_CHUNKS).clamp(LEAST_SEGMENTS, MOST_SEGMENTS);
-        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(LEAST_SEGMENTS, most);
+        let most = (room / MIN_CHUNKS).clamp(MIN_SEGMENTS, MAX_SEGMENTS);
+        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(MIN_SEGMENTS, most);
         let chunk = (segments * mss).saturating_sub(OVERHEAD).clamp(1, MAX_DATA as u64);
         self.sender.set_chunk(Bytes::new(chunk));
         // The slowest with a chunk more, the others as they are: as far ahead as look-ahead may ask for.
@@ -339,7 +339,7 @@ impl Known {
 
     /// How long until what it takes now arrives, if it takes `more`.
     fn delay(&self, more: Bytes) -> Duration {
-        let drained = self.rate.transmission_time(self.buffered + more).min(LONGEST_DELAY);
+        let drained = self.rate.transmission_time(self.buffered + more).min(MAX_DELAY);
         drained.max(self.rtt_min).saturating_sub(self.rtt_min / 2)
     }
 }
@@ -347,23 +347,23 @@ impl Known {
 /// A chunk takes about so long over all paths together: short enough to be shared out finely.
 const CHUNK_TIME: Duration = Duration::from_millis(5);
 /// Fewer would cost more than a percent in headers.
-const LEAST_SEGMENTS: u64 = 3;
+const MIN_SEGMENTS: u64 = 3;
 /// More do not fit a record of TLS.
-const MOST_SEGMENTS: u64 = 11;
+const MAX_SEGMENTS: u64 = 11;
 /// A send buffer that held fewer would be empty before this program sees that there is room.
-const LEAST_CHUNKS: u64 = 4;
+const MIN_CHUNKS: u64 = 4;
 /// Of a connection that has not said what its segments take.
 const ETHERNET_MSS: u64 = 1448;
 /// A record's head, type and tag (RFC 8446 §5.2) and a data frame's head.
 const OVERHEAD: u64 = 22 + DATA_HEADER as u64;
 /// No data is held back for longer than this for a slow path's sake.
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+const MAX_DELAY: Duration = Duration::from_secs(2);
 /// So much data is told of soon, less after a while.
 const REPORT_AFTER: u64 = 8 * 1024;
-const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-const LONGEST_WAIT: Duration = Duration::from_millis(5);
+const MIN_WAIT: Duration = Duration::from_millis(1);
+const MAX_WAIT: Duration = Duration::from_millis(5);
 /// A path that carried something in this time is taken to work.
-const HEARD_OF_LATE: Duration = Duration::from_millis(300);
+const HEARD_RECENTLY: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
 mod tests {

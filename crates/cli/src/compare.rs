@@ -97,7 +97,7 @@ pub(crate) struct Arguments {
 }
 
 fn profiles() -> String {
-    format!("Habits of the TCP stacks: {}", StackProfile::NAMES.join(", "))
+    format!("Profile of the TCP stacks: {}", StackProfile::NAMES.join(", "))
 }
 
 impl Arguments {

@@ -62,9 +62,9 @@ struct Options {
 }
 
 /// Longest that a link is looked at.
-const LONGEST: Duration = Duration::from_secs(3_600);
+const MAX_LENGTH: Duration = Duration::from_secs(3_600);
 /// Most packets that are counted, so that a fast link does not fill the memory.
-const MOST_PACKETS: usize = 50_000_000;
+const MAX_PACKETS: usize = 50_000_000;
 /// Columns and rows of the drawing.
 const COLUMNS: usize = 72;
 const ROWS: usize = 8;
@@ -100,14 +100,15 @@ impl Options {
     /// The link, and when packets leave it.
     fn look(&self) -> Result<(Capacity, Vec<Instant>), CliError> {
         let refuse = |option, problem: String| CliError::Option { option, problem };
-        if self.length == Duration::ZERO || self.length > LONGEST {
-            let problem = format!("\"{}\" is out of range; accepted: more than 0s to {LONGEST}", self.length);
+        if self.length == Duration::ZERO || self.length > MAX_LENGTH {
+            let problem =
+                format!("\"{}\" is out of range; accepted: more than 0s to {MAX_LENGTH}", self.length);
             return Err(refuse("--length", problem));
         }
         let capacity =
             LinkSpec::parse_capacity(&self.link).map_err(|error| CliError::of_link("LINK", error))?;
         if let Capacity::Rate(rate) = capacity {
-            let most = Rate::of(Opportunities::BYTES * MOST_PACKETS as u64, self.length);
+            let most = Rate::of(Opportunities::BYTES * MAX_PACKETS as u64, self.length);
             if rate > most {
                 let problem =
                     format!("{rate} is too fast to look at for {}; accepted: up to {most}", self.length);
@@ -243,7 +244,7 @@ impl Radio {
         let random = |what: &str| RandomStream::new(options.seed, &format!("link bottleneck {what}"));
         let mut channel = hsdpa::Channel::new(&terminal.user, &mut |what| random(what));
         let ttis = (options.length.as_nanos() / hsdpa::TTI.as_nanos()).max(1);
-        let mut shares = vec![0.0; usize::from(hsdpa::Cqi::MOST.get()) + 1];
+        let mut shares = vec![0.0; usize::from(hsdpa::Cqi::MAX.get()) + 1];
         let (mut sum, mut squares, mut payload) = (0.0, 0.0, Bytes::ZERO);
         for n in 0..ttis {
             let reception = channel.at(n);

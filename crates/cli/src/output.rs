@@ -72,12 +72,12 @@ impl OutputOptions {
         let mut stdout = io::stdout().lock();
         if self.json {
             let series = if self.series { JsonSeries::With } else { JsonSeries::Without };
-            let verdicts: Vec<_> = findings.beside.iter().chain(&findings.verdicts).cloned().collect();
+            let verdicts: Vec<_> = findings.worlds.iter().chain(&findings.verdicts).cloned().collect();
             writeln!(stdout, "{}", json(&findings.header, &findings.runs, &verdicts, series))?;
         } else {
             let options = terminal_options();
-            if let Some(beside) = &findings.beside {
-                writeln!(stdout, "{}", terminal_verdicts(std::slice::from_ref(beside), options))?;
+            if let Some(worlds) = &findings.worlds {
+                writeln!(stdout, "{}", terminal_verdicts(std::slice::from_ref(worlds), options))?;
             }
             if findings.verdicts.is_empty() {
                 write!(stdout, "{}", terminal(&findings.header, &findings.runs, options))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use suimon_report::ReportHeader;
 use suimon_scenario::{Document, print_defaults};
-use suimon_study::{Findings, VERSION, beside, in_both_worlds};
+use suimon_study::{Findings, VERSION, compare_worlds, in_both_worlds};
 
 use crate::error::CliError;
 use crate::live::{beside_simulation, live};
@@ -70,12 +70,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         let problem = "a simulation is over before it could be seen; accepted: with --live".to_owned();
         return Err(CliError::Option { option: "--view, --web", problem });
     }
-    let (results, beside) = match (arguments.live, arguments.beside_simulation) {
+    let (results, worlds) = match (arguments.live, arguments.beside_simulation) {
         (false, _) => (simulate(&runs), None),
         (true, false) => (live(&runs, &arguments.view)?, None),
         (true, true) => {
             let pairs = beside_simulation(&runs, &arguments.view)?;
-            let table = beside(&pairs);
+            let table = compare_worlds(&pairs);
             (in_both_worlds(pairs), Some(table))
         }
     };
@@ -91,7 +91,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         version: VERSION.to_owned(),
         scenario_text: Some(texts.join("\n")),
     };
-    arguments.output.deliver(&Findings { beside, ..Findings::new(header, &first.name, results) })
+    arguments.output.deliver(&Findings { worlds, ..Findings::new(header, &first.name, results) })
 }
 
 /// Reads KEY=VALUE.

@@ -295,7 +295,7 @@ fn one_way(
     setsockopt(&receiver, sockopt::ReceiveTimestampns, &true)?;
     receiver.set_read_timeout(Some(time::Duration::from_millis(500)))?;
     let sender = near.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))??;
-    let count = (length.as_nanos() / gap.as_nanos()).max(LEAST_PACKETS);
+    let count = (length.as_nanos() / gap.as_nanos()).max(MIN_PACKETS);
     thread::scope(|scope| {
         scope.spawn(move || {
             // Whoever is pushed aside between looking at the clock and sending measures that.
@@ -337,7 +337,7 @@ fn one_way(
 }
 
 /// Ten of them decide a 99th percentile.
-const LEAST_PACKETS: u64 = 1_000;
+const MIN_PACKETS: u64 = 1_000;
 
 fn since_epoch(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)

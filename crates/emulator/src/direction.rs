@@ -31,7 +31,7 @@ pub(crate) struct Direction {
     idle_passes: bool,
     /// What the queue was last told of the rate, where that changes.
     rate_told: Option<Rate>,
-    /// The queue gave nothing of what waits; it is asked again when something comes or its timer runs out.
+    /// The queue gave nothing of what waits; it is asked again when something comes.
     stalled: bool,
     /// The packet in transmission has left by then.
     free_at: Instant,
@@ -65,12 +65,12 @@ pub(crate) enum State {
 pub struct Refused {
     /// Not whole IP packets.
     pub malformed: u64,
-    /// The link held [`MOST_MEMORY`](crate::MOST_MEMORY) already.
+    /// The link held [`MAX_MEMORY`](crate::MAX_MEMORY) already.
     pub for_memory: u64,
 }
 
 /// Most memory that the packets in one direction of a link take, whatever its buffer may hold.
-pub const MOST_MEMORY: Bytes = Bytes::new(256 * 1024 * 1024);
+pub const MAX_MEMORY: Bytes = Bytes::new(256 * 1024 * 1024);
 
 /// What a packet takes beside its bytes: its record in a queue, and what the allocator adds.
 const RECORD: usize = 160;
@@ -78,15 +78,14 @@ const RECORD: usize = 160;
 impl Direction {
     pub(crate) fn new(link: &scenario::Link, seed: u64) -> Self {
         let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
-        let queue: Box<dyn QueueDiscipline<WirePacket>> =
-            build_queue(&link.queue, link.buffer, random("queue"));
+        let queue = build_queue(&link.queue, link.buffer, random("queue")).into_discipline();
         let mut direction = Self {
             server: Server::Unlimited,
             delay: link.delay,
             flow_delays: HashMap::new(),
             overhead: link.overhead,
             impairments: Impairments::of(link, random("impairments")),
-            idle_passes: queue.idle_passes(),
+            idle_passes: queue.capabilities().idle_passes,
             queue,
             rate_told: None,
             stalled: false,
@@ -156,7 +155,7 @@ impl Direction {
     /// Takes in a packet that comes now. All that was due before has been seen to.
     pub(crate) fn arrive(&mut self, now: Instant, ip: &[u8]) {
         let memory = ip.len() + RECORD;
-        if (self.held + memory) as u64 > MOST_MEMORY.get() {
+        if (self.held + memory) as u64 > MAX_MEMORY.get() {
             self.refused.for_memory += 1;
             return;
         }
@@ -188,32 +187,22 @@ impl Direction {
         self.observe(now);
     }
 
-    /// Sends what had its turn by `now`, each packet at its time, and sees to the queue's timer.
+    /// Sends what had its turn by `now`, each packet at its time.
     pub(crate) fn proceed(&mut self, now: Instant) {
         loop {
-            let (turn, wakeup) = (self.next_turn(), self.next_wakeup());
-            if turn.min(wakeup) > now {
+            let turn = self.next_turn();
+            if turn > now {
                 return;
             }
-            if wakeup <= turn {
-                self.queue.on_wakeup(wakeup);
-                self.stalled = false;
-                if self.next_wakeup() <= wakeup {
-                    // A timer that does not move on must not hold the link.
-                    return;
-                }
-                self.observe(wakeup);
-            } else {
-                self.send_next(turn);
-                self.observe(turn);
-            }
+            self.send_next(turn);
+            self.observe(turn);
         }
     }
 
     /// When [`Direction::proceed`] or [`Direction::pop_due`] has something to do, if nothing comes.
     pub(crate) fn next_event(&self) -> Instant {
         let arrival = self.in_flight.front().map_or(Instant::MAX, |packet| packet.time);
-        self.next_turn().min(self.next_wakeup()).min(arrival)
+        self.next_turn().min(arrival)
     }
 
     /// Gives a packet that arrives at the far end by `now`; its `time` is when it should.
@@ -280,10 +269,6 @@ impl Direction {
     /// When the first that waits can be sent.
     fn next_turn(&self) -> Instant {
         if self.has_waiting() && self.state == State::Open { self.free_at } else { Instant::MAX }
-    }
-
-    fn next_wakeup(&self) -> Instant {
-        self.queue.next_wakeup().unwrap_or(Instant::MAX)
     }
 
     /// Tells the queue where the rate has changed.
@@ -446,7 +431,7 @@ mod tests {
         for _ in 0..2_000_000 {
             link.arrive(at(0), &packet);
         }
-        assert!(link.held as u64 <= MOST_MEMORY.get());
+        assert!(link.held as u64 <= MAX_MEMORY.get());
         assert!(link.refused.for_memory > 0);
     }
 

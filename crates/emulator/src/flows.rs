@@ -33,7 +33,7 @@ pub struct FlowShare {
     pub marked: u64,
 }
 
-/// Counts by flow, of the latest [`FlowTable::MOST`] flows.
+/// Counts by flow, of the latest [`FlowTable::MAX`] flows.
 #[derive(Debug, Default)]
 pub(crate) struct FlowTable {
     flows: HashMap<FlowId, Tracked>,
@@ -55,7 +55,7 @@ struct Tracked {
 }
 
 impl FlowTable {
-    const MOST: usize = 4_096;
+    const MAX: usize = 4_096;
     /// Flows that have a series.
     const CHARTED: usize = 64;
     /// A flow that got less has none.
@@ -68,7 +68,7 @@ impl FlowTable {
             flow.follow(data.sequence, data.payload);
             return;
         }
-        if self.flows.len() >= Self::MOST {
+        if self.flows.len() >= Self::MAX {
             self.forget_the_idle_half();
         }
         let share = FlowShare {
@@ -127,7 +127,7 @@ impl FlowTable {
     /// Half at once, so that a flood of flows of one packet each costs little a packet.
     fn forget_the_idle_half(&mut self) {
         let mut times: Vec<_> = self.flows.values().map(|flow| flow.share.last).collect();
-        let (_, median, _) = times.select_nth_unstable(Self::MOST / 2);
+        let (_, median, _) = times.select_nth_unstable(Self::MAX / 2);
         let (median, before) = (*median, self.flows.len());
         let series = &mut self.series;
         self.flows.retain(|_, flow| {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use suimon_link::SeriesBuilder;
 use suimon_linux::schedule::{self, Scheduling, Urgency, wait_readable};
-use suimon_linux::tun::LONGEST_READ;
+use suimon_linux::tun::MAX_READ;
 use suimon_linux::wake::Wakeable;
 use suimon_linux::{Clock, LinuxError, Tun};
 use suimon_results::DelayHistogram;
@@ -62,7 +62,7 @@ pub(crate) struct Forwarder {
 }
 
 /// So many packets may wait for somebody to listen; more are given to the host as it is.
-const MOST_GATED: usize = 1_024;
+const MAX_GATED: usize = 1_024;
 
 /// How often is looked whether somebody listens, where a packet waits for it.
 const GATE_LOOK: Duration = Duration::from_micros(200);
@@ -78,8 +78,8 @@ impl Forwarder {
         if scheduling == Scheduling::RealTime && schedule::become_real_time(Urgency::Link).is_ok() {
             self.scheduling = Scheduling::RealTime;
         }
-        let mut buffer = vec![0; LONGEST_READ];
-        let mut scratch = Vec::with_capacity(LONGEST_READ);
+        let mut buffer = vec![0; MAX_READ];
+        let mut scratch = Vec::with_capacity(MAX_READ);
         let mut series = [0, 1].map(|direction| SeriesBuilder::new(self.subject(direction)));
         let mut next_sample = self.began + self.interval;
         let mut sampled = [(Bytes::ZERO, 0, Duration::ZERO); 2];
@@ -189,7 +189,7 @@ impl Forwarder {
     fn give(&mut self, direction: usize, packet: WirePacket) {
         if direction == 0
             && let Some(gate) = &self.gate
-            && self.gated.len() < MOST_GATED
+            && self.gated.len() < MAX_GATED
             && packet.opens_flow()
             && !gate.admits(&packet.key())
         {
@@ -295,14 +295,14 @@ struct Early {
 }
 
 impl Early {
-    const LEAST: Duration = Duration::from_micros(20);
-    const MOST: Duration = Duration::from_micros(150);
+    const MIN: Duration = Duration::from_micros(20);
+    const MAX: Duration = Duration::from_micros(150);
     const BUDGET: Duration = Duration::from_millis(1);
     /// How long the thread sleeps at least, once it has looked for all of its time.
     const REST: Duration = Duration::from_micros(40);
 
     fn new(now: Instant) -> Self {
-        Self { time: Self::MOST, budget: Self::BUDGET, asked: now, looking: false }
+        Self { time: Self::MAX, budget: Self::BUDGET, asked: now, looking: false }
     }
 
     /// True where something is due so soon, in `ahead`, that it is worth looking again.
@@ -321,6 +321,6 @@ impl Early {
     /// The kernel woke the thread so much `late`: keeps a quarter more than the most of late, which it forgets slowly.
     fn woke(&mut self, late: Duration) {
         let wanted = late.mul_f64(1.25).max(self.time.mul_f64(0.99));
-        self.time = wanted.max(Self::LEAST).min(Self::MOST);
+        self.time = wanted.max(Self::MIN).min(Self::MAX);
     }
 }

@@ -23,7 +23,7 @@ mod statistics;
 mod topology;
 mod verdict;
 
-pub use direction::{MOST_MEMORY, Refused};
+pub use direction::{MAX_MEMORY, Refused};
 pub use emulation::{Emulation, End, LinkSetup, Setup, Way};
 pub use flows::FlowShare;
 pub use log::{Fate, PacketRecord, PacketRecords};

@@ -35,7 +35,7 @@ struct Outside {
 /// A datagram's way outside is kept so long after its latest answer (RFC 4787 §4.3 wants two minutes at least).
 const IDLE: Duration = Duration::from_secs(120);
 /// Most ways for datagrams at a time.
-const MOST_WAYS: usize = 1_024;
+const MAX_WAYS: usize = 1_024;
 /// How long a connection outside may take.
 const CONNECT: Duration = Duration::from_secs(30);
 
@@ -201,7 +201,7 @@ fn send_outside(
     if let Some(way) = known {
         return way.send(data).map(drop);
     }
-    if ways.lock().unwrap_or_else(PoisonError::into_inner).len() >= MOST_WAYS {
+    if ways.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_WAYS {
         return Err(io::ErrorKind::ResourceBusy.into());
     }
     let there = outside.of(to.into());

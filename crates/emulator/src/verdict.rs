@@ -56,7 +56,7 @@ impl LinkStatistics {
         }
         let for_memory: u64 = self.directions.iter().map(|direction| direction.refused.for_memory).sum();
         if for_memory > 0 {
-            let most = crate::MOST_MEMORY;
+            let most = crate::MAX_MEMORY;
             reasons.push(format!("{for_memory} packets were dropped as the link held {most} already"));
         }
         if reasons.is_empty() { Verdict::Counts } else { Verdict::DoesNotCount(reasons) }

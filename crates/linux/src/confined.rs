@@ -198,7 +198,7 @@ impl Prepared {
             .chain(program.environment.iter().cloned())
             .map(|(name, value)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
         let variables = variables.collect::<Result<Vec<_>, _>>()?;
-        if words.len().max(variables.len()) >= MOST_WORDS {
+        if words.len().max(variables.len()) >= MAX_WORDS {
             return Err(io::Error::from_raw_os_error(libc::E2BIG));
         }
         let cover = |(path, contents): &(PathBuf, Vec<u8>)| {
@@ -265,10 +265,10 @@ impl Prepared {
                     let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
                     libc::dup2(nothing, libc::STDIN_FILENO);
                 }
-                let mut words = [nothing; MOST_WORDS];
-                let mut variables = [nothing; MOST_WORDS];
-                pointers(&self.words, &mut words[..MOST_WORDS - 1]);
-                pointers(&self.variables, &mut variables[..MOST_WORDS - 1]);
+                let mut words = [nothing; MAX_WORDS];
+                let mut variables = [nothing; MAX_WORDS];
+                pointers(&self.words, &mut words[..MAX_WORDS - 1]);
+                pointers(&self.variables, &mut variables[..MAX_WORDS - 1]);
                 libc::execvpe(words[0], words.as_ptr(), variables.as_ptr());
                 say(own, STARTING);
             }
@@ -291,7 +291,7 @@ impl Prepared {
 }
 
 /// Most words or variables of a program.
-const MOST_WORDS: usize = 16_384;
+const MAX_WORDS: usize = 16_384;
 
 /// Signals that the init passes on to its program.
 const PASSED_ON: [c_int; 5] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];

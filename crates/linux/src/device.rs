@@ -50,7 +50,7 @@ impl Route {
 
 /// What TCP does on its own account with connections to a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct TcpHabits {
+pub struct RouteMetrics {
     /// Ask for ECN, where the namespace would not.
     pub ecn: bool,
     /// Acknowledge every segment at once.
@@ -64,7 +64,7 @@ pub struct TcpHabits {
 /// `RTAX_FEATURE_ECN` of `linux/rtnetlink.h`.
 const FEATURE_ECN: u32 = 1;
 
-impl TcpHabits {
+impl RouteMetrics {
     fn metrics(self) -> Vec<RouteMetric> {
         let mut metrics = Vec::new();
         if self.ecn {
@@ -231,14 +231,14 @@ impl Namespace {
     /// # Errors
     /// Where there is one like it, or its next hop cannot be reached.
     pub fn add_route(&self, route: &Route) -> Result<(), LinuxError> {
-        self.add_route_with(route, TcpHabits::default())
+        self.add_route_with(route, RouteMetrics::default())
     }
 
-    /// Adds `route`, which connections over it have these habits of.
+    /// Adds `route`, with these metrics.
     ///
     /// # Errors
     /// As [`Namespace::add_route`].
-    pub fn add_route_with(&self, route: &Route, habits: TcpHabits) -> Result<(), LinuxError> {
+    pub fn add_route_with(&self, route: &Route, options: RouteMetrics) -> Result<(), LinuxError> {
         let mut message = RouteMessage::default();
         let of_destination = route.destination.map(|(address, _)| address);
         let address = of_destination.or(route.via).unwrap_or(IpAddr::from([0, 0, 0, 0]));
@@ -258,7 +258,7 @@ impl Namespace {
         if let Some(via) = route.via {
             message.attributes.push(RouteAttribute::Gateway(route_address(via)));
         }
-        let metrics = habits.metrics();
+        let metrics = options.metrics();
         if !metrics.is_empty() {
             message.attributes.push(RouteAttribute::Metrics(metrics));
         }

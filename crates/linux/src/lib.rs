@@ -19,7 +19,7 @@ pub mod tun;
 pub mod wake;
 
 pub use clock::Clock;
-pub use device::{DeviceCounters, Route, TcpHabits};
+pub use device::{DeviceCounters, Route, RouteMetrics};
 pub use error::LinuxError;
 pub use namespace::Namespace;
 pub use tun::{Tun, TunOptions};

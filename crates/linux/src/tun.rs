@@ -21,7 +21,7 @@ pub struct TunOptions {
 pub const SEGMENTATION_HEADER: usize = 10;
 
 /// Longest packet that a device hands over, with its header.
-pub const LONGEST_READ: usize = 65_536 + SEGMENTATION_HEADER;
+pub const MAX_READ: usize = 65_536 + SEGMENTATION_HEADER;
 
 /// A TUN device and its descriptor.
 #[derive(Debug)]

@@ -6,16 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+mod batch;
 mod error;
 mod flow;
-mod habits;
 mod plan;
 mod result;
 mod run;
-mod together;
+mod stack_options;
 
+pub use batch::run_all;
 pub use error::LiveError;
 pub use flow::write_as_live;
-pub use habits::KernelNames;
 pub use run::{Glance, Observer, Unobserved, run};
-pub use together::run_all;
+pub use stack_options::KernelNames;

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use suimon_emulator::FlowKey;
-use suimon_linux::TcpHabits;
+use suimon_linux::RouteMetrics;
 use suimon_scenario::{Capacity, Flow, Link, Loss, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::LiveError;
-use crate::habits::{FlowHabits, Habits, KernelNames, Refusal};
+use crate::stack_options::{FlowOptions, KernelNames, Refusal, StackOptions};
 
 /// What is to be set up.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct PlannedRoute {
     pub(crate) to: Ipv4Addr,
     /// Over which link.
     pub(crate) link: usize,
-    pub(crate) habits: TcpHabits,
+    pub(crate) options: RouteMetrics,
 }
 
 /// A direction of an emulated link: the link's place in the plan, and 0 there or 1 back.
@@ -84,7 +84,7 @@ const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// Senders use ports from here on, receivers those a thousand times a flow above.
 const FIRST_PORT: u16 = 10_000;
 /// Most flows of one run: each has a thread at either end and ports of its own.
-const MOST_FLOWS: usize = 1_000;
+const MAX_FLOWS: usize = 1_000;
 
 impl Plan {
     /// What `scenario` needs, where the kernel has the congestion controls `available`, some of them as `names` says.
@@ -102,24 +102,24 @@ impl Plan {
             let key = format!("aggregate.{}", aggregate.name);
             return Err(refuse(key, "the kernel has no such streams; accepted: flows alone".to_owned()));
         }
-        if scenario.flows.len() > MOST_FLOWS {
-            let problem = format!("{} flows; accepted: at most {MOST_FLOWS}", scenario.flows.len());
+        if scenario.flows.len() > MAX_FLOWS {
+            let problem = format!("{} flows; accepted: at most {MAX_FLOWS}", scenario.flows.len());
             return Err(refuse("flow".to_owned(), problem));
         }
         // Of those that results show.
         let slowest = slowest(scenario.links.iter().filter(|link| link.reported));
         let emulates = |link: &Link| !decides_nothing(link, slowest);
         let mut planning = Planning::new(scenario, &emulates);
-        let mut habits = Habits::new(available, names);
+        let mut options = StackOptions::new(available, names);
         for (index, flow) in scenario.flows.iter().enumerate() {
-            let habits = habits
+            let options = options
                 .of(flow)
                 .map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
             planning
-                .add(index, flow, habits)
+                .add(index, flow, options)
                 .map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
         }
-        let mut notes = habits.notes;
+        let mut notes = options.notes;
         if scenario.links.iter().any(|link| !emulates(link) && link.jitter > Duration::ZERO) {
             notes.push(
                 "Live: the jitter of links that are not emulated is left to the hosts, which have their own."
@@ -127,7 +127,7 @@ impl Plan {
             );
         }
         let mtu = scenario.flows.iter().map(|flow| packet_sizes(flow).0.get()).max().unwrap_or(0).max(1_500);
-        Ok(Self { timestamps: habits.timestamps.unwrap_or(true), mtu: mtu as u32, notes, ..planning.plan })
+        Ok(Self { timestamps: options.timestamps.unwrap_or(true), mtu: mtu as u32, notes, ..planning.plan })
     }
 
     /// What the emulated links carry together, as far as they have a rate.
@@ -179,7 +179,7 @@ struct Planning<'a> {
     /// Where each emulated link of the scenario is in the plan.
     places: HashMap<&'a str, Place>,
     /// Over which link a host sends what goes to an address.
-    routes: HashMap<(usize, Ipv4Addr), (usize, TcpHabits)>,
+    routes: HashMap<(usize, Ipv4Addr), (usize, RouteMetrics)>,
     plan: Plan,
 }
 
@@ -242,7 +242,7 @@ impl<'a> Planning<'a> {
     }
 
     /// Adds the flow of this index.
-    fn add(&mut self, index: usize, flow: &'a Flow, habits: FlowHabits) -> Result<(), Refusal> {
+    fn add(&mut self, index: usize, flow: &'a Flow, options: FlowOptions) -> Result<(), Refusal> {
         let ways = self.scenario.ways(flow);
         let crossed = |way: &[&Link]| -> Vec<Place> {
             way.iter().filter_map(|link| self.places.get(link.name.as_str()).copied()).collect()
@@ -253,15 +253,15 @@ impl<'a> Planning<'a> {
             return Err(("to", problem.to_owned()));
         }
         let hosts = (self.hosts[flow.from.as_str()], self.hosts[flow.to.as_str()]);
-        let (from, to) = self.route(flow, hosts, (&there, &back), &habits);
+        let (from, to) = self.route(flow, hosts, (&there, &back), &options);
         let number = index as u16;
         let planned = PlannedFlow {
             hosts,
             from: SocketAddrV4::new(from, FIRST_PORT + number),
-            to: SocketAddrV4::new(to, FIRST_PORT + MOST_FLOWS as u16 + number),
+            to: SocketAddrV4::new(to, FIRST_PORT + MAX_FLOWS as u16 + number),
             start: flow.start.drawn(&mut flow.random(self.scenario.seed)),
             crosses: there,
-            kernel_cc: habits.kernel_cc,
+            kernel_cc: options.kernel_cc,
         };
         let extra = flow.drawn_extra_delay(self.scenario.seed);
         let (full, answer) = packet_sizes(flow);
@@ -289,13 +289,13 @@ impl<'a> Planning<'a> {
     }
 
     /// Addresses for both ends of `flow`: those of its nodes, or further ones where other flows between them go other
-    /// ways or have other habits.
+    /// ways or have other options.
     fn route(
         &mut self,
         flow: &Flow,
         hosts: (usize, usize),
         (there, back): (&[Place], &[Place]),
-        habits: &FlowHabits,
+        options: &FlowOptions,
     ) -> (Ipv4Addr, Ipv4Addr) {
         let nodes: Vec<&str> = {
             let mut nodes: Vec<&str> = self.hosts.keys().copied().collect();
@@ -309,25 +309,25 @@ impl<'a> Planning<'a> {
         let mut alias = 0;
         loop {
             let (from, to) = (address(&flow.from, alias), address(&flow.to, alias));
-            let along = |links: &[Place], to, habits: TcpHabits| -> Vec<_> {
+            let along = |links: &[Place], to, options: RouteMetrics| -> Vec<_> {
                 let hop = |(nth, (link, way)): (usize, &Place)| {
-                    let habits = if nth == 0 { habits } else { TcpHabits::default() };
-                    ((self.plan.links[*link].ends[*way], to), (*link, habits))
+                    let options = if nth == 0 { options } else { RouteMetrics::default() };
+                    ((self.plan.links[*link].ends[*way], to), (*link, options))
                 };
                 links.iter().enumerate().map(hop).collect()
             };
-            let mut needed = along(there, to, habits.sender);
-            needed.extend(along(back, from, habits.receiver));
-            let fits = |(key, route): &((usize, Ipv4Addr), (usize, TcpHabits))| {
+            let mut needed = along(there, to, options.sender);
+            needed.extend(along(back, from, options.receiver));
+            let fits = |(key, route): &((usize, Ipv4Addr), (usize, RouteMetrics))| {
                 self.routes.get(key).is_none_or(|known| known == route)
             };
             if !needed.iter().all(fits) {
                 alias += 1;
                 continue;
             }
-            for ((host, to), (link, habits)) in needed {
-                if self.routes.insert((host, to), (link, habits)).is_none() {
-                    self.plan.routes.push(PlannedRoute { host, to, link, habits });
+            for ((host, to), (link, options)) in needed {
+                if self.routes.insert((host, to), (link, options)).is_none() {
+                    self.plan.routes.push(PlannedRoute { host, to, link, options });
                 }
             }
             for own in [(hosts.0, from), (hosts.1, to)] {

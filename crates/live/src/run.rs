@@ -13,9 +13,9 @@ use suimon_units::{Duration, Instant};
 
 use crate::error::LiveError;
 use crate::flow::{Shared, Stage, most_unsent};
-use crate::habits::KernelNames;
 use crate::plan::{Plan, slowest};
 use crate::result::Books;
+use crate::stack_options::KernelNames;
 
 /// Follows runs. Several may go on at once.
 pub trait Observer: Sync {
@@ -227,7 +227,7 @@ fn emulate(setup: &Setup, plan: &Plan, hosts: &[Namespace]) -> Result<Emulation,
         }
     }
     for route in &plan.routes {
-        let (host, habits) = (route.host, route.habits);
+        let (host, options) = (route.host, route.options);
         let route = Route {
             destination: Some((route.to.into(), 32)),
             via: None,
@@ -235,7 +235,7 @@ fn emulate(setup: &Setup, plan: &Plan, hosts: &[Namespace]) -> Result<Emulation,
             table: Route::MAIN,
             local: false,
         };
-        hosts[host].add_route_with(&route, habits)?;
+        hosts[host].add_route_with(&route, options)?;
     }
     Ok(emulation)
 }

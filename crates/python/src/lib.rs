@@ -11,13 +11,13 @@ mod arguments;
 mod compare;
 mod errors;
 mod link;
-mod own;
 mod paper;
 mod registry;
 mod results;
 mod scenario;
 mod sweep;
 mod table;
+mod user_defined;
 mod work;
 
 use pyo3::prelude::*;
@@ -33,10 +33,6 @@ mod _suimon {
     #[pymodule_export]
     use crate::link::LinkSpec;
     #[pymodule_export]
-    use crate::own::{
-        PyAck, PyCongestion, PyDelivery, PyLimits, PyPacket, PyPath, PySendState, add_algorithm,
-    };
-    #[pymodule_export]
     use crate::paper::{paper, papers};
     #[pymodule_export]
     use crate::registry::{algorithms, profiles};
@@ -48,6 +44,10 @@ mod _suimon {
     use crate::sweep::{Folder, Sweep};
     #[pymodule_export]
     use crate::table::{Column, Table};
+    #[pymodule_export]
+    use crate::user_defined::{
+        PyAck, PyCongestion, PyDelivery, PyLimits, PyPacket, PyPath, PySendState, add_algorithm,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -24,7 +24,7 @@ pub(crate) fn algorithms() -> Vec<Entry> {
     Role::ALL.iter().copied().flat_map(of).collect()
 }
 
-/// The habits of TCP stacks that there are.
+/// The TCP stack profiles that there are.
 #[pyfunction]
 pub(crate) fn profiles() -> Vec<&'static str> {
     StackProfile::NAMES.to_vec()

@@ -14,7 +14,7 @@ use suimon_study::{Observer, total_duration};
 use suimon_units::Duration as Simulated;
 
 use crate::errors::InternalError;
-use crate::own::raised;
+use crate::user_defined::raised;
 
 /// How long a signal may wait, and a bar stand still.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -24,14 +24,14 @@ const BAR_AFTER: Duration = Duration::from_secs(2);
 /// Runs everything on all cores; results come in the order of `runs`.
 pub(crate) fn simulate(py: Python<'_>, runs: &[Run], progress: bool) -> PyResult<Vec<RunResult>> {
     watched(py, total_duration(runs), progress, |observer| {
-        if !runs.iter().any(is_own) {
+        if !runs.iter().any(is_user_defined) {
             return suimon_study::simulate(runs, observer);
         }
         // Threads would only wait for the interpreter's lock, so runs that take it come one after the other.
-        let others: Vec<Run> = runs.iter().filter(|run| !is_own(run)).cloned().collect();
+        let others: Vec<Run> = runs.iter().filter(|run| !is_user_defined(run)).cloned().collect();
         let mut others = suimon_study::simulate(&others, observer).into_iter();
         Python::attach(|_| {
-            let result = |run: &Run| match is_own(run) {
+            let result = |run: &Run| match is_user_defined(run) {
                 true => suimon_study::simulate_one(run, observer),
                 false => others.next().expect("there is a result for each of them"),
             };
@@ -106,12 +106,12 @@ impl Observer for Watcher {
 }
 
 /// Whether anything in `run` is written in Python.
-pub(crate) fn is_own(run: &Run) -> bool {
+pub(crate) fn is_user_defined(run: &Run) -> bool {
     let scenario = &run.scenario;
-    let flow = |flow: &Flow| matches!(&flow.traffic, Traffic::Tcp(tcp) if tcp.cc.is_own());
+    let flow = |flow: &Flow| matches!(&flow.traffic, Traffic::Tcp(tcp) if tcp.cc.is_user_defined());
     scenario.flows.iter().any(flow)
-        || scenario.links.iter().any(|link| link.queue.is_own())
-        || scenario.aggregates.iter().any(|aggregate| aggregate.scheduler.is_own())
+        || scenario.links.iter().any(|link| link.queue.is_user_defined())
+        || scenario.aggregates.iter().any(|aggregate| aggregate.scheduler.is_user_defined())
 }
 
 /// The exception for what unwound: that of an algorithm in Python, or an error of this program, since all others

@@ -31,7 +31,7 @@ impl Default for TerminalOptions {
 /// More runs than this get one compact table.
 const DETAILED_RUNS: usize = 40;
 /// Rows beyond this are left to the files.
-const MOST_ROWS: usize = 400;
+const MAX_ROWS: usize = 400;
 
 /// The results for a terminal: a sentence, the tables, and how the grade is defined.
 #[must_use]
@@ -56,8 +56,8 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
         blocks.push(draw(&results, &cost, false, options));
     }
     blocks.extend(windows(&summaries, options));
-    if results.rows.len() > MOST_ROWS {
-        blocks.push(format!("{} more rows are in the files only.", results.rows.len() - MOST_ROWS));
+    if results.rows.len() > MAX_ROWS {
+        blocks.push(format!("{} more rows are in the files only.", results.rows.len() - MAX_ROWS));
     }
     if summaries.iter().any(|summary| summary.grade.is_some()) {
         blocks.push(wrapped(&Grade::legend(), options.width));
@@ -71,7 +71,7 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
 /// What queues did in the scenario's windows; nothing where it has none, or too many rows to read.
 fn windows(summaries: &[RunSummary<'_>], options: TerminalOptions) -> Option<String> {
     let count: usize = summaries.iter().map(|summary| summary.run.windows.len()).sum();
-    if count == 0 || count > MOST_ROWS {
+    if count == 0 || count > MAX_ROWS {
         return None;
     }
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
@@ -178,7 +178,7 @@ fn draw(
         heading.push(Cell::new("Grade").set_alignment(CellAlignment::Right));
     }
     table.set_header(heading);
-    for row in results.rows.iter().take(MOST_ROWS) {
+    for row in results.rows.iter().take(MAX_ROWS) {
         table.add_row(cells(row, &columns, with_grade));
     }
     let content: usize = table.column_max_content_widths().into_iter().map(usize::from).sum();

@@ -15,7 +15,7 @@ use crate::shorthand::LinkSpec;
 use crate::text;
 
 /// Most flows of one run.
-const MOST_FLOWS: u64 = 1_000_000;
+const MAX_FLOWS: u64 = 1_000_000;
 
 /// Schemes over one link: each in runs of its own, or all in the same ones.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub struct Comparison {
     pub size: Option<Bytes>,
     /// Receive buffer.
     pub window: Bytes,
-    /// The habits of both stacks.
+    /// The options of both stacks.
     pub profile: StackProfile,
     /// The first seed.
     pub seed: u64,
@@ -73,7 +73,7 @@ impl FlowCounts {
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let refuse = |word: &str, reason: &str| {
             let accepted = "a count, or counts and how long each holds, such as 30,50,30@100s".to_owned();
-            let word = word.chars().take(text::LONGEST).collect();
+            let word = word.chars().take(text::MAX_LENGTH).collect();
             ScenarioError::new("flows", Problem::Word { word, reason: reason.to_owned(), accepted })
         };
         let (list, period) = match text.split_once('@') {
@@ -166,8 +166,8 @@ impl Comparison {
         }
         let shared = if self.mixed { self.schemes.len() as u64 } else { 1 };
         let all = most.saturating_mul(shared).saturating_mul(self.flows.counts.len() as u64);
-        if all > MOST_FLOWS {
-            return refuse("flows", Problem::TooMany { what: "more flows".to_owned(), limit: MOST_FLOWS });
+        if all > MAX_FLOWS {
+            return refuse("flows", Problem::TooMany { what: "more flows".to_owned(), limit: MAX_FLOWS });
         }
         let mut runs = Runs::default();
         for (position, queue) in self.queues.iter().enumerate() {

@@ -167,7 +167,7 @@ impl Hsdpa {
 pub struct Medium {
     /// Unique name.
     pub name: String,
-    /// Timing and habits.
+    /// Timing and options.
     pub parameters: wlan::Parameters,
 }
 
@@ -331,7 +331,7 @@ pub struct TcpFlow {
     pub cc: AlgorithmSpec,
     /// Window advertisement at the receiver.
     pub receiver: AlgorithmSpec,
-    /// The habits of both stacks.
+    /// The options of both stacks.
     pub profile: StackProfile,
     /// Receive buffer: what the receiver can advertise at most.
     pub window: Bytes,

@@ -37,7 +37,7 @@ pub struct PathComparison {
     pub reorder_buffer: Bytes,
     /// Receive buffer of each flow.
     pub window: Bytes,
-    /// The habits of both stacks.
+    /// The options of both stacks.
     pub profile: StackProfile,
     /// The first seed.
     pub seed: u64,

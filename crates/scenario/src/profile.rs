@@ -1,9 +1,9 @@
-//! Habits of TCP stacks, on which the published numbers depend.
+//! Options of TCP stacks, on which the published numbers depend.
 
 use suimon_algorithms::congestion::AckCounting;
 use suimon_units::{Bytes, Duration};
 
-/// The habits of a TCP stack, sender and receiver.
+/// The options of a TCP stack, sender and receiver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StackProfile {
     /// Name of the profile that this started from.

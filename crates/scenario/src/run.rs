@@ -21,9 +21,9 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// Most runs of one document.
-    pub(crate) const MOST: u64 = 100_000;
+    pub(crate) const MAX: u64 = 100_000;
     /// Most flows and links in all runs of one document together: about 2 GB.
-    const MOST_PARTS: usize = 2_000_000;
+    const MAX_PARTS: usize = 2_000_000;
 
     /// Adds `scenario` once for each of `seeds` seeds from its own on.
     pub(crate) fn add(
@@ -34,15 +34,15 @@ impl Runs {
     ) -> Result<(), Problem> {
         for nth in 0..seeds {
             self.parts = self.parts.saturating_add(scenario.flows.len() + scenario.links.len());
-            if self.parts > Self::MOST_PARTS {
-                let limit = Self::MOST_PARTS as u64;
+            if self.parts > Self::MAX_PARTS {
+                let limit = Self::MAX_PARTS as u64;
                 return Err(Problem::TooMany {
                     what: "more flows and links in all runs together".to_owned(),
                     limit,
                 });
             }
-            if self.runs.len() as u64 >= Self::MOST {
-                return Err(Problem::TooMany { what: "more runs".to_owned(), limit: Self::MOST });
+            if self.runs.len() as u64 >= Self::MAX {
+                return Err(Problem::TooMany { what: "more runs".to_owned(), limit: Self::MAX });
             }
             let seed = scenario.seed.wrapping_add(nth);
             let mut labels = labels.to_vec();

@@ -253,7 +253,7 @@ fn missing(accepted: &str) -> ScenarioError {
 }
 
 fn refuse(word: &str, reason: &dyn Display, accepted: &str) -> ScenarioError {
-    let word = word.chars().take(text::LONGEST).collect();
+    let word = word.chars().take(text::MAX_LENGTH).collect();
     // What a unit says of the word repeats the word and what it accepts.
     let reason = reason.to_string();
     let reason =

@@ -25,18 +25,18 @@ pub(crate) const DEFAULT_STREAM_BUFFER: &str = "4MiB";
 pub(crate) const DEFAULT_PATIENCE: &str = "3s";
 
 /// Longest text that stands for a value; more is not worth repeating in a message.
-pub(crate) const LONGEST: usize = 200;
+pub(crate) const MAX_LENGTH: usize = 200;
 
 /// Refuses text that nothing accepts and no message should repeat.
 pub(crate) fn bounded(text: &str) -> Result<&str, Problem> {
-    if text.len() <= LONGEST {
+    if text.len() <= MAX_LENGTH {
         return Ok(text);
     }
     let start: String = text.chars().take(20).collect();
     Err(Problem::Value {
         text: format!("{start}..."),
         reason: "is too long",
-        accepted: format!("at most {LONGEST} characters"),
+        accepted: format!("at most {MAX_LENGTH} characters"),
     })
 }
 

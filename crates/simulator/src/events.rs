@@ -9,7 +9,7 @@ use suimon_units::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// What has come to the link and waits for it has to be seen to.
-    LinkLook,
+    LinkService,
     /// The first packet in flight on the link reaches its far end.
     LinkArrival,
     /// The first packet that an event follows on the wire reaches its far end.
@@ -22,8 +22,6 @@ pub(crate) enum Event {
     SenderTurn,
     /// The timer of the flow's receiving side may have run out.
     ReceiverTimer,
-    /// The queue of the link asked to be woken.
-    QueueTimer,
     /// A packet has come to wait at the link, which a radio serves.
     RadioWaiting,
     /// The radio of this index has something to do.
@@ -45,15 +43,14 @@ pub(crate) enum Event {
 }
 
 /// Every event at the place of its number.
-const EVENTS: [Event; 17] = [
-    Event::LinkLook,
+const EVENTS: [Event; 16] = [
+    Event::LinkService,
     Event::LinkArrival,
     Event::WireArrival,
     Event::SenderTimer,
     Event::Timers,
     Event::SenderTurn,
     Event::ReceiverTimer,
-    Event::QueueTimer,
     Event::RadioWaiting,
     Event::Radio,
     Event::FlowStart,
@@ -142,14 +139,14 @@ mod tests {
     fn equal_times_keep_the_order_of_scheduling() {
         let mut queue = EventQueue::default();
         let at = Instant::from_nanos;
-        queue.schedule(at(5), Event::LinkLook, 9);
+        queue.schedule(at(5), Event::LinkService, 9);
         queue.schedule(at(5), Event::LinkArrival, 1);
         queue.schedule(at(3), Event::Sample, 0);
-        queue.schedule(at(5), Event::LinkLook, 0);
+        queue.schedule(at(5), Event::LinkService, 0);
         let order: Vec<_> =
             std::iter::from_fn(|| queue.pop(Instant::MAX)).map(|(_, event, index)| (event, index)).collect();
         let expected =
-            [(Event::Sample, 0), (Event::LinkLook, 9), (Event::LinkArrival, 1), (Event::LinkLook, 0)];
+            [(Event::Sample, 0), (Event::LinkService, 9), (Event::LinkArrival, 1), (Event::LinkService, 0)];
         assert_eq!(order, expected);
     }
 
@@ -183,7 +180,7 @@ mod tests {
                 match step {
                     Some(later) => {
                         let time = now + later;
-                        queue.schedule(Instant::from_nanos(time), Event::LinkLook, index as u32);
+                        queue.schedule(Instant::from_nanos(time), Event::LinkService, index as u32);
                         expected.push((time, index as u32));
                         expected.sort_unstable();
                     }

@@ -9,7 +9,7 @@ use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, TcpFlow, Traf
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::measure::SpreadMeter;
-use crate::multipath::Carries;
+use crate::multipath::Subflow;
 use crate::packet::{Packet, PacketKind};
 use crate::routes::{NOWHERE, Planner};
 use crate::tcp::{Counters, Receiver, Sender, Source};
@@ -22,7 +22,7 @@ pub(crate) struct Flow {
     pub(crate) there: Way,
     pub(crate) back: Way,
     /// The aggregate that it carries data for.
-    pub(crate) carries: Option<Carries>,
+    pub(crate) subflow: Option<Subflow>,
     /// When the next event of each kind that counts happens; others are stale.
     pub(crate) sender_timer: Instant,
     pub(crate) sender_turn: Instant,
@@ -93,12 +93,12 @@ impl Flow {
         seed: u64,
         routes: &mut Planner<'a>,
         profiles: &mut Profiles,
-        carries: Option<Carries>,
+        subflow: Option<Subflow>,
         rate_spread: Option<u64>,
     ) -> Self {
         let (endpoints, on_off) = match &flow.traffic {
             Traffic::Tcp(tcp) => {
-                let source = match carries {
+                let source = match subflow {
                     Some(_) => Source::fed(),
                     None => Source::new(tcp.size, tcp.application_rate),
                 };
@@ -127,7 +127,7 @@ impl Flow {
             endpoints,
             there: Way { hop: there, header, source, destination },
             back: Way { hop: back, header, source: destination, destination: source },
-            carries,
+            subflow,
             sender_timer: Instant::MAX,
             sender_turn: Instant::MAX,
             receiver_timer: Instant::MAX,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use suimon_aggregation::{
-    AggregateReceiver, AggregateSender, Chunk, Feedback, MinOfLate, Occupancy, RateMeter,
+    AggregateReceiver, AggregateSender, Chunk, Feedback, Occupancy, RateMeter, WindowedMin,
 };
 use suimon_algorithms::Probe;
 use suimon_algorithms::path::{PathId, PathStatus};
@@ -43,16 +43,16 @@ pub(crate) struct Multipath {
 
 /// What a flow is to an aggregate.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Carries {
+pub(crate) struct Subflow {
     pub(crate) aggregate: usize,
     pub(crate) path: usize,
 }
 
 /// What the flow called `name` carries, if it carries something for an aggregate.
-pub(crate) fn carried_by(scenario: &Scenario, name: &str) -> Option<Carries> {
+pub(crate) fn subflow_of(scenario: &Scenario, name: &str) -> Option<Subflow> {
     (scenario.aggregates.iter().enumerate()).find_map(|(aggregate, spec)| {
         let path = spec.flows.iter().position(|flow| flow == name)?;
-        Some(Carries { aggregate, path })
+        Some(Subflow { aggregate, path })
     })
 }
 
@@ -75,7 +75,7 @@ struct Path {
     /// What was written and not yet delivered: first byte of the stream and length.
     under_way: VecDeque<(u64, u64)>,
     rate: RateMeter,
-    rtt_min: MinOfLate,
+    rtt_min: WindowedMin,
 }
 
 impl Multipath {

@@ -9,7 +9,7 @@ use suimon_scenario::{Capacity, Scenario};
 use suimon_units::{Bytes, Instant};
 
 use crate::events::{Event, EventQueue};
-use crate::link::{Link, Surroundings};
+use crate::link::{Context, Link};
 use crate::packet::Frame;
 
 /// Every radio of a scenario.
@@ -109,21 +109,15 @@ impl Radios {
     }
 
     /// A radio asked to be called.
-    pub(crate) fn on_event(
-        &mut self,
-        now: Instant,
-        index: u32,
-        links: &mut [Link],
-        around: &mut Surroundings,
-    ) {
+    pub(crate) fn on_event(&mut self, now: Instant, index: u32, links: &mut [Link], context: &mut Context) {
         let shared = &mut self.radios[index as usize];
         if shared.next != now {
             return;
         }
-        let mut served = Served { ports: &shared.links, links, around, dropped: &mut self.dropped };
+        let mut served = Served { ports: &shared.links, links, context, dropped: &mut self.dropped };
         shared.radio.on_event(now, &mut served);
         shared.next = Instant::MAX;
-        shared.expect_next(index, &mut around.events);
+        shared.expect_next(index, &mut context.events);
     }
 }
 
@@ -142,16 +136,16 @@ impl Shared {
 struct Served<'a> {
     ports: &'a [u32],
     links: &'a mut [Link],
-    around: &'a mut Surroundings,
+    context: &'a mut Context,
     dropped: &'a mut Vec<(u32, Dropped<Frame>)>,
 }
 
 impl Served<'_> {
     /// Does something at the link of `port` and keeps what it dropped.
-    fn at<T>(&mut self, port: PortId, act: impl FnOnce(&mut Link, &mut Surroundings) -> T) -> T {
+    fn at<T>(&mut self, port: PortId, act: impl FnOnce(&mut Link, &mut Context) -> T) -> T {
         let index = self.ports[port.0];
-        let result = act(&mut self.links[index as usize], self.around);
-        self.dropped.extend(self.around.dropped.drain(..).map(|dropped| (index, dropped)));
+        let result = act(&mut self.links[index as usize], self.context);
+        self.dropped.extend(self.context.dropped.drain(..).map(|dropped| (index, dropped)));
         result
     }
 }
@@ -162,11 +156,11 @@ impl Ports for Served<'_> {
     }
 
     fn take(&mut self, now: Instant, port: PortId) -> Option<Bytes> {
-        self.at(port, |link, around| link.hand_over(now, around))
+        self.at(port, |link, context| link.hand_over(now, context))
     }
 
     fn deliver(&mut self, at: Instant, port: PortId) {
-        self.at(port, |link, around| link.carried(at, around));
+        self.at(port, |link, context| link.carried(at, context));
     }
 
     fn give_up(&mut self, _: Instant, port: PortId) {

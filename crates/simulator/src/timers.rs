@@ -22,13 +22,13 @@ pub(crate) struct Timers {
     first: [u32; SLOTS],
     next: Vec<u32>,
     /// When the next slot begins that has a flow.
-    next_look: Instant,
+    next_slot_at: Instant,
 }
 
 impl Timers {
     /// For so many flows.
     pub(crate) fn new(flows: usize) -> Self {
-        Self { first: [END; SLOTS], next: vec![NOT_LISTED; flows], next_look: Instant::MAX }
+        Self { first: [END; SLOTS], next: vec![NOT_LISTED; flows], next_slot_at: Instant::MAX }
     }
 
     /// Sees to it that the timer of `flow`, which runs out at this time, is looked at until then; gives when.
@@ -43,23 +43,23 @@ impl Timers {
         let slot = slot.min(this + SLOTS as u64 - 1);
         *next = std::mem::replace(&mut self.first[slot as usize % SLOTS], flow);
         let begins = Instant::from_nanos(slot << SLOT_BITS);
-        self.look_at(begins, events);
+        self.expect_at(begins, events);
         begins
     }
 
     /// Gives one of the flows whose slot begins now; `None` once all were given.
     pub(crate) fn pop(&mut self, events: &mut EventQueue) -> Option<u32> {
         let now = events.now();
-        if now != self.next_look {
+        if now != self.next_slot_at {
             return None;
         }
         let this = slot_of(now);
         let first = &mut self.first[this as usize % SLOTS];
         if *first == END {
-            self.next_look = Instant::MAX;
+            self.next_slot_at = Instant::MAX;
             let later = this + 1..this + SLOTS as u64;
             if let Some(slot) = later.into_iter().find(|slot| self.first[*slot as usize % SLOTS] != END) {
-                self.look_at(Instant::from_nanos(slot << SLOT_BITS), events);
+                self.expect_at(Instant::from_nanos(slot << SLOT_BITS), events);
             }
             return None;
         }
@@ -68,9 +68,9 @@ impl Timers {
         Some(flow)
     }
 
-    fn look_at(&mut self, begins: Instant, events: &mut EventQueue) {
-        if begins < self.next_look {
-            self.next_look = begins;
+    fn expect_at(&mut self, begins: Instant, events: &mut EventQueue) {
+        if begins < self.next_slot_at {
+            self.next_slot_at = begins;
             events.schedule(begins, Event::Timers, 0);
         }
     }

@@ -70,7 +70,7 @@ impl<'a> Windows<'a> {
             None => {
                 for (link, _) in &self.links {
                     if let Some(meter) = meters.of(*link) {
-                        meter.books.open_window(now, index);
+                        meter.statistics.open_window(now, index);
                     }
                 }
                 self.open.push(OpenWindow::new(now, index, &sums));
@@ -93,7 +93,7 @@ impl<'a> Windows<'a> {
         let open = self.open.remove(position);
         for (((link, _), crossing), sums) in self.links.iter().zip(&open.links).zip(sums) {
             if let Some((name, queue)) =
-                meters.of(*link).and_then(|meter| meter.books.close_window(now, index))
+                meters.of(*link).and_then(|meter| meter.statistics.close_window(now, index))
             {
                 let window = self.windows[index].name.clone();
                 self.closed.push(crossing.result((window, name), (open.since, now), &queue, *sums));

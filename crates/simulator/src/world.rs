@@ -13,9 +13,9 @@ use suimon_units::{Duration, Instant, Rate};
 use crate::events::{Event, EventQueue};
 use crate::flow::{Endpoints, Flow, Profiles, Way};
 use crate::link::meter::Meters;
-use crate::link::{Link, Surroundings};
+use crate::link::{Context, Link};
 use crate::measure::sample_tcp;
-use crate::multipath::{self, Carries, Multipath};
+use crate::multipath::{self, Multipath, Subflow};
 use crate::packet::{Frame, Packet, PacketKind, Packets};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
@@ -30,7 +30,7 @@ const EVENTS_PER_REPORT: u32 = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct World<'a> {
     scenario: &'a Scenario,
-    around: Surroundings,
+    context: Context,
     links: Vec<Link>,
     radios: Radios,
     flows: Vec<Flow>,
@@ -89,9 +89,9 @@ impl<'a> World<'a> {
         let mut profiles = Profiles::default();
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for (index, spec) in scenario.flows.iter().enumerate() {
-            let carries = multipath::carried_by(scenario, &spec.name);
+            let subflow = multipath::subflow_of(scenario, &spec.name);
             let spread = scenario.record.rate_spread;
-            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, carries, spread);
+            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, subflow, spread);
             events.schedule(flow.start_time(spec.start), Event::FlowStart, index as u32);
             if let Some(stop) = spec.stop {
                 events.schedule(stop, Event::FlowStop, index as u32);
@@ -133,7 +133,7 @@ impl<'a> World<'a> {
                 + multipaths.iter().filter(|multipath| multipath.will_complete()).count(),
             scenario,
             timers: Timers::new(flows.len()),
-            around: Surroundings { events, routes, dropped: Vec::new() },
+            context: Context { events, routes, dropped: Vec::new() },
             links,
             radios: Radios::new(scenario),
             flows,
@@ -154,7 +154,7 @@ impl<'a> World<'a> {
         on_progress: &mut dyn FnMut(Duration),
     ) -> RunResult {
         let mut until_report = EVENTS_PER_REPORT;
-        while let Some((now, event, index)) = self.around.events.pop(self.end) {
+        while let Some((now, event, index)) = self.context.events.pop(self.end) {
             self.handle(now, event, index);
             until_report -= 1;
             if until_report == 0 {
@@ -172,17 +172,16 @@ impl<'a> World<'a> {
         match event {
             Event::LinkArrival => self.on_arrival(now, index),
             Event::WireArrival => self.on_wire_arrival(now, index),
-            Event::LinkLook => {
-                self.links[index as usize].on_look(now, &mut self.around);
+            Event::LinkService => {
+                self.links[index as usize].on_service(now, &mut self.context);
                 self.account_for_dropped(index);
             }
             Event::SenderTimer => self.on_sender_timer(now, index),
             Event::Timers => self.on_timers(now),
             Event::SenderTurn => self.on_sender_turn(now, index),
             Event::ReceiverTimer => self.on_receiver_timer(now, index),
-            Event::RadioWaiting => self.radios.on_waiting(now, index, &mut self.around.events),
+            Event::RadioWaiting => self.radios.on_waiting(now, index, &mut self.context.events),
             Event::Radio => self.on_radio(now, index),
-            Event::QueueTimer => self.links[index as usize].on_wakeup(now, &mut self.around),
             Event::FlowStart => self.on_flow_start(now, index),
             Event::FlowStop => self.on_flow_stop(now, index),
             Event::FlowToggle => self.on_flow_toggle(now, index),
@@ -194,15 +193,15 @@ impl<'a> World<'a> {
     }
 
     fn on_radio(&mut self, now: Instant, index: u32) {
-        self.radios.on_event(now, index, &mut self.links, &mut self.around);
+        self.radios.on_event(now, index, &mut self.links, &mut self.context);
         while let Some((link, dropped)) = self.radios.dropped.pop() {
-            self.around.dropped.push(dropped);
+            self.context.dropped.push(dropped);
             self.account_for_dropped(link);
         }
     }
 
     fn on_arrival(&mut self, now: Instant, link: u32) {
-        let arrived = self.links[link as usize].arrive(now, &mut self.around);
+        let arrived = self.links[link as usize].arrive(now, &mut self.context);
         self.account_for_dropped(link);
         if let Some(frame) = arrived {
             self.forward(now, frame);
@@ -210,16 +209,16 @@ impl<'a> World<'a> {
     }
 
     fn on_wire_arrival(&mut self, now: Instant, line: u32) {
-        let line = &mut self.around.routes.lines[line as usize];
+        let line = &mut self.context.routes.lines[line as usize];
         let Some(&frame) = line.arrived(now) else { return };
-        line.pass(&mut self.around.events);
+        line.pass(&mut self.context.events);
         self.forward(now, frame);
     }
 
     /// Takes a packet on that has arrived somewhere now.
     #[inline(always)]
     fn forward(&mut self, now: Instant, frame: Frame) {
-        match self.around.routes.steps[frame.hop as usize] {
+        match self.context.routes.steps[frame.hop as usize] {
             Step::Link(link) => self.offer(now, link, frame),
             Step::Deliver => self.deliver(now, &frame),
             Step::Wire(_) => unreachable!("a packet passes wires as soon as it comes to them"),
@@ -229,22 +228,22 @@ impl<'a> World<'a> {
     // A call of its own, since packets come to most links by wires, which leads through `announce`.
     #[inline(never)]
     fn offer(&mut self, now: Instant, link: u32, frame: Frame) {
-        self.links[link as usize].offer(now, frame, &mut self.around);
+        self.links[link as usize].offer(now, frame, &mut self.context);
         self.account_for_dropped(link);
     }
 
     #[inline(always)]
     fn account_for_dropped(&mut self, link: u32) {
-        if !self.around.dropped.is_empty() {
+        if !self.context.dropped.is_empty() {
             self.take_back_dropped(link);
         }
     }
 
     #[cold]
     fn take_back_dropped(&mut self, link: u32) {
-        while let Some(Dropped { packet: frame, reason }) = self.around.dropped.pop() {
+        while let Some(Dropped { packet: frame, reason }) = self.context.dropped.pop() {
             if let Some(meter) = &mut self.links[link as usize].wire.meter {
-                meter.books.on_dropped(reason);
+                meter.statistics.on_dropped(reason);
             }
             if self.packets.take(frame.packet).kind.is_data() {
                 self.flows[frame.flow as usize].tally.lost += 1;
@@ -278,18 +277,18 @@ impl<'a> World<'a> {
                 let delivered = receiver.delivered();
                 if delivered > before {
                     flow.last_delivery = now;
-                    if let Some(Carries { aggregate, path }) = flow.carries {
+                    if let Some(Subflow { aggregate, path }) = flow.subflow {
                         self.multipaths[aggregate].on_delivered(now, path, delivered);
                     }
                 }
                 self.send_answer(now, index, answer);
             }
             Endpoints::Tcp { sender, .. } => {
-                let (carries, sent) = (flow.carries, packet.ts_val);
+                let (subflow, sent) = (flow.subflow, packet.ts_val);
                 sender.on_packet(now, packet, sack, &mut self.outbox);
                 self.after_sender(now, index);
-                if let Some(carries) = carries {
-                    self.hear(now, carries, Some(sent));
+                if let Some(subflow) = subflow {
+                    self.hear(now, subflow, Some(sent));
                 }
             }
         }
@@ -310,7 +309,7 @@ impl<'a> World<'a> {
             was_marked: false,
             opens_connection: packet.kind == PacketKind::Syn,
         };
-        match self.around.routes.pass_wires(now, &mut frame) {
+        match self.context.routes.pass_wires(now, &mut frame) {
             (None, _) => self.forward(now, frame),
             (Some(line), next) => self.announce(now, frame, line, next),
         }
@@ -321,12 +320,12 @@ impl<'a> World<'a> {
     #[inline(always)]
     fn announce(&mut self, now: Instant, frame: Frame, line: u32, next: Step) {
         if let Step::Link(link) = next
-            && self.around.routes.lines[line as usize].is_empty()
-            && self.links[link as usize].expects(now, &frame, &mut self.around)
+            && self.context.routes.lines[line as usize].is_empty()
+            && self.links[link as usize].expects(now, &frame, &mut self.context)
         {
             self.account_for_dropped(link);
         } else {
-            self.around.routes.lines[line as usize].push(frame, &mut self.around.events);
+            self.context.routes.lines[line as usize].push(frame, &mut self.context.events);
         }
     }
 
@@ -337,7 +336,7 @@ impl<'a> World<'a> {
         if let Endpoints::Tcp { receiver, .. } = &flow.endpoints
             && let Some(at) = brought_forward(&mut flow.receiver_timer, receiver.next_wakeup())
         {
-            self.around.events.schedule(at, Event::ReceiverTimer, index);
+            self.context.events.schedule(at, Event::ReceiverTimer, index);
         }
         if let Some(answer) = answer {
             let way = flow.back;
@@ -359,7 +358,7 @@ impl<'a> World<'a> {
         if let Some(kind) = flow.take_event() {
             if kind == EventKind::Completed {
                 flow.completed = Some(now);
-                self.one_less_to_complete(now);
+                self.flow_completed(now);
             }
             self.note(now, index, kind);
         }
@@ -378,16 +377,16 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         let (timer, turn) = (flow.next_timer(), flow.next_turn());
         if let Some(at) = timer.filter(|at| *at < flow.sender_timer) {
-            flow.sender_timer = self.timers.expect(at, index, &mut self.around.events);
+            flow.sender_timer = self.timers.expect(at, index, &mut self.context.events);
         }
         if let Some(at) = brought_forward(&mut flow.sender_turn, turn) {
-            self.around.events.schedule(at, Event::SenderTurn, index);
+            self.context.events.schedule(at, Event::SenderTurn, index);
         }
     }
 
     /// A slot of timers begins: those that have moved on move on here too.
     fn on_timers(&mut self, now: Instant) {
-        while let Some(index) = self.timers.pop(&mut self.around.events) {
+        while let Some(index) = self.timers.pop(&mut self.context.events) {
             let flow = &mut self.flows[index as usize];
             if flow.sender_timer == now {
                 flow.sender_timer = Instant::MAX;
@@ -422,19 +421,24 @@ impl<'a> World<'a> {
         } else {
             self.keep_wakeups(index);
         }
-        if let Some(carries) = self.flows[index as usize].carries {
-            self.hear(now, carries, None);
+        if let Some(subflow) = self.flows[index as usize].subflow {
+            self.hear(now, subflow, None);
         }
     }
 
-    /// A connection has news for the aggregate that it carries: an acknowledgement that was sent at
+    /// A connection has news for the aggregate that it subflow: an acknowledgement that was sent at
     /// `heard`, or it has sent what it had.
-    fn hear(&mut self, now: Instant, carries: Carries, heard: Option<Instant>) {
-        self.look_at(now, carries, heard);
-        self.hand_out(now, carries.aggregate);
+    fn hear(&mut self, now: Instant, subflow: Subflow, heard: Option<Instant>) {
+        self.serve_aggregate(now, subflow, heard);
+        self.hand_out(now, subflow.aggregate);
     }
 
-    fn look_at(&mut self, now: Instant, Carries { aggregate, path }: Carries, heard: Option<Instant>) {
+    fn serve_aggregate(
+        &mut self,
+        now: Instant,
+        Subflow { aggregate, path }: Subflow,
+        heard: Option<Instant>,
+    ) {
         let multipath = &mut self.multipaths[aggregate];
         if let Endpoints::Tcp { sender, .. } = &self.flows[multipath.flows[path]].endpoints {
             multipath.on_news(now, path, sender, heard);
@@ -450,16 +454,16 @@ impl<'a> World<'a> {
                 sender.on_wakeup(now, &mut self.outbox);
             }
             self.after_sender(now, flow as u32);
-            self.look_at(now, Carries { aggregate, path }, None);
+            self.serve_aggregate(now, Subflow { aggregate, path }, None);
         }
         let multipath = &mut self.multipaths[aggregate];
         // A timeout that has become shorter may have run out already.
         let wakeup = multipath.next_wakeup().map(|at| at.max(now));
         if let Some(at) = brought_forward(&mut multipath.timer, wakeup) {
-            self.around.events.schedule(at, Event::Aggregate, aggregate as u32);
+            self.context.events.schedule(at, Event::Aggregate, aggregate as u32);
         }
         if multipath.completes(now) {
-            self.one_less_to_complete(now);
+            self.flow_completed(now);
         }
     }
 
@@ -501,11 +505,11 @@ impl<'a> World<'a> {
         let would_have = flow.will_complete();
         flow.stop();
         if would_have && !flow.will_complete() {
-            self.one_less_to_complete(now);
+            self.flow_completed(now);
         }
     }
 
-    fn one_less_to_complete(&mut self, now: Instant) {
+    fn flow_completed(&mut self, now: Instant) {
         self.incomplete -= 1;
         if self.incomplete == 0 && self.scenario.stop_when_complete {
             self.end = now;
@@ -515,16 +519,16 @@ impl<'a> World<'a> {
     fn on_flow_start(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
-        let carries = flow.carries;
-        if let Some(Carries { aggregate, path }) = carries {
+        let subflow = flow.subflow;
+        if let Some(Subflow { aggregate, path }) = subflow {
             self.multipaths[aggregate].start(now, path);
         }
         if let Some(time) = flow.time_to_toggle() {
-            self.around.events.schedule(now + time, Event::FlowToggle, index);
+            self.context.events.schedule(now + time, Event::FlowToggle, index);
         }
         self.note(now, index, EventKind::Started);
         self.after_sender(now, index);
-        if let Some(Carries { aggregate, .. }) = carries {
+        if let Some(Subflow { aggregate, .. }) = subflow {
             self.hand_out(now, aggregate);
         }
     }
@@ -533,7 +537,7 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         flow.toggle(now);
         if let Some(time) = flow.time_to_toggle() {
-            self.around.events.schedule(now + time, Event::FlowToggle, index);
+            self.context.events.schedule(now + time, Event::FlowToggle, index);
         }
         flow.on_sender_wakeup(now, &mut self.outbox);
         self.after_sender(now, index);
@@ -542,7 +546,7 @@ impl<'a> World<'a> {
     /// Brings all queues up to date.
     fn catch_up(&mut self, now: Instant) {
         for index in 0..self.links.len() {
-            self.links[index].catch_up(now, &mut self.around);
+            self.links[index].catch_up(now, &mut self.context);
             self.account_for_dropped(index as u32);
         }
         // Only now, since what has left a link may have passed others since.
@@ -554,14 +558,14 @@ impl<'a> World<'a> {
     }
 
     fn meters(&mut self) -> Meters<'_> {
-        Meters { links: &mut self.links, routes: &mut self.around.routes }
+        Meters { links: &mut self.links, routes: &mut self.context.routes }
     }
 
     fn on_warmup_end(&mut self, now: Instant) {
         self.catch_up(now);
         for index in 0..self.links.len() {
             if let Some(meter) = self.meters().of(index) {
-                meter.books.restart(now);
+                meter.statistics.restart(now);
             }
         }
         for flow in &mut self.flows {
@@ -578,7 +582,7 @@ impl<'a> World<'a> {
         }
         let Some(recorder) = &mut self.recorder else { return };
         let interval = recorder.interval;
-        self.around.events.schedule(now + interval, Event::Sample, 0);
+        self.context.events.schedule(now + interval, Event::Sample, 0);
         for (index, (flow, series)) in self.flows.iter().zip(&mut recorder.flows).enumerate() {
             if flow.started.is_none() {
                 continue;
@@ -599,13 +603,13 @@ impl<'a> World<'a> {
             }
         }
         for (index, series) in &mut recorder.queues {
-            let mut meters = Meters { links: &mut self.links, routes: &mut self.around.routes };
+            let mut meters = Meters { links: &mut self.links, routes: &mut self.context.routes };
             if let Some(meter) = meters.of(*index) {
                 series.begin(now);
-                meter.books.sample(interval, series);
+                meter.statistics.sample(interval, series);
             }
             let link = &mut self.links[*index];
-            link.queue().probe(series);
+            link.probe(series);
             if let Some(watch) = &mut link.watch {
                 watch.sample(&self.flows, series);
             }
@@ -619,8 +623,8 @@ impl<'a> World<'a> {
 
     fn on_window(&mut self, now: Instant, index: u32) {
         self.catch_up(now);
-        let mut meters = Meters { links: &mut self.links, routes: &mut self.around.routes };
-        let events = &mut self.around.events;
+        let mut meters = Meters { links: &mut self.links, routes: &mut self.context.routes };
+        let events = &mut self.context.events;
         self.windows.on_event(now, index as usize, &mut meters, &self.flows, events);
     }
 
@@ -638,7 +642,7 @@ impl<'a> World<'a> {
             // All was complete before anything was to be measured.
             self.on_warmup_end(end);
         }
-        let mut meters = Meters { links: &mut self.links, routes: &mut self.around.routes };
+        let mut meters = Meters { links: &mut self.links, routes: &mut self.context.routes };
         let windows = self.windows.finish(end, &mut meters, &self.flows);
         let meters: Vec<_> = (0..self.scenario.links.len()).map(|index| meters.take(index)).collect();
         let measured_from = (Instant::ZERO + self.scenario.record.warmup).min(end);
@@ -649,7 +653,9 @@ impl<'a> World<'a> {
             .map(|(multipath, spec)| multipath.result(spec, measured_from, end))
             .collect();
         let queues = (self.links.iter().zip(meters))
-            .filter_map(|(link, meter)| Some(meter?.books.result(end, |from, to| link.potential(from, to))))
+            .filter_map(|(link, meter)| {
+                Some(meter?.statistics.result(end, |from, to| link.potential(from, to)))
+            })
             .collect();
         let (flow_series, queue_series, aggregate_series) =
             self.recorder.map_or_else(Default::default, |recorder| {

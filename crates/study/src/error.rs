@@ -57,7 +57,7 @@ pub enum Input {
     Queues,
     /// How many flows.
     Flows,
-    /// The habits of the stacks.
+    /// The profile of the stacks.
     Profile,
     /// The name of a paper.
     Paper,

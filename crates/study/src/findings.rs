@@ -17,7 +17,7 @@ pub struct Findings {
     /// The runs, in order.
     pub runs: Vec<RunResult>,
     /// What runs came to in two worlds, where they were run in both.
-    pub beside: Option<VerdictTable>,
+    pub worlds: Option<VerdictTable>,
     /// What became of a paper's claims.
     pub verdicts: Vec<VerdictTable>,
     /// Charts beside those that follow from the runs.
@@ -37,7 +37,7 @@ impl Findings {
             header,
             name,
             runs,
-            beside: None,
+            worlds: None,
             verdicts: Vec::new(),
             figures: Vec::new(),
             heat_maps: Vec::new(),
@@ -53,7 +53,7 @@ impl Findings {
         let mut page = Page::new(&self.header, shown);
         page.figures.clone_from(&self.figures);
         page.heat_maps.clone_from(&self.heat_maps);
-        page.verdicts = self.beside.iter().chain(&self.verdicts).cloned().collect();
+        page.verdicts = self.worlds.iter().chain(&self.verdicts).cloned().collect();
         page.notes.clone_from(&self.notes);
         page
     }

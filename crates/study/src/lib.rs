@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-mod beside;
 mod compare;
 mod compare_paths;
 mod error;
@@ -15,13 +14,14 @@ pub mod paper;
 mod simulate;
 #[cfg(feature = "parquet")]
 pub mod sweep;
+mod worlds;
 
-pub use beside::{Pair, beside, in_both_worlds};
 pub use compare::Question;
 pub use compare_paths::PathQuestion;
 pub use error::{Input, StudyError};
 pub use findings::{Findings, quoted, write_tables};
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, total_duration};
+pub use worlds::{Pair, compare_worlds, in_both_worlds};
 
 /// The version that made the results, for their header: the release, and the commit that it was built from with a mark
 /// where the sources differed from it, as in `0.1.0+59807616e.dirty`.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use crate::parse::{self, ParseUnitError};
 
 /// Beyond this no ratio of powers has a meaning: 500 dB are 10 to the 50.
-const MOST: f64 = 500.0;
+const MAX_DECIBELS: f64 = 500.0;
 
 /// A ratio of powers on a logarithmic scale, from -500 dB to 500 dB.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -18,7 +18,7 @@ impl Decibels {
     /// A ratio of `decibels`, cut to the accepted range; an undefined value gives zero.
     #[must_use]
     pub fn new(decibels: f64) -> Self {
-        Self(if decibels.is_nan() { 0.0 } else { decibels.clamp(-MOST, MOST) })
+        Self(if decibels.is_nan() { 0.0 } else { decibels.clamp(-MAX_DECIBELS, MAX_DECIBELS) })
     }
 
     /// The number of decibels.
@@ -48,7 +48,7 @@ impl FromStr for Decibels {
         };
         // A second sign is refused along with what is not a number.
         let size = parse::scaled(size, &[("dB", 1.0)], ACCEPTED).map_err(|error| error.about(text))?;
-        if size > MOST {
+        if size > MAX_DECIBELS {
             return Err(ParseUnitError::out_of_range(text, ACCEPTED));
         }
         Ok(Self(if negative { -size } else { size }))

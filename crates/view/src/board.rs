@@ -52,7 +52,7 @@ pub(crate) struct Point {
 const HISTORY: usize = 6_000;
 
 /// Links that are kept; the one of which nothing was heard for longest is forgotten first.
-const MOST_LINKS: usize = 64;
+const MAX_LINKS: usize = 64;
 
 impl Board {
     /// An empty board under this heading.
@@ -103,7 +103,7 @@ impl Inner {
     fn post(&mut self, group: &str, statistics: &LinkStatistics) {
         let known = |link: &Link| link.group == group && link.now.name == statistics.name;
         let place = self.links.iter().position(known).unwrap_or_else(|| {
-            if self.links.len() >= MOST_LINKS {
+            if self.links.len() >= MAX_LINKS {
                 let latest = |link: &Link| link.samples.back().map(|sample| sample.number);
                 let quiet = (0..self.links.len()).min_by_key(|place| latest(&self.links[*place]));
                 quiet.map(|quiet| self.links.remove(quiet));
@@ -353,7 +353,7 @@ pub(crate) mod tests {
             board.post("", &[link("x", HISTORY as u64 + 10 + group, 0, 0)]);
         }
         let links = board.links(1);
-        assert_eq!(links.len(), MOST_LINKS);
+        assert_eq!(links.len(), MAX_LINKS);
         assert!(links.iter().any(|link| link.group.is_empty()), "one that goes on is kept");
     }
 }

@@ -223,12 +223,12 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, shown: &[Shown<'_>], selected: u
 }
 
 /// A chart lower than this shows nothing.
-const LEAST_CHART: u16 = 5;
+const MIN_CHART: u16 = 5;
 
 fn draw_link(frame: &mut Frame<'_>, area: Rect, shown: &Shown<'_>) {
     // One above the other, or where that leaves too little height, side by side.
     let parts = [Constraint::Fill(1); 4];
-    let [rate, queue, sojourn, flows] = if area.height >= 4 * LEAST_CHART {
+    let [rate, queue, sojourn, flows] = if area.height >= 4 * MIN_CHART {
         Layout::vertical(parts).areas(area)
     } else {
         Layout::horizontal(parts).areas(area)

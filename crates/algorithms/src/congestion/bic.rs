@@ -68,7 +68,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 const B: u64 = 4;
 
 /// Until the first loss a segment is due at least every so many: the window is far from anything known.
-const MOST_SEGMENTS_BEFORE_A_LOSS: u64 = 20;
+const MAX_SEGMENTS_BEFORE_A_LOSS: u64 = 20;
 
 /// A count is kept this long where the window stays as it is (HZ / 32 of Linux).
 const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
@@ -136,7 +136,7 @@ impl Bic {
             return;
         }
         if !self.search.had_loss {
-            segments = segments.min(MOST_SEGMENTS_BEFORE_A_LOSS);
+            segments = segments.min(MAX_SEGMENTS_BEFORE_A_LOSS);
         }
         self.search.cnt = self.search.delayed_ack.acks_for(segments);
     }

@@ -67,7 +67,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// Most segments per segment of growth until the first loss.
 const CNT_BEFORE_A_LOSS: u64 = 20;
 /// The window grows by half in an RTT at most.
-const LEAST_CNT: u64 = 2;
+const MIN_CNT: u64 = 2;
 
 #[derive(Debug)]
 struct CubicLinux {
@@ -119,7 +119,7 @@ impl CubicLinux {
             {
                 cnt = cnt.min(of_reno);
             }
-            Count { cnt: cnt.max(LEAST_CNT), cwnd, since: now }
+            Count { cnt: cnt.max(MIN_CNT), cwnd, since: now }
         });
         (self.epoch, self.count) = (Some(epoch), Some(count));
         count.cnt

@@ -58,7 +58,7 @@ pub enum Mode {
 
 /// Binary digits of `s_rcv_bytes` and `dev_rcv_bytes` below the byte, and what keeps their sums within 64.
 const FRACTION: u32 = 16;
-const MOST: u64 = 1 << 40;
+const MAX_BYTES: u64 = 1 << 40;
 
 /// FS-AT over another congestion control.
 #[derive(Debug)]
@@ -212,7 +212,7 @@ impl<C: CongestionControl> FsAt<C> {
     /// (9): `twrcv_bytes` from the running mean and deviation, the deviation first. In integers, so that the kernel's
     /// twin of this (`bpf/fs_at.h`) gives the same to the byte.
     fn smooth(&mut self, rcv_bytes: Bytes) -> Bytes {
-        let rcv = rcv_bytes.get().min(MOST) << FRACTION;
+        let rcv = rcv_bytes.get().min(MAX_BYTES) << FRACTION;
         let (s, dev) = match self.average {
             // The paper gives no start; RFC 6298 §2.2 starts its deviation at half the first sample.
             None => (rcv, rcv / 2),

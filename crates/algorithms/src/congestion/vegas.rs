@@ -61,7 +61,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 const ENOUGH_SAMPLES: u64 = 3;
 
 /// What Vegas shrinks the window to at most, in segments.
-const SMALLEST_WINDOW: u64 = 2;
+const MIN_WINDOW: u64 = 2;
 
 #[derive(Debug)]
 struct Vegas {
@@ -129,7 +129,7 @@ impl Vegas {
     }
 
     fn judge(&mut self, old_snd_cwnd: u64, target_cwnd: u64, ack: &Ack, limits: &mut Limits) {
-        let smallest = ack.mss * SMALLEST_WINDOW;
+        let smallest = ack.mss * MIN_WINDOW;
         if self.diff > self.gamma && limits.ssthresh > smallest {
             // So low that slow start never comes back by itself.
             limits.ssthresh = smallest;
@@ -148,7 +148,7 @@ impl Vegas {
                 old_snd_cwnd
             };
             let snd_cwnd = limits.cwnd.whole(ack.mss);
-            if next_snd_cwnd < snd_cwnd && snd_cwnd > SMALLEST_WINDOW {
+            if next_snd_cwnd < snd_cwnd && snd_cwnd > MIN_WINDOW {
                 limits.cwnd -= ack.mss;
             } else if next_snd_cwnd > snd_cwnd && ack.cwnd_limited {
                 limits.cwnd += ack.mss;

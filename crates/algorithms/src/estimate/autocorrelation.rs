@@ -69,7 +69,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn RttEstimator> {
     let slot = arguments.duration("slot").max(Duration::from_micros(1));
     Box::new(Autocorrelation {
         // Slots are numbered by 32 bits, and work grows with their number.
-        window: arguments.duration("window").max(slot * 8).min(slot * MOST_SLOTS),
+        window: arguments.duration("window").max(slot * 8).min(slot * MAX_SLOTS),
         slot,
         threshold: arguments.number("threshold"),
         tries: vec![Try::default(); arguments.count("tries") as usize],
@@ -122,7 +122,7 @@ impl RttEstimator for Autocorrelation {
 /// highest the first counts: the others are multiples of it.
 fn best_lag(counts: &[(u32, u32)], slots: u32, threshold: f64) -> Option<f64> {
     let packets: f64 = counts.iter().map(|(_, count)| f64::from(*count)).sum();
-    if packets < FEWEST {
+    if packets < MIN_PACKETS {
         return None;
     }
     let mean = packets / f64::from(slots);
@@ -167,13 +167,13 @@ fn best_lag(counts: &[(u32, u32)], slots: u32, threshold: f64) -> Option<f64> {
 const CHOICE: u64 = 10;
 
 /// Fewer packets in a window show no pattern.
-const FEWEST: f64 = 16.0;
+const MIN_PACKETS: f64 = 16.0;
 
 /// Peaks of this share of the highest count as equal to it.
 const NEARLY: f64 = 0.8;
 
 /// Most slots of a window.
-const MOST_SLOTS: u64 = 1 << 20;
+const MAX_SLOTS: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -125,7 +125,7 @@ impl<N: Copy + Default> Heaviest<N> {
     /// A byte that passes from now on counts more than those before.
     fn age(&mut self, now: Instant) {
         let age = now.saturating_since(self.origin).as_secs_f64() / self.tau.as_secs_f64();
-        self.weight = if age < LARGEST_EXPONENT {
+        self.weight = if age < MAX_EXPONENT {
             libm::exp(age)
         } else {
             self.rescale(libm::exp(-age));
@@ -153,7 +153,7 @@ const ROOM: usize = 63_800;
 /// How often in `tau` the weight is brought up to date; 64 keeps it within 1.6 %.
 const STEPS: u64 = 64;
 /// Counts stay below a window's bytes times `e^27`, far within the range of a single-precision error.
-const LARGEST_EXPONENT: f64 = 27.0;
+const MAX_EXPONENT: f64 = 27.0;
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use std::fmt::Debug;
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::queue::FlowId;
-use crate::queue::early::Arrival;
+use crate::queue::policy::Arrival;
 use crate::random::RandomStream;
 
 /// Estimates round-trip times from the packets that pass one point, in one direction.

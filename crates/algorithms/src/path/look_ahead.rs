@@ -56,7 +56,7 @@ impl LookAhead {
     fn is_full(&self, path: &PathView, state: &SendState<'_>) -> bool {
         let (Some(rate), Some(rtt_min)) = (path.rate(), path.status.rtt_min) else { return false };
         let full = rate.amount_in(rtt_min).as_f64() * self.fill(state);
-        path.status.buffered.as_f64() > full.max(LEAST_CHUNKS * state.chunk.as_f64())
+        path.status.buffered.as_f64() > full.max(MIN_CHUNKS * state.chunk.as_f64())
     }
 
     /// Where the receiver has little room, queues must be short: half of it is for what is under way, and half
@@ -72,7 +72,7 @@ impl LookAhead {
 /// Bandwidth-delay products that a connection may hold where the receiver has little room.
 const TIGHT: f64 = 1.5;
 /// A connection may always hold so many chunks: fewer would starve one whose ACKs are delayed.
-const LEAST_CHUNKS: f64 = 4.0;
+const MIN_CHUNKS: f64 = 4.0;
 
 /// How long until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
 /// never sooner than the path's least round trip allows. `None` for a path that nothing is known of.

@@ -348,7 +348,7 @@ impl Mux {
 
     /// What each stream may have waiting to be sent.
     fn share(&self) -> usize {
-        (self.limits.queue / self.streams.len().max(1) as u64).clamp(LEAST_QUEUE, MOST_QUEUE) as usize
+        (self.limits.queue / self.streams.len().max(1) as u64).clamp(MIN_QUEUE, MAX_QUEUE) as usize
     }
 
     fn new_stream(&self) -> Stream {
@@ -401,8 +401,8 @@ impl Mux {
 const MAX_FRAME: usize = u16::MAX as usize;
 const MAX_PACKET: usize = u16::MAX as usize;
 /// What one stream may have waiting to be sent: enough that its writer need not be quick.
-const MOST_QUEUE: u64 = 256 * 1024;
-const LEAST_QUEUE: u64 = 4 * 1024;
+const MAX_QUEUE: u64 = 256 * 1024;
+const MIN_QUEUE: u64 = 4 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;

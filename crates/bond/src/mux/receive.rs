@@ -108,7 +108,7 @@ impl Mux {
         if self.opens || id < self.next {
             return Err(Violation("a stream that it may not open"));
         }
-        if self.control.len() > MOST_CONTROL.max(4 * self.limits.streams as usize) {
+        if self.control.len() > MAX_CONTROL.max(4 * self.limits.streams as usize) {
             return Err(Violation("streams opened faster than answers are read"));
         }
         // Numbers grow, but one that was given up before it was sent is left out.
@@ -137,4 +137,4 @@ impl Mux {
 }
 
 /// Frames that may wait for the other end to read.
-const MOST_CONTROL: usize = 1024;
+const MAX_CONTROL: usize = 1024;

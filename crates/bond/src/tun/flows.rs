@@ -70,7 +70,7 @@ impl<S> Flows<S> {
             return Outward::Unknown;
         }
         self.sweep(now);
-        if self.opening >= MOST_OPENING || self.by_port.len() >= MOST_FLOWS {
+        if self.opening >= MAX_OPENING || self.by_port.len() >= MAX_FLOWS {
             return Outward::Hold;
         }
         while self.next == 0 || self.by_port.contains_key(&self.next) {
@@ -134,7 +134,7 @@ impl<S> Flows<S> {
 
     /// Forgets connections that have ended or were given up by their programs.
     fn sweep(&mut self, now: Instant) {
-        if now - self.swept_at < SWEEP && self.by_port.len() < MOST_FLOWS {
+        if now - self.swept_at < SWEEP && self.by_port.len() < MAX_FLOWS {
             return;
         }
         self.swept_at = now;
@@ -148,9 +148,9 @@ impl<S> Flows<S> {
 }
 
 /// Connections that wait for their targets; what else would begin waits for the program to send its SYN again.
-const MOST_OPENING: usize = 1_024;
+const MAX_OPENING: usize = 1_024;
 /// Ports are enough for more, but each that has ended takes a moment to be forgotten.
-const MOST_FLOWS: usize = 60_000;
+const MAX_FLOWS: usize = 60_000;
 /// A translation outlives its connection by so long without any packet (RFC 5382 §5, REQ-5: 4 min at least).
 const LINGER: Duration = Duration::from_secs(240);
 const SWEEP: Duration = Duration::from_secs(10);
@@ -203,7 +203,7 @@ mod tests {
     fn programs_that_ask_for_too_many_targets_at_once_wait() {
         let began = Instant::now();
         let mut flows = Flows::<()>::new(began);
-        let opened: Vec<_> = (0..MOST_OPENING as u16)
+        let opened: Vec<_> = (0..MAX_OPENING as u16)
             .map(|nth| match flows.outward(began, ends(nth), true) {
                 Outward::Open(port) => port,
                 other => panic!("{other:?}"),

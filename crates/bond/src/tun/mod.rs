@@ -277,10 +277,10 @@ impl Carrier {
 
     fn on_datagram(&self, now: Instant, sender: SocketAddr, packet: &[u8]) {
         let mut senders = self.senders.lock().expect("no one panics while holding it");
-        if senders.len() >= MOST_SENDERS {
+        if senders.len() >= MAX_SENDERS {
             senders.retain(|_, seen| now - *seen < SENDER_IDLE);
         }
-        if senders.len() < MOST_SENDERS || senders.contains_key(&sender) {
+        if senders.len() < MAX_SENDERS || senders.contains_key(&sender) {
             senders.insert(sender, now);
             drop(senders);
             let _ = self.client.send_packet(packet);
@@ -314,4 +314,4 @@ const QUEUE: u32 = 1_000;
 const BACKLOG: i32 = 1_024;
 /// Answers to a datagram come for so long at least (RFC 4787 §4.3, REQ-5).
 const SENDER_IDLE: Duration = Duration::from_secs(120);
-const MOST_SENDERS: usize = 4_096;
+const MAX_SENDERS: usize = 4_096;

@@ -61,12 +61,12 @@ impl SharedOptions {
     pub(crate) fn session(&self) -> SessionConfig {
         SessionConfig {
             scheduler: self.scheduler.clone(),
-            reorder_buffer: self.reorder_buffer.max(LEAST_BUFFER),
-            send_buffer: self.send_buffer.max(LEAST_BUFFER),
+            reorder_buffer: self.reorder_buffer.max(MIN_BUFFER),
+            send_buffer: self.send_buffer.max(MIN_BUFFER),
             mux: MuxLimits {
                 streams: self.max_streams,
                 window: WINDOW,
-                window_most: self.reorder_buffer.max(LEAST_BUFFER).get() * 2,
+                window_most: self.reorder_buffer.max(MIN_BUFFER).get() * 2,
                 pool: self.stream_memory.get(),
                 queue: self.send_buffer.get() / 2,
                 packets: PACKETS,
@@ -96,7 +96,7 @@ impl SharedOptions {
 }
 
 /// Less does not hold a few records.
-const LEAST_BUFFER: Bytes = Bytes::new(64 * 1024);
+const MIN_BUFFER: Bytes = Bytes::new(64 * 1024);
 /// What a new stream may send before it is granted more.
 const WINDOW: u32 = 64 * 1024;
 /// IP packets that wait to be sent.

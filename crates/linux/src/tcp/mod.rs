@@ -47,7 +47,7 @@ impl TcpOptions {
 }
 
 /// Room for received data whatever the window, in bytes.
-const LEAST_BUFFER: u64 = 1 << 20;
+const MIN_BUFFER: u64 = 1 << 20;
 
 fn set(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: u64) -> io::Result<()> {
     let value = c_int::try_from(value).unwrap_or(c_int::MAX);
@@ -84,7 +84,7 @@ pub fn limit_window(socket: impl AsFd, window: Bytes) -> io::Result<()> {
     let socket = socket.as_fd();
     // Memory for what the kernel keeps beside the data; with too little of it, it would advertise less, and hold ACKs
     // back until the application has read.
-    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (4 * window.get()).max(LEAST_BUFFER))?;
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (4 * window.get()).max(MIN_BUFFER))?;
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window.get())
 }
 

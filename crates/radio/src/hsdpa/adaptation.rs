@@ -8,7 +8,7 @@ pub struct Cqi(u8);
 
 impl Cqi {
     /// The largest.
-    pub const MOST: Self = Self(30);
+    pub const MAX: Self = Self(30);
 
     /// The indicator that a signal-to-interference ratio of `sinr_db` asks for (R1-02-0675, as in Brouwer and
     /// others, "Usage of Link-Level Performance Indicators for HSDPA Network-Level Simulations in E-UMTS", 2004).
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_category_caps_the_block() {
-        let largest = |number| Category::new(number).unwrap().block_bits(Cqi::MOST);
+        let largest = |number| Category::new(number).unwrap().block_bits(Cqi::MAX);
         assert_eq!([1, 6, 8, 9, 10, 12].map(largest), [7168, 7168, 14411, 17237, 25558, 3319]);
         assert_eq!([1, 3, 6, 10, 11, 12].map(|n| Category::new(n).unwrap().inter_tti()), [3, 2, 1, 1, 2, 1]);
         assert_eq!((Category::new(0), Category::new(13)), (None, None));
@@ -151,6 +151,6 @@ mod tests {
     fn the_indicator_stays_in_range() {
         assert_eq!(Cqi::of_sinr_db(-40.0), Cqi(0));
         assert_eq!(Cqi::of_sinr_db(f64::NEG_INFINITY), Cqi(0));
-        assert_eq!(Cqi::of_sinr_db(40.0), Cqi::MOST);
+        assert_eq!(Cqi::of_sinr_db(40.0), Cqi::MAX);
     }
 }

@@ -302,7 +302,7 @@ mod tests {
         for n in 0..6 {
             let (process, has_block) = harq.next(n).unwrap();
             assert!(!has_block);
-            let block = harq.block(n, Cqi::MOST, Bytes::new(840), (0, 0));
+            let block = harq.block(n, Cqi::MAX, Bytes::new(840), (0, 0));
             assert_eq!(harq.send(n, process, Some(block), 1e-9).1, Outcome::Failed);
         }
         let mut first = Vec::new();
@@ -321,7 +321,7 @@ mod tests {
 
     fn block(range: (u64, u64)) -> Block {
         Block {
-            cqi: Cqi::MOST,
+            cqi: Cqi::MAX,
             payload: range.1 - range.0,
             range,
             energy: 1.0,

@@ -10,7 +10,7 @@ use suimon_units::{Duration, Probability, Rate};
 pub use medium::{Medium, Totals};
 pub use timing::{Preamble, Standard};
 
-/// A medium and the habits that all stations on it share.
+/// A medium and the parameters that all stations on it share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     /// Physical layer.

@@ -15,7 +15,7 @@ pub(super) const CHARTED_FLOWS: usize = 6;
 /// Most points of a curve: about one for each pixel across.
 const CURVE_POINTS: usize = 1_500;
 /// Least points of a curve, however many curves there are.
-const FEWEST_CURVE_POINTS: usize = 200;
+const MIN_CURVE_POINTS: usize = 200;
 /// Points of a page, so that it opens at once and can be mailed.
 const PAGE_POINTS: usize = 300_000;
 /// Digits of a value; a chart shows three.
@@ -86,7 +86,7 @@ struct Source<'a> {
 pub(super) fn panels(summaries: &[RunSummary<'_>]) -> Vec<Panel> {
     let charted = &summaries[..summaries.len().min(CHARTED_RUNS)];
     let sources = sources(charted);
-    let limit = (PAGE_POINTS / sources.len().max(1)).clamp(FEWEST_CURVE_POINTS, CURVE_POINTS);
+    let limit = (PAGE_POINTS / sources.len().max(1)).clamp(MIN_CURVE_POINTS, CURVE_POINTS);
     let panel = |(title, subject, units): &(&'static str, Subject, &[&str])| {
         let takes = |source: &&Source<'_>| {
             source.subject == *subject && units.contains(&Unit::of_column(&source.column.name).as_str())

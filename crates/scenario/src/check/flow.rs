@@ -2,17 +2,17 @@
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use super::{Checked, LARGEST, LARGEST_PACKET, LONGEST, above_zero, bytes, refuse, time, within};
+use super::{Checked, MAX_PACKET_SIZE, MAX_SIZE, MAX_TIME, above_zero, bytes, refuse, time, within};
 use crate::error::{Problem, closest};
 use crate::model::{Aggregate, Flow, Start, Traffic};
 use crate::profile::StackProfile;
 
 /// Largest receive buffer that a scaled window can advertise (RFC 7323 §2.3).
-const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
+const MAX_WINDOW: Bytes = Bytes::new(1 << 30);
 /// Fastest source of datagrams; each costs an event, and faster ones would seem to stand still.
 const FASTEST_SOURCE: Rate = Rate::from_bps(1_000_000_000_000);
 /// Who gives a connection up sooner than a SYN is sent again (RFC 6298 §2.1) gives up what only was slow.
-const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+const MIN_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn check_flow(flow: &Flow, duration: Duration) -> Checked {
     let (first, last) = match flow.start {
@@ -39,7 +39,7 @@ pub(super) fn check_flow(flow: &Flow, duration: Duration) -> Checked {
     let (size, on_off) = match &flow.traffic {
         Traffic::Tcp(tcp) => {
             check_stack(&tcp.profile)?;
-            bytes("window", tcp.window, tcp.profile.mss, LARGEST_WINDOW)?;
+            bytes("window", tcp.window, tcp.profile.mss, MAX_WINDOW)?;
             above_zero("application_rate", tcp.application_rate == Some(Rate::ZERO))?;
             (tcp.size, tcp.on_off)
         }
@@ -48,12 +48,12 @@ pub(super) fn check_flow(flow: &Flow, duration: Duration) -> Checked {
             if udp.rate > FASTEST_SOURCE {
                 return refuse("udp.rate", &udp.rate, "is too fast", format!("at most {FASTEST_SOURCE}"));
             }
-            bytes("udp.packet", udp.packet, Bytes::new(1), LARGEST_PACKET)?;
+            bytes("udp.packet", udp.packet, Bytes::new(1), MAX_PACKET_SIZE)?;
             (udp.size, udp.on_off)
         }
     };
     if let Some(size) = size {
-        bytes("size", size, Bytes::new(1), LARGEST)?;
+        bytes("size", size, Bytes::new(1), MAX_SIZE)?;
     }
     if let Some(on_off) = on_off {
         for (key, value) in [("on_off.on", on_off.on), ("on_off.off", on_off.off)] {
@@ -66,9 +66,9 @@ pub(super) fn check_flow(flow: &Flow, duration: Duration) -> Checked {
 
 /// Checks `aggregate` beside the `earlier` ones.
 pub(super) fn check_aggregate(aggregate: &Aggregate, flows: &[Flow], earlier: &[Aggregate]) -> Checked {
-    const MOST_PATHS: usize = 64;
-    if aggregate.flows.len() > MOST_PATHS {
-        let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MOST_PATHS as u64 };
+    const MAX_PATHS: usize = 64;
+    if aggregate.flows.len() > MAX_PATHS {
+        let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MAX_PATHS as u64 };
         return Err(("flows".to_owned(), problem));
     }
     let mut ends = None;
@@ -101,27 +101,27 @@ pub(super) fn check_aggregate(aggregate: &Aggregate, flows: &[Flow], earlier: &[
         }
         mss = mss.max(tcp.profile.mss);
     }
-    bytes("send_buffer", aggregate.send_buffer, mss, LARGEST)?;
-    bytes("reorder_buffer", aggregate.reorder_buffer, mss, LARGEST)?;
+    bytes("send_buffer", aggregate.send_buffer, mss, MAX_SIZE)?;
+    bytes("reorder_buffer", aggregate.reorder_buffer, mss, MAX_SIZE)?;
     above_zero("application_rate", aggregate.application_rate == Some(Rate::ZERO))?;
     if let Some(reconnect) = aggregate.reconnect {
-        within("reconnect", reconnect, LEAST_PATIENCE, LONGEST)?;
+        within("reconnect", reconnect, MIN_PATIENCE, MAX_TIME)?;
     }
     match aggregate.size {
-        Some(size) => bytes("size", size, Bytes::new(1), LARGEST),
+        Some(size) => bytes("size", size, Bytes::new(1), MAX_SIZE),
         None => Ok(()),
     }
 }
 
 fn check_stack(stack: &StackProfile) -> Checked {
-    bytes("stack.mss", stack.mss, Bytes::new(1), LARGEST_PACKET)?;
-    bytes("stack.header", stack.header, Bytes::new(1), LARGEST_PACKET)?;
-    if stack.packet_size() > LARGEST_PACKET {
+    bytes("stack.mss", stack.mss, Bytes::new(1), MAX_PACKET_SIZE)?;
+    bytes("stack.header", stack.header, Bytes::new(1), MAX_PACKET_SIZE)?;
+    if stack.packet_size() > MAX_PACKET_SIZE {
         return refuse(
             "stack.mss",
             &stack.mss,
             "is too large with its header",
-            format!("at most {LARGEST_PACKET} together"),
+            format!("at most {MAX_PACKET_SIZE} together"),
         );
     }
     above_zero("stack.initial_window", stack.initial_window == 0)?;

@@ -6,15 +6,15 @@ use suimon_radio::hsdpa::{self, Policy};
 use suimon_radio::wlan;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use super::{Checked, LARGEST, LARGEST_PACKET, LONGEST, above_zero, bytes, refuse, time, within};
+use super::{Checked, MAX_PACKET_SIZE, MAX_SIZE, MAX_TIME, above_zero, bytes, refuse, time, within};
 use crate::model::{Buffer, Capacity, Cell, Hsdpa, Link, Medium, Outage};
 
 /// Longest that a report on a channel may take or hold.
 const LATEST_REPORT: Duration = Duration::from_secs(1);
 /// Longest that a radio may keep packets waiting at a time; it looks every TTI.
-const LONGEST_GAP: Duration = Duration::from_secs(60);
+const MAX_GAP: Duration = Duration::from_secs(60);
 /// Largest contention window, far above what any standard has.
-const LARGEST_CONTENTION_WINDOW: u32 = 65_535;
+const MAX_CONTENTION_WINDOW: u32 = 65_535;
 
 /// Cells and media by name: all links that name one mean the same.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub(super) fn check_link(link: &Link) -> Checked {
         return refuse("between", &&link.from, "is both ends", "two nodes that differ");
     }
     time("delay", link.delay)?;
-    bytes("overhead", link.overhead, Bytes::ZERO, LARGEST_PACKET)?;
+    bytes("overhead", link.overhead, Bytes::ZERO, MAX_PACKET_SIZE)?;
     time("jitter", link.jitter)?;
     if let Some(reordering) = link.reordering {
         time("reordering.delay", reordering.delay)?;
@@ -56,7 +56,7 @@ pub(super) fn check_link(link: &Link) -> Checked {
     check_outages(&link.outages)?;
     match link.buffer {
         Buffer::Packets(count) => above_zero("buffer", count == 0)?,
-        Buffer::Bytes(size) => bytes("buffer", size, Bytes::new(1), LARGEST)?,
+        Buffer::Bytes(size) => bytes("buffer", size, Bytes::new(1), MAX_SIZE)?,
         Buffer::Unbounded => {}
     }
     check_capacity(&link.capacity)
@@ -123,8 +123,8 @@ fn check_medium(medium: &wlan::Parameters) -> Checked {
         within(key, value, Duration::ZERO, longest)?;
     }
     above_zero("retry_limit", medium.retry_limit == 0)?;
-    if medium.cw_max < medium.cw_min || medium.cw_max > LARGEST_CONTENTION_WINDOW {
-        let accepted = format!("cw_min to {LARGEST_CONTENTION_WINDOW}");
+    if medium.cw_max < medium.cw_min || medium.cw_max > MAX_CONTENTION_WINDOW {
+        let accepted = format!("cw_min to {MAX_CONTENTION_WINDOW}");
         return refuse("cw_max", &medium.cw_max, "is out of range", accepted);
     }
     Ok(())
@@ -136,16 +136,16 @@ fn check_hsdpa(terminal: &Hsdpa) -> Checked {
     if let Some(cell) = &terminal.cell
         && let Policy::ProportionalFair { window } = cell.scheduler
     {
-        within("window", window, hsdpa::TTI, LONGEST)
+        within("window", window, hsdpa::TTI, MAX_TIME)
             .map_err(|(key, problem)| (format!("/cell.{}.{key}", cell.name), problem))?;
     }
-    within("hsdpa.cqi_error_hold", user.cqi_error_hold, hsdpa::TTI, LONGEST)?;
+    within("hsdpa.cqi_error_hold", user.cqi_error_hold, hsdpa::TTI, MAX_TIME)?;
     within("hsdpa.cqi_delay", user.cqi_delay, Duration::ZERO, LATEST_REPORT)?;
     within("hsdpa.cqi_period", user.cqi_period, hsdpa::TTI, LATEST_REPORT)?;
-    within("hsdpa.rlc_resend", user.rlc_resend, Duration::ZERO, LONGEST_GAP)?;
-    within("hsdpa.handover_gap", user.handover_gap, hsdpa::TTI, LONGEST_GAP)?;
+    within("hsdpa.rlc_resend", user.rlc_resend, Duration::ZERO, MAX_GAP)?;
+    within("hsdpa.handover_gap", user.handover_gap, hsdpa::TTI, MAX_GAP)?;
     if let Some(every) = user.handover_every {
-        within("hsdpa.handover_every", every, hsdpa::TTI, LONGEST)?;
+        within("hsdpa.handover_every", every, hsdpa::TTI, MAX_TIME)?;
     }
     above_zero("hsdpa.harq_transmissions", user.harq_transmissions == 0)
 }

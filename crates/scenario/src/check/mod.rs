@@ -17,13 +17,13 @@ use crate::model::{Link, Scenario, Window};
 use crate::topology::Topology;
 
 /// Longest time that anything may take: a year.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
+const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Largest IP packet.
-const LARGEST_PACKET: Bytes = Bytes::new(65_535);
+const MAX_PACKET_SIZE: Bytes = Bytes::new(65_535);
 /// Largest transfer and buffer: a petabyte, far from where sums of byte counts overflow.
-const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
+const MAX_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
 /// Most samples of one series.
-const MOST_SAMPLES: u64 = 1_000_000;
+const MAX_SAMPLES: u64 = 1_000_000;
 
 /// Checks at a key path; `Err` carries the path below it and what is wrong there.
 pub(crate) type Checked = Result<(), (String, Problem)>;
@@ -46,8 +46,8 @@ impl Scenario {
         }
         if let Some(interval) = self.record.interval {
             above_zero("record_interval", interval == Duration::ZERO)?;
-            if self.duration.as_nanos() / interval.as_nanos() > MOST_SAMPLES {
-                let accepted = format!("at most {MOST_SAMPLES} samples in a run");
+            if self.duration.as_nanos() / interval.as_nanos() > MAX_SAMPLES {
+                let accepted = format!("at most {MAX_SAMPLES} samples in a run");
                 return refuse("record_interval", &interval, "is too short for the duration", accepted);
             }
         }
@@ -126,7 +126,7 @@ fn above_zero(key: &str, is_zero: bool) -> Checked {
 }
 
 fn time(key: &str, value: Duration) -> Checked {
-    if value > LONGEST { refuse(key, &value, "is too long", "at most a year (8760h)") } else { Ok(()) }
+    if value > MAX_TIME { refuse(key, &value, "is too long", "at most a year (8760h)") } else { Ok(()) }
 }
 
 fn within(key: &str, value: Duration, least: Duration, most: Duration) -> Checked {
@@ -162,8 +162,8 @@ fn check_window(window: &Window, duration: Duration) -> Checked {
         return refuse("to", &to, "is after the end", "at most the duration");
     }
     above_zero("sample", window.sample == Duration::ZERO)?;
-    if duration.as_nanos() / window.sample.as_nanos() > MOST_SAMPLES {
-        let accepted = format!("at most {MOST_SAMPLES} samples in a run");
+    if duration.as_nanos() / window.sample.as_nanos() > MAX_SAMPLES {
+        let accepted = format!("at most {MAX_SAMPLES} samples in a run");
         return refuse("sample", &window.sample, "is too short for the duration", accepted);
     }
     Ok(())

@@ -142,7 +142,9 @@ impl<'a> Fields<'a> {
         let read = |(position, node): (usize, &'a Node)| {
             let table = node.table().ok_or_else(|| field.wrong_kind())?;
             let name = match table.get("name").map(|name| &name.value) {
-                Some(Value::Text(name)) if text::is_name(name) && name.len() <= text::LONGEST => name.clone(),
+                Some(Value::Text(name)) if text::is_name(name) && name.len() <= text::MAX_LENGTH => {
+                    name.clone()
+                }
                 _ => (position + 1).to_string(),
             };
             Fields::new(self.source_name, table, section, format!("{key}.{name}"), node.line)

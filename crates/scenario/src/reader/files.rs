@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::fields::Field;
 use crate::error::ScenarioError;
 use crate::model::Capacity;
-use crate::trace::{LARGEST_FILE, Opportunities, RateSchedule, read_text};
+use crate::trace::{MAX_FILE, Opportunities, RateSchedule, read_text};
 
 /// How a file tells a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ impl Files {
         if let Some((capacity, _)) = read.get(&key) {
             return Ok(capacity.clone());
         }
-        let text = read_text(&key.0, LARGEST_FILE).map_err(|problem| field.error(problem))?;
+        let text = read_text(&key.0, MAX_FILE).map_err(|problem| field.error(problem))?;
         let name = key.0.display().to_string();
         let capacity = match format {
             Format::Mahimahi => Opportunities::parse(&text, &name)?.into(),

@@ -79,7 +79,7 @@ fn profile(fields: &Fields<'_>) -> Result<StackProfile, ScenarioError> {
     let profile = StackProfile::named(name).ok_or_else(|| {
         field.error(Problem::UnknownName {
             what: "profile",
-            name: name.chars().take(crate::text::LONGEST).collect(),
+            name: name.chars().take(crate::text::MAX_LENGTH).collect(),
             suggestion: closest(name, StackProfile::NAMES.iter().copied()),
             accepted: StackProfile::NAMES.join(", "),
         })
@@ -151,7 +151,7 @@ fn counting(field: &Field<'_>) -> Result<AckCounting, ScenarioError> {
         .map(|limit| AckCounting::Bytes { limit })
         .ok_or_else(|| {
             field.error(Problem::Value {
-                text: word.chars().take(crate::text::LONGEST).collect(),
+                text: word.chars().take(crate::text::MAX_LENGTH).collect(),
                 reason: "is not accepted",
                 accepted: "per-ack, or bytes:L with L from 1 to 1000".to_owned(),
             })

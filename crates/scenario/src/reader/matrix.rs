@@ -63,7 +63,7 @@ impl Axis {
         let field = fields.field("values")?;
         let values = list(&field)?;
         let labels: Vec<String> = match fields.optional("labels") {
-            None => values.iter().map(|node| node.plain().chars().take(text::LONGEST).collect()).collect(),
+            None => values.iter().map(|node| node.plain().chars().take(text::MAX_LENGTH).collect()).collect(),
             Some(labels) => {
                 let names = list(&labels)?;
                 if names.len() != values.len() {

@@ -35,10 +35,10 @@ use crate::text;
 use crate::trace::read_text;
 
 /// Largest scenario file.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE: u64 = 16 << 20;
 
 /// Most flows of one run.
-const MOST_FLOWS: u64 = 1_000_000;
+const MAX_FLOWS: u64 = 1_000_000;
 
 /// A scenario file that is TOML; [`Document::runs`] makes runs of it.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Document {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
         let source_name = path.display().to_string();
-        let text = read_text(path, LARGEST).map_err(|problem| ScenarioError::new(&source_name, problem))?;
+        let text = read_text(path, MAX_FILE).map_err(|problem| ScenarioError::new(&source_name, problem))?;
         let mut document = Self::parse(&text, &source_name)?;
         if let Some(directory) = path.parent() {
             document.directory = directory.to_owned();
@@ -76,7 +76,7 @@ impl Document {
         let stem = Path::new(source_name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let name: String = stem
             .chars()
-            .take(text::LONGEST / 4)
+            .take(text::MAX_LENGTH / 4)
             .map(|c| if text::is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' })
             .collect();
         Ok(Self {
@@ -125,8 +125,8 @@ impl Document {
     /// The first thing that is not right, with its line and key.
     pub fn runs(&self) -> Result<Vec<Run>, ScenarioError> {
         let plan = self.plan()?;
-        if plan.runs() > Runs::MOST {
-            let problem = Problem::TooMany { what: "more runs".to_owned(), limit: Runs::MOST };
+        if plan.runs() > Runs::MAX {
+            let problem = Problem::TooMany { what: "more runs".to_owned(), limit: Runs::MAX };
             return Err(ScenarioError::new(&self.source_name, problem).at_key("matrix"));
         }
         let mut runs = Runs::default();
@@ -181,8 +181,8 @@ impl Document {
         let mut flows = Vec::new();
         for table in fields.list("flow")? {
             let (flow, count) = flow::read(&table)?;
-            if flows.len() as u64 + count > MOST_FLOWS {
-                let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MOST_FLOWS };
+            if flows.len() as u64 + count > MAX_FLOWS {
+                let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MAX_FLOWS };
                 return Err(table.field("count")?.error(problem));
             }
             if count == 1 {

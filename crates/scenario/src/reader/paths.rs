@@ -38,7 +38,7 @@ pub(super) fn resolve_for_all(root: &Table, path: &str) -> Result<Vec<Target>, W
 
 /// What `path` leads to in `root`: more than one thing where it has a `*`.
 pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
-    let wrong = |problem| (path.chars().take(text::LONGEST).collect::<String>(), problem);
+    let wrong = |problem| (path.chars().take(text::MAX_LENGTH).collect::<String>(), problem);
     let mut parts = path.split('.');
     let first = parts.next().unwrap_or_default();
     let (kind, section) = match (list(first), first) {
@@ -94,7 +94,7 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
         let names = || items.iter().map(|(name, _)| *name);
         return Err(wrong(Problem::UnknownName {
             what: kind,
-            name: name.chars().take(text::LONGEST).collect(),
+            name: name.chars().take(text::MAX_LENGTH).collect(),
             suggestion: closest(name, names()),
             accepted: names().take(20).chain(["*"]).collect::<Vec<_>>().join(", "),
         }));
@@ -112,7 +112,7 @@ fn parameter(role: Role, name: &str) -> Result<&'static str, Problem> {
         accepted.dedup();
         Problem::UnknownName {
             what: "parameter",
-            name: name.chars().take(text::LONGEST).collect(),
+            name: name.chars().take(text::MAX_LENGTH).collect(),
             suggestion: closest(name, names()),
             accepted: accepted.join(", "),
         }

@@ -14,10 +14,10 @@ use crate::run::Run;
 type Labels = Vec<(String, String)>;
 
 /// Most points of a matrix: each is checked before any runs, at some 20 µs.
-const MOST_POINTS: u64 = 1_000_000;
+const MAX_POINTS: u64 = 1_000_000;
 
 /// Most runs of a plan: a thousand years of a machine.
-const MOST_RUNS: u64 = 100_000_000_000;
+const MAX_RUNS: u64 = 100_000_000_000;
 
 /// What a [`Document`] asks for: the points of its matrix in order, the last axis varying fastest, and a run
 /// for each seed at each point.
@@ -41,8 +41,8 @@ impl<'a> Plan<'a> {
         let too_many = |limit| Problem::TooMany { what: "more runs".to_owned(), limit };
         let axes = document.axes()?;
         let points = axes.iter().try_fold(1_u64, |count, axis| count.checked_mul(axis.len() as u64));
-        let Some(points) = points.filter(|count| *count <= MOST_POINTS) else {
-            return Err(refuse(too_many(MOST_POINTS)).at_key("matrix"));
+        let Some(points) = points.filter(|count| *count <= MAX_POINTS) else {
+            return Err(refuse(too_many(MAX_POINTS)).at_key("matrix"));
         };
         let mut base = document.root.clone();
         base.remove("matrix");
@@ -51,8 +51,8 @@ impl<'a> Plan<'a> {
             let problem = Problem::Exclusive { other: "a matrix called seed".to_owned() };
             return Err(document.error_at(&base, "seeds", problem, None));
         }
-        if points.saturating_mul(seeds) > MOST_RUNS {
-            return Err(refuse(too_many(MOST_RUNS)));
+        if points.saturating_mul(seeds) > MAX_RUNS {
+            return Err(refuse(too_many(MAX_RUNS)));
         }
         Ok(Self { files: Files::new(&document.directory), document, axes, base, points, seeds })
     }

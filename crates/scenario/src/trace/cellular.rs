@@ -9,7 +9,7 @@ use crate::error::{Problem, ScenarioError};
 /// Time in which the rate is taken as constant.
 const STEP: Duration = Duration::from_millis(20);
 /// Longest trace: an hour.
-const LONGEST: Duration = Duration::from_secs(3_600);
+const MAX_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Fastest mean: an hour of it is thirty million opportunities.
 const FASTEST: Rate = Rate::from_bps(100_000_000);
 /// Widest deviation of the logarithm; beyond it a few peaks carry everything.
@@ -137,7 +137,7 @@ impl CellularModel {
             ("outage_length", self.outage_length),
             ("length", length),
         ] {
-            if time == Duration::ZERO || time > LONGEST {
+            if time == Duration::ZERO || time > MAX_INTERVAL {
                 return refuse(key, time.to_string(), "more than 0 s to an hour");
             }
         }
@@ -200,8 +200,11 @@ mod tests {
 
     #[test]
     fn a_steady_model_gives_a_steady_link() {
-        let model =
-            CellularModel { deviation: 0.0, time_between_outages: LONGEST, ..CellularModel::driving_3g() };
+        let model = CellularModel {
+            deviation: 0.0,
+            time_between_outages: MAX_INTERVAL,
+            ..CellularModel::driving_3g()
+        };
         let trace = generate(&model, 10, 1);
         let longest = trace.times().windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
         // 12 kbit at 2.2 Mbit/s is 5.5 ms, in whole milliseconds 6.

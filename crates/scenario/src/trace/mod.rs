@@ -19,7 +19,7 @@ use crate::model::Capacity;
 const LATEST_MILLIS: u64 = 365 * 24 * 3_600 * 1_000;
 
 /// Largest file of either format: a day of a fast link.
-pub(crate) const LARGEST_FILE: u64 = 256 << 20;
+pub(crate) const MAX_FILE: u64 = 256 << 20;
 
 /// Reads the file at `path` as what it is: a schedule where it starts with a header, and else a trace.
 ///
@@ -28,7 +28,7 @@ pub(crate) const LARGEST_FILE: u64 = 256 << 20;
 pub fn read_capacity(path: impl AsRef<Path>) -> Result<Capacity, ScenarioError> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    let text = read_text(path, LARGEST_FILE).map_err(|problem| ScenarioError::new(&name, problem))?;
+    let text = read_text(path, MAX_FILE).map_err(|problem| ScenarioError::new(&name, problem))?;
     if text.trim_start().starts_with("time") {
         RateSchedule::parse(&text, &name).map(Into::into)
     } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use suimon_units::{Duration, Rate};
 
-use super::{LARGEST_FILE, LATEST_MILLIS, read_text};
+use super::{LATEST_MILLIS, MAX_FILE, read_text};
 use crate::error::{Problem, ScenarioError};
 use crate::model::Capacity;
 
@@ -27,7 +27,7 @@ impl RateSchedule {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let text = read_text(path, LARGEST_FILE).map_err(|problem| ScenarioError::new(&name, problem))?;
+        let text = read_text(path, MAX_FILE).map_err(|problem| ScenarioError::new(&name, problem))?;
         Self::parse(&text, &name)
     }
 

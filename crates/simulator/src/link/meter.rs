@@ -1,4 +1,4 @@
-//! The books of a link whose packets may be known ahead of their time.
+//! The statistics of a link whose packets may be known ahead of their time.
 
 use suimon_algorithms::queue::Backlog;
 use suimon_link::QueueMeter;
@@ -42,11 +42,11 @@ pub(crate) struct Passage {
     pub(crate) size: u32,
 }
 
-/// The books of one link, and what is not in them yet.
+/// The statistics of one link, and what is not in them yet.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    pub(crate) books: QueueMeter,
-    /// What passes and is not in the books yet, in order.
+    pub(crate) statistics: QueueMeter,
+    /// What passes and is not in the statistics yet, in order.
     passing: Ring<Passage>,
     /// So many of these have come, and wait: so much.
     waiting: usize,
@@ -56,14 +56,14 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn new(link: &scenario::Link) -> Self {
         Self {
-            books: QueueMeter::new(link),
+            statistics: QueueMeter::new(link),
             passing: Ring::default(),
             waiting: 0,
             backlog: Backlog::default(),
         }
     }
 
-    /// A packet passes, at times that may lie ahead of `now` or behind: it enters the books when they are settled.
+    /// A packet passes, at times that may lie ahead of `now` or behind: it enters the statistics when they are settled.
     #[inline(always)]
     pub(crate) fn on_passage(&mut self, now: Instant, passage: Passage) {
         self.passing.push_back(passage);
@@ -83,7 +83,7 @@ impl Meter {
                     return;
                 }
                 self.passing.pop_front();
-                self.books.on_sent(first.size, first.starts.saturating_since(first.came), false);
+                self.statistics.on_sent(first.size, first.starts.saturating_since(first.came), false);
                 continue;
             }
             let next = self.passing.get(self.waiting);
@@ -93,20 +93,20 @@ impl Meter {
                 }
                 self.passing.pop_front();
                 self.waiting -= 1;
-                self.books.on_sent(first.size, first.starts.saturating_since(first.came), false);
+                self.statistics.on_sent(first.size, first.starts.saturating_since(first.came), false);
                 self.backlog.packets -= 1;
                 self.backlog.bytes -= Bytes::new(u64::from(first.size));
-                self.books.on_backlog(first.turn, self.backlog);
+                self.statistics.on_backlog(first.turn, self.backlog);
             } else {
                 let Some(next) = next.copied().filter(|next| next.came <= now) else { return };
                 self.waiting += 1;
                 self.backlog.packets += 1;
                 self.backlog.bytes += Bytes::new(u64::from(next.size));
-                self.books.on_backlog(next.came, self.backlog);
+                self.statistics.on_backlog(next.came, self.backlog);
             }
         }
     }
 }
 
-/// The books are settled whenever so many more packets pass, and when somebody looks.
+/// The statistics are settled whenever so many more packets pass, and when somebody looks.
 const SETTLED_AT_ONCE: usize = 32;

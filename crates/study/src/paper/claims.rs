@@ -36,9 +36,9 @@ pub struct Experiment {
     pub(crate) title: String,
     /// The scenario file, beside `claims.toml`.
     pub(crate) scenario: Option<PathBuf>,
-    /// Instead of a scenario: the runs of these experiments together.
+    /// Instead of a scenario: the runs of these experiments as one batch.
     #[serde(default)]
-    pub(crate) together: Vec<String>,
+    pub(crate) batch: Vec<String>,
     /// A file that does not come with the project; without it the experiment is not tested.
     pub(crate) needs: Option<PathBuf>,
     /// It is run in both worlds: simulated, and live.
@@ -246,16 +246,16 @@ impl Paper {
         let named = (paper.claims.iter().map(|claim| &claim.experiment))
             .chain(paper.figures.iter().map(|figure| &figure.experiment))
             .chain(paper.heat_maps.iter().map(|map| &map.experiment))
-            .chain(paper.experiments.iter().flat_map(|experiment| &experiment.together));
+            .chain(paper.experiments.iter().flat_map(|experiment| &experiment.batch));
         if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
             let accepted: Vec<_> = paper.experiments.iter().map(|e| e.name.as_str()).collect();
             let accepted = accepted.join(", ");
             return Err(refuse(format!("unknown experiment \"{unknown}\"; accepted: {accepted}")));
         }
-        let one = |experiment: &&Experiment| experiment.scenario.is_some() != experiment.together.is_empty();
+        let one = |experiment: &&Experiment| experiment.scenario.is_some() != experiment.batch.is_empty();
         if let Some(experiment) = paper.experiments.iter().find(one) {
             let name = &experiment.name;
-            return Err(refuse(format!("experiment \"{name}\": accepted: either scenario or together")));
+            return Err(refuse(format!("experiment \"{name}\": accepted: either scenario or batch")));
         }
         paper.file = file;
         Ok(paper)

@@ -75,7 +75,7 @@ pub fn evaluate<E: From<StudyError>>(
         scenario_text: None,
     };
     let name = name.to_owned();
-    let findings = Findings { header, name, runs, beside: None, verdicts, figures, heat_maps, notes };
+    let findings = Findings { header, name, runs, worlds: None, verdicts, figures, heat_maps, notes };
     Ok(Judged { findings, broken })
 }
 
@@ -123,7 +123,7 @@ impl Paper {
         }
         let chosen = self.experiments.iter().find(|experiment| name == Some(experiment.name.as_str()));
         let wanted = |experiment: &&Experiment| match chosen {
-            Some(chosen) => chosen.name == experiment.name || chosen.together.contains(&experiment.name),
+            Some(chosen) => chosen.name == experiment.name || chosen.batch.contains(&experiment.name),
             None => name.is_none(),
         };
         let (selected, others): (Vec<_>, Vec<_>) = of_world.partition(wanted);
@@ -172,16 +172,16 @@ fn run_all<'a, E: From<StudyError>>(
     });
     let mut outcomes: Vec<_> = outcomes.collect();
     for experiment in experiments.iter().filter(|experiment| experiment.scenario.is_none()) {
-        let results = together(experiment, &outcomes);
+        let results = batch(experiment, &outcomes);
         outcomes.push(Outcome { experiment, results });
     }
     Ok(outcomes)
 }
 
 /// The runs of all experiments that `experiment` takes together; why not, where one has none.
-fn together(experiment: &Experiment, outcomes: &[Outcome<'_>]) -> Result<Vec<RunResult>, String> {
+fn batch(experiment: &Experiment, outcomes: &[Outcome<'_>]) -> Result<Vec<RunResult>, String> {
     let mut runs = Vec::new();
-    for name in &experiment.together {
+    for name in &experiment.batch {
         match outcomes.iter().find(|outcome| outcome.experiment.name == *name) {
             Some(Outcome { results: Ok(results), .. }) => runs.extend_from_slice(results),
             Some(Outcome { results: Err(reason), .. }) => return Err(reason.clone()),

@@ -61,8 +61,8 @@ impl<'a> Sweep<'a> {
             durations.push(scenario.duration);
         }
         let runs = plan.runs();
-        let runs_per_part = runs.div_ceil(PARTS).min(MOST_RUNS).max(runs.div_ceil(MOST_PARTS));
-        let runs_per_part = runs_per_part.min(MOST_ROWS / most_rows).max(1);
+        let runs_per_part = runs.div_ceil(PARTS).min(MAX_RUNS).max(runs.div_ceil(MAX_PARTS));
+        let runs_per_part = runs_per_part.min(MAX_ROWS / most_rows).max(1);
         let files = plan.files().into_iter().map(|(path, digest)| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             (name, format!("{digest:016x}"))
@@ -215,13 +215,13 @@ fn rows(scenario: &Scenario, series: bool) -> u64 {
 const PARTS: u64 = 250;
 
 /// Most runs of a part, unless there were too many parts.
-const MOST_RUNS: u64 = 100;
+const MAX_RUNS: u64 = 100;
 
 /// Most parts, unless they had too many rows: a folder with more names takes its time.
-const MOST_PARTS: u64 = 100_000;
+const MAX_PARTS: u64 = 100_000;
 
 /// Most rows of one table in a part, unless one run has more: some 100 MB while it is written.
-const MOST_ROWS: u64 = 250_000;
+const MAX_ROWS: u64 = 250_000;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// The window has room for what arrives in this at the most.
-const MOST: Duration = Duration::from_millis(100);
+const MAX_EXTRA: Duration = Duration::from_millis(100);
 /// A maximum is over so many rounds, and the one before it counts as well.
 const ROUNDS: u32 = 5;
 
@@ -44,7 +44,7 @@ impl Aggregation {
 
     /// Segments that the window has room for beyond the model's.
     pub(super) fn room(&self, bandwidth: Rate, mss: Bytes) -> u64 {
-        self.most[0].max(self.most[1]).min(bandwidth.amount_in(MOST).whole(mss))
+        self.most[0].max(self.most[1]).min(bandwidth.amount_in(MAX_EXTRA).whole(mss))
     }
 }
 

@@ -65,7 +65,7 @@ const HIGH_GAIN: f64 = 2.885_390_081_777_927;
 /// The gains of ProbeBW, each for about one smallest RTT (§4.3.4.2).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// `BBRMinPipeCwnd`, in segments (§4.2.3.2).
-const LEAST_WINDOW: u64 = 4;
+const MIN_WINDOW: u64 = 4;
 /// Linux paces one hundredth below the bandwidth, so that a queue drains whatever the clocks say.
 const PACING_MARGIN: f64 = 0.99;
 
@@ -235,7 +235,7 @@ impl Bbr {
         let Mode::ProbeRtt { until, round_done } = &mut self.mode else { return };
         self.deliveries.still_held_back(ack.flight_size);
         let Some(end) = *until else {
-            if ack.flight_size <= ack.mss * LEAST_WINDOW {
+            if ack.flight_size <= ack.mss * MIN_WINDOW {
                 *until = Some(ack.now + self.probe_rtt_time);
                 self.deliveries.begin_round();
             }

@@ -3,7 +3,7 @@
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// An interval has at least so many rounds, and at most four times as many.
-const LEAST_ROUNDS: u32 = 4;
+const MIN_ROUNDS: u32 = 4;
 /// So much of what is delivered is lost as well, or more: 50 / 256.
 const LOSS: f64 = 50.0 / 256.0;
 /// Two intervals have the same rate if they differ by no more than this part of it, or so little.
@@ -65,9 +65,9 @@ impl Policer {
         }
         let Some((since, delivered, lost)) = self.since else { return false };
         self.rounds += u32::from(seen.round_start);
-        if seen.app_limited || self.rounds > 4 * LEAST_ROUNDS {
+        if seen.app_limited || self.rounds > 4 * MIN_ROUNDS {
             self.forget();
-        } else if self.rounds >= LEAST_ROUNDS && seen.lost > Bytes::ZERO {
+        } else if self.rounds >= MIN_ROUNDS && seen.lost > Bytes::ZERO {
             let (delivered, lost) = (seen.delivered.saturating_sub(delivered), self.lost - lost);
             let took = seen.now.saturating_since(since);
             let lossy = delivered > Bytes::ZERO && lost.as_f64() >= LOSS * delivered.as_f64();

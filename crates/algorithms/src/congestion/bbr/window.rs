@@ -2,13 +2,13 @@
 
 use suimon_units::{Bytes, Rate};
 
-use super::{Bbr, LEAST_WINDOW, Mode};
+use super::{Bbr, MIN_WINDOW, Mode};
 use crate::congestion::{Ack, Delivery, Limits};
 
 /// Below this rate segments leave one by one, else by two at least (§4.2.2).
 const SLOW: Rate = Rate::from_bps(1_200_000);
 /// The largest burst that Linux hands to a device: 64 KiB with headers.
-const LARGEST_BURST: u64 = (1 << 16) - 1 - 320;
+const MAX_BURST: u64 = (1 << 16) - 1 - 320;
 /// The least that fits into the window for what both ends hold back, in bursts: one in the sender, one on its way to
 /// the device, one in the receiver.
 const BURSTS: u64 = 3;
@@ -39,7 +39,7 @@ impl Bbr {
     /// `BBR.send_quantum` (§4.2.2) in segments, what Linux's senders hand down at once: a millisecond's worth.
     fn send_quantum(&self, mss: Bytes) -> u64 {
         let least = if self.pacing < SLOW { 1 } else { 2 };
-        let burst = (self.pacing.as_bps() >> 13).min(LARGEST_BURST);
+        let burst = (self.pacing.as_bps() >> 13).min(MAX_BURST);
         (burst / mss.get()).clamp(least, 127)
     }
 
@@ -72,7 +72,7 @@ impl Bbr {
             self.grow(ack, limits);
         }
         if matches!(self.mode, Mode::ProbeRtt { .. }) {
-            limits.cwnd = limits.cwnd.min(ack.mss * LEAST_WINDOW);
+            limits.cwnd = limits.cwnd.min(ack.mss * MIN_WINDOW);
         }
     }
 
@@ -86,7 +86,7 @@ impl Bbr {
         } else if limits.cwnd < target || self.deliveries.total() < self.initial_cwnd {
             limits.cwnd = grown;
         }
-        limits.cwnd = limits.cwnd.max(mss * LEAST_WINDOW);
+        limits.cwnd = limits.cwnd.max(mss * MIN_WINDOW);
     }
 }
 

@@ -121,7 +121,7 @@ fn measure(
     source.connect(sink.local_addr()?)?;
     let began = Instant::now();
     let (from, until) = (began + WARMUP, began + WARMUP + long(arguments.time));
-    let size = usize::try_from(arguments.datagram.get()).unwrap_or(usize::MAX).clamp(1, LONGEST);
+    let size = usize::try_from(arguments.datagram.get()).unwrap_or(usize::MAX).clamp(1, MAX_DATAGRAM);
     let moved = thread::scope(|scope| {
         let stream = scope.spawn(|| transfer(&way, u64::MAX, &progress));
         scope.spawn(|| send(&source, rate, size, until));
@@ -159,7 +159,7 @@ fn send(socket: &UdpSocket, rate: Rate, size: usize, until: Instant) {
 
 fn count(socket: &UdpSocket, from: Instant, until: Instant) -> Bytes {
     let _ = socket.set_read_timeout(Some(Duration::from_millis(100)));
-    let mut buffer = vec![0; LONGEST];
+    let mut buffer = vec![0; MAX_DATAGRAM];
     let mut received = 0;
     while Instant::now() < until {
         if let Ok(len) = socket.recv(&mut buffer)
@@ -174,4 +174,4 @@ fn count(socket: &UdpSocket, from: Instant, until: Instant) -> Bytes {
 const WARMUP: Duration = Duration::from_secs(5);
 const PORT: u16 = 5_003;
 /// UDP's payload over IPv4.
-const LONGEST: usize = 65_507;
+const MAX_DATAGRAM: usize = 65_507;

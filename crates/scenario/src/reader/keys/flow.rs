@@ -82,7 +82,7 @@ pub(crate) const FLOW: Section = Section {
             "profile",
             Kind::Profile,
             Preset::Text("linux-6"),
-            "Which TCP stack's habits both ends have.",
+            "The TCP stack as which both ends behave.",
         ),
         Key::new(
             "window",
@@ -95,7 +95,7 @@ pub(crate) const FLOW: Section = Section {
             "stack",
             Kind::Section(&STACK),
             Preset::Unset { means: "as the profile has it", example: "{ delayed_ack = false }" },
-            "Habits that differ from the profile.",
+            "Options that differ from the profile.",
         ),
         Key::new(
             "udp",

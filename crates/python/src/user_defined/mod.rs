@@ -14,10 +14,10 @@ pub(crate) use path::{PyPath, PySendState};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 pub(crate) use queue::PyPacket;
-use suimon_algorithms::own::{Build, add};
 use suimon_algorithms::parameters::{Parameter, Range};
 use suimon_algorithms::queue::Buffer;
 use suimon_algorithms::registry::Description;
+use suimon_algorithms::user_defined::{Build, add};
 use suimon_algorithms::{Arguments, Probe, Value};
 use suimon_units::Instant;
 

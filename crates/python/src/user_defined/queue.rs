@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use pyo3::intern;
 use pyo3::prelude::*;
 use suimon_algorithms::Probe;
-use suimon_algorithms::own::{Arrival, Ticket, TicketQueue, Verdicts};
 use suimon_algorithms::queue::Ecn;
+use suimon_algorithms::user_defined::{Arrival, Ticket, TicketQueue, Verdicts};
 use suimon_units::{Instant, Rate};
 
 use super::{probe, raise, seconds};

@@ -8,14 +8,14 @@ use suimon_scenario::Run;
 use suimon_units::Rate;
 
 use crate::error::LiveError;
-use crate::habits::KernelNames;
 use crate::plan::Plan;
 use crate::run::{Observer, available, run_planned};
+use crate::stack_options::KernelNames;
 
 /// Runs go on at once as long as their links carry no more than this together: more would make the emulator late.
-const MOST_LOAD: Rate = Rate::from_bps(120_000_000);
+const MAX_LOAD: Rate = Rate::from_bps(120_000_000);
 /// And no more runs than this.
-const MOST_RUNS: usize = 12;
+const MAX_RUNS: usize = 12;
 
 /// Runs everything; results come in the order of `runs`. `names` are those of congestion controls that go by others. What cannot be run live is refused before anything begins.
 ///
@@ -65,7 +65,7 @@ impl Capacity {
         let load = load.as_bps();
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = |used: &mut (u64, usize)| {
-            used.1 > 0 && (used.0.saturating_add(load) > MOST_LOAD.as_bps() || used.1 >= MOST_RUNS)
+            used.1 > 0 && (used.0.saturating_add(load) > MAX_LOAD.as_bps() || used.1 >= MAX_RUNS)
         };
         let mut used = self.freed.wait_while(used, is_full).unwrap_or_else(PoisonError::into_inner);
         *used = (used.0 + load, used.1 + 1);

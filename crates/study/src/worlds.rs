@@ -28,7 +28,7 @@ const QUANTITIES: [Quantity; 3] = [
 
 /// One row a run and quantity.
 #[must_use]
-pub fn beside(pairs: &[Pair]) -> VerdictTable {
+pub fn compare_worlds(pairs: &[Pair]) -> VerdictTable {
     let rows = pairs.iter().flat_map(|pair| QUANTITIES.iter().map(move |quantity| row(pair, quantity)));
     VerdictTable {
         title: "Simulated and live".to_owned(),

@@ -1,16 +1,17 @@
 //! A queue that decides as packets come.
 
-use suimon_algorithms::queue::{Backlog, QueueDiscipline};
+use suimon_algorithms::queue::Backlog;
+use suimon_algorithms::queue::policy::ArrivalPolicy;
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::meter::Meter;
-use crate::packet::Frame;
 use crate::pieces::Pieces;
 
 /// What waits where packets keep their order and all is decided as they come: it is then known when each leaves, and
 /// the packet itself is on its way already.
-#[derive(Debug, Default)]
-pub(super) struct Foretold {
+#[derive(Debug)]
+pub(super) struct Precomputed {
+    pub(super) policy: Box<dyn ArrivalPolicy>,
     leaving: Pieces<Leaving>,
     backlog: Backlog,
 }
@@ -26,7 +27,11 @@ pub(super) struct Leaving {
     pub(super) newly_marked: bool,
 }
 
-impl Foretold {
+impl Precomputed {
+    pub(super) fn new(policy: Box<dyn ArrivalPolicy>) -> Self {
+        Self { policy, leaving: Pieces::default(), backlog: Backlog::default() }
+    }
+
     pub(super) fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -40,12 +45,7 @@ impl Foretold {
 
     /// Takes note of what has left by `now`.
     #[inline(always)]
-    pub(super) fn leave(
-        &mut self,
-        now: Instant,
-        queue: &mut dyn QueueDiscipline<Frame>,
-        meter: &mut Option<Box<Meter>>,
-    ) {
+    pub(super) fn leave(&mut self, now: Instant, meter: &mut Option<Box<Meter>>) {
         while let Some(&first) = self.leaving.front()
             && first.turn <= now
         {
@@ -53,10 +53,10 @@ impl Foretold {
             let size = Bytes::new(u64::from(first.size));
             self.backlog.packets -= 1;
             self.backlog.bytes -= size;
-            queue.on_departure(first.turn, size, self.backlog);
+            self.policy.on_departure(first.turn, size, self.backlog);
             if let Some(meter) = meter {
-                meter.books.on_sent(first.size, first.waited, first.newly_marked);
-                meter.books.on_backlog(first.turn, self.backlog);
+                meter.statistics.on_sent(first.size, first.waited, first.newly_marked);
+                meter.statistics.on_backlog(first.turn, self.backlog);
             }
         }
     }

@@ -112,7 +112,7 @@ fn find(description: &'static Description) -> Option<&'static Own> {
 }
 
 /// Whether `description` was added.
-pub(crate) fn is_own(description: &'static Description) -> bool {
+pub(crate) fn is_user_defined(description: &'static Description) -> bool {
     find(description).is_some()
 }
 
@@ -305,7 +305,10 @@ mod tests {
             .unwrap();
         let spec = AlgorithmSpec::parse(Role::Congestion, "fs-at+mine").unwrap();
         assert_eq!(spec.label(), "fs-at+mine");
-        assert!(spec.is_own() && !AlgorithmSpec::parse(Role::Congestion, "reno").unwrap().is_own());
+        assert!(
+            spec.is_user_defined()
+                && !AlgorithmSpec::parse(Role::Congestion, "reno").unwrap().is_user_defined()
+        );
         let _: Box<dyn CongestionControl> = spec.build_congestion();
         let message = AlgorithmSpec::parse(Role::Congestion, "nobody").unwrap_err().to_string();
         assert!(message.contains(", mine"), "{message}");
@@ -329,7 +332,8 @@ mod tests {
     fn a_discipline_over_tickets_drops_marks_and_orders_and_keeps_the_buffer() {
         add(described("odd"), Build::Queue(Box::new(|_, _| Box::<Odd>::default()))).unwrap();
         let spec = AlgorithmSpec::parse(Role::Queue, "odd").unwrap();
-        let mut queue = build_queue::<TestPacket>(&spec, Buffer::Packets(3), RandomStream::new(1, "queue"));
+        let random = RandomStream::new(1, "queue");
+        let mut queue = build_queue::<TestPacket>(&spec, Buffer::Packets(3), random).into_discipline();
         let mut dropped = Vec::new();
         for id in 0..6 {
             let packet = TestPacket { ecn: Ecn::Capable, ..TestPacket::new(id, 100) };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use suimon_algorithms::registry::AlgorithmSpec;
-use suimon_linux::TcpHabits;
+use suimon_linux::RouteMetrics;
 use suimon_scenario::{Flow, StackProfile, TcpFlow, Traffic};
 use suimon_units::Bytes;
 
@@ -15,15 +15,15 @@ pub type KernelNames = BTreeMap<String, String>;
 pub(crate) type Refusal = (&'static str, String);
 
 /// What TCP is told of a flow.
-pub(crate) struct FlowHabits {
+pub(crate) struct FlowOptions {
     /// The kernel's name of its congestion control; none for datagrams.
     pub(crate) kernel_cc: Option<String>,
-    pub(crate) sender: TcpHabits,
-    pub(crate) receiver: TcpHabits,
+    pub(crate) sender: RouteMetrics,
+    pub(crate) receiver: RouteMetrics,
 }
 
 /// What the kernel is told of all flows.
-pub(crate) struct Habits<'a> {
+pub(crate) struct StackOptions<'a> {
     available: &'a [String],
     names: &'a KernelNames,
     /// The same for all flows, as far as known.
@@ -32,28 +32,28 @@ pub(crate) struct Habits<'a> {
     pub(crate) notes: Vec<String>,
 }
 
-impl<'a> Habits<'a> {
+impl<'a> StackOptions<'a> {
     /// Where the kernel has the congestion controls `available`, some of them as `names` says.
     pub(crate) fn new(available: &'a [String], names: &'a KernelNames) -> Self {
         Self { available, names, timestamps: None, notes: Vec::new() }
     }
 
-    pub(crate) fn of(&mut self, flow: &Flow) -> Result<FlowHabits, Refusal> {
+    pub(crate) fn of(&mut self, flow: &Flow) -> Result<FlowOptions, Refusal> {
         match &flow.traffic {
             Traffic::Tcp(tcp) => self.of_tcp(tcp),
             Traffic::Udp(udp) if udp.on_off.is_some() => Err(on_off()),
-            Traffic::Udp(udp) if udp.packet < LEAST_DATAGRAM => {
-                Err(("packet", format!("{} is no datagram; accepted: at least {LEAST_DATAGRAM}", udp.packet)))
+            Traffic::Udp(udp) if udp.packet < MIN_DATAGRAM => {
+                Err(("packet", format!("{} is no datagram; accepted: at least {MIN_DATAGRAM}", udp.packet)))
             }
-            Traffic::Udp(_) => Ok(FlowHabits {
+            Traffic::Udp(_) => Ok(FlowOptions {
                 kernel_cc: None,
-                sender: TcpHabits::default(),
-                receiver: TcpHabits::default(),
+                sender: RouteMetrics::default(),
+                receiver: RouteMetrics::default(),
             }),
         }
     }
 
-    fn of_tcp(&mut self, tcp: &TcpFlow) -> Result<FlowHabits, Refusal> {
+    fn of_tcp(&mut self, tcp: &TcpFlow) -> Result<FlowOptions, Refusal> {
         if tcp.on_off.is_some() {
             return Err(on_off());
         }
@@ -85,9 +85,9 @@ impl<'a> Habits<'a> {
                 profile.name
             ));
         }
-        Ok(FlowHabits {
+        Ok(FlowOptions {
             kernel_cc: Some(kernel_cc),
-            sender: TcpHabits {
+            sender: RouteMetrics {
                 ecn: profile.ecn,
                 initial_window: (profile.initial_window != kernel.initial_window)
                     .then_some(profile.initial_window),
@@ -95,7 +95,7 @@ impl<'a> Habits<'a> {
                     .then(|| (profile.rto_min.as_nanos() / 1_000_000) as u32),
                 quick_ack: false,
             },
-            receiver: TcpHabits { quick_ack: !profile.delayed_ack, ..TcpHabits::default() },
+            receiver: RouteMetrics { quick_ack: !profile.delayed_ack, ..RouteMetrics::default() },
         })
     }
 
@@ -133,7 +133,7 @@ impl<'a> Habits<'a> {
 }
 
 /// IP and UDP headers, and a byte.
-const LEAST_DATAGRAM: Bytes = Bytes::new(29);
+const MIN_DATAGRAM: Bytes = Bytes::new(29);
 
 fn on_off() -> Refusal {
     ("on_off", "random silence is for simulations; accepted: none".to_owned())
