@@ -60,7 +60,8 @@ fn main() {
         let mut best = f64::INFINITY;
         let mut counts = [0; 3];
         for _ in 0..ROUNDS {
-            let mut queue = build_queue(&spec, Buffer::Packets(1_000), RandomStream::new(1, "decisions"));
+            let random = RandomStream::new(1, "decisions");
+            let mut queue = build_queue(&spec, Buffer::Packets(1_000), random).into_discipline();
             let begin = Clock::now();
             counts = pass(&mut *queue, &traffic);
             best = best.min(begin.elapsed().as_secs_f64() * 1e9 / PACKETS as f64);

@@ -3,7 +3,8 @@
 
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
-use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::early::{self, Advice, Early, EarlyDetection};
+use super::policy::{Arrival, Verdict};
 use super::red::{self, Red};
 use super::{Backlog, Buffer};
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -54,7 +55,7 @@ pub const DESCRIPTION: Description = Description {
             range: Range::Between(0.0, 1.0),
         },
         red::GENTLE,
-        red::ECN,
+        early::ECN,
         red::WAIT,
         red::WEIGH_SIZES,
         red::MEAN_PACKET,
@@ -117,8 +118,8 @@ impl EarlyDetection for AdaptiveRed {
         self.red.advice(arrival)
     }
 
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        self.red.on_outcome(arrival, outcome);
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict) {
+        self.red.on_verdict(arrival, verdict);
     }
 
     fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
@@ -142,6 +143,7 @@ pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<AdaptiveRed> {
         detection: AdaptiveRed::new(arguments, buffer),
         spacing: red::spacing(arguments),
         ecn: arguments.flag("ecn"),
+        marks_departures: false,
     }
 }
 

@@ -108,10 +108,10 @@ impl Hosts {
 }
 
 /// One of the places of the set that `first` is in: that which is its own, else a free one, else `first`.
-fn way(first: usize, is_own: impl Fn(usize) -> bool, is_free: impl Fn(usize) -> bool) -> usize {
+fn way(first: usize, is_user_defined: impl Fn(usize) -> bool, is_free: impl Fn(usize) -> bool) -> usize {
     let set = first / WAYS * WAYS;
     let ways = || (0..WAYS).map(|way| set + (first + way) % WAYS);
-    ways().find(|at| is_own(*at)).or_else(|| ways().find(|at| is_free(*at))).unwrap_or(first)
+    ways().find(|at| is_user_defined(*at)).or_else(|| ways().find(|at| is_free(*at))).unwrap_or(first)
 }
 
 /// Flows in turn, COBALT in each.
@@ -167,8 +167,8 @@ impl<P: Packet> Cake<P> {
     /// The queue of the flow with this hash.
     fn queue_of(&self, tag: u64) -> usize {
         let flows = &self.flows;
-        let is_own = |at: usize| flows[at].tag == tag && flows[at].state != State::Idle;
-        way(place_of(tag, flows.len()), is_own, |at| flows[at].state == State::Idle)
+        let is_user_defined = |at: usize| flows[at].tag == tag && flows[at].state != State::Idle;
+        way(place_of(tag, flows.len()), is_user_defined, |at| flows[at].state == State::Idle)
     }
 
     /// What a flow may send in its turn: a host's bulky flows share one flow's.

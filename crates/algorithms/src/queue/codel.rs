@@ -5,6 +5,7 @@
 
 use suimon_units::{Bytes, Duration, Instant};
 
+use super::Capabilities;
 use super::fifo::Fifo;
 use super::timed::Timed;
 use super::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet, QueueDiscipline};
@@ -208,6 +209,7 @@ fn discard<P>(head: Option<Head<P>>, dropped: &mut Vec<Dropped<P>>) {
 #[derive(Debug)]
 pub struct CoDelQueue<P> {
     fifo: Fifo<Timed<P>>,
+    buffer: Buffer,
     codel: CoDel,
     settings: Settings,
 }
@@ -216,13 +218,13 @@ impl<P: Packet> CoDelQueue<P> {
     /// An empty queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
     #[must_use]
     pub fn new(arguments: &Arguments, buffer: Buffer) -> Self {
-        Self { fifo: Fifo::new(buffer), codel: CoDel::default(), settings: Settings::new(arguments) }
+        Self { fifo: Fifo::default(), buffer, codel: CoDel::default(), settings: Settings::new(arguments) }
     }
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for CoDelQueue<P> {
     fn enqueue(&mut self, now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
-        if self.fifo.admits(packet.size()) {
+        if self.buffer.admits(self.fifo.backlog(), packet.size()) {
             self.fifo.push(Timed { packet, since: now });
         } else {
             dropped.push(Dropped { packet, reason: DropReason::Overflow });
@@ -236,8 +238,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for CoDelQueue<P> {
     }
 
     // Whatever emptied the queue left no delay to remember.
-    fn idle_passes(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { idle_passes: true, ..Capabilities::default() }
     }
 
     fn backlog(&self) -> Backlog {

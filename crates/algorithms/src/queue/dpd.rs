@@ -7,8 +7,9 @@
 use suimon_units::{Duration, Probability};
 
 use super::Backlog;
-use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::early::{Advice, Early, EarlyDetection};
 use super::over::{Over, Preference};
+use super::policy::{Arrival, Verdict};
 use crate::estimate::heaviest::Heaviest;
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
@@ -83,8 +84,8 @@ impl Preference for Dpd {
         }
     }
 
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        if !matches!(outcome, Outcome::Dropped(_)) {
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict) {
+        if !matches!(verdict, Verdict::Drop(_)) {
             self.heaviest.on_packet(arrival.now, arrival.flow, arrival.size);
         }
     }
@@ -117,7 +118,7 @@ mod tests {
     use suimon_units::{Bytes, Instant};
 
     use super::*;
-    use crate::queue::{DropReason, FlowId};
+    use crate::queue::{DropReason, Ecn, FlowId};
     use crate::random::RandomStream;
 
     /// Gives the same advice for every arrival.
@@ -149,24 +150,25 @@ mod tests {
         }
 
         /// The advice for a packet of `flow` that finds `packets`; then it passes or not.
-        fn arrives(&mut self, flow: u32, packets: u64, outcome: Outcome) -> Advice {
+        fn arrives(&mut self, flow: u32, packets: u64, verdict: Verdict) -> Advice {
             self.now += Duration::from_micros(100);
             let arrival = Arrival {
                 now: self.now,
                 flow: FlowId(flow),
                 size: Bytes::new(1_500),
+                ecn: Ecn::NotCapable,
                 opens_connection: false,
                 backlog: Backlog { packets, bytes: Bytes::new(1_500 * packets) },
             };
             let advice = self.detection.advise(&arrival, &mut self.random);
-            self.detection.on_outcome(&arrival, outcome);
+            self.detection.on_verdict(&arrival, verdict);
             advice
         }
 
         /// Flow 1 sends two packets for each of flow 2; the queue stays as it is.
         fn with_heaviest_1(mut self) -> Self {
             for flow in [1, 1, 2].repeat(100) {
-                self.arrives(flow, 5, Outcome::Passed);
+                self.arrives(flow, 5, Verdict::Pass);
             }
             self
         }
@@ -175,28 +177,28 @@ mod tests {
     #[test]
     fn only_the_heaviest_flow_is_chosen_ten_times_as_often() {
         let mut router = Router::new(10.0, None, choose(0.02)).with_heaviest_1();
-        assert_eq!(router.arrives(1, 5, Outcome::Passed), choose(0.2));
-        assert_eq!(router.arrives(2, 5, Outcome::Passed), choose(0.02));
-        assert_eq!(router.arrives(3, 5, Outcome::Passed), choose(0.02));
+        assert_eq!(router.arrives(1, 5, Verdict::Pass), choose(0.2));
+        assert_eq!(router.arrives(2, 5, Verdict::Pass), choose(0.02));
+        assert_eq!(router.arrives(3, 5, Verdict::Pass), choose(0.02));
     }
 
     #[test]
     fn the_probability_is_at_most_one() {
         let mut router = Router::new(60.0, None, choose(0.02)).with_heaviest_1();
-        assert_eq!(router.arrives(1, 5, Outcome::Passed), Advice::Choose(Probability::ONE));
+        assert_eq!(router.arrives(1, 5, Verdict::Pass), Advice::Choose(Probability::ONE));
     }
 
     #[test]
     fn a_multiplier_of_one_changes_nothing() {
         let mut router = Router::new(1.0, None, choose(0.02)).with_heaviest_1();
-        assert_eq!(router.arrives(1, 5, Outcome::Passed), choose(0.02));
+        assert_eq!(router.arrives(1, 5, Verdict::Pass), choose(0.02));
     }
 
     #[test]
     fn a_calm_queue_and_one_that_drops_all_stay_so() {
         for advice in [Advice::Calm, Advice::Drop] {
             let mut router = Router::new(10.0, None, advice).with_heaviest_1();
-            assert_eq!(router.arrives(1, 5, Outcome::Passed), advice);
+            assert_eq!(router.arrives(1, 5, Verdict::Pass), advice);
         }
     }
 
@@ -204,22 +206,22 @@ mod tests {
     fn with_queue_transition_it_counts_only_while_the_queue_grows() {
         let mut router = Router::new(10.0, Some(0), choose(0.02)).with_heaviest_1();
         let often = choose(0.2);
-        assert_eq!(router.arrives(1, 6, Outcome::Passed), often, "longer");
-        assert_eq!(router.arrives(1, 6, Outcome::Passed), choose(0.02), "as long");
-        assert_eq!(router.arrives(1, 5, Outcome::Passed), choose(0.02), "shorter");
+        assert_eq!(router.arrives(1, 6, Verdict::Pass), often, "longer");
+        assert_eq!(router.arrives(1, 6, Verdict::Pass), choose(0.02), "as long");
+        assert_eq!(router.arrives(1, 5, Verdict::Pass), choose(0.02), "shorter");
         // The previous arrival is one of any flow.
-        router.arrives(2, 9, Outcome::Passed);
-        assert_eq!(router.arrives(1, 8, Outcome::Passed), choose(0.02));
-        router.arrives(2, 3, Outcome::Passed);
-        assert_eq!(router.arrives(1, 4, Outcome::Passed), often);
+        router.arrives(2, 9, Verdict::Pass);
+        assert_eq!(router.arrives(1, 8, Verdict::Pass), choose(0.02));
+        router.arrives(2, 3, Verdict::Pass);
+        assert_eq!(router.arrives(1, 4, Verdict::Pass), often);
     }
 
     #[test]
     fn what_is_dropped_uses_no_bandwidth() {
         let mut router = Router::new(10.0, None, choose(0.02)).with_heaviest_1();
         for _ in 0..1_000 {
-            router.arrives(2, 5, Outcome::Dropped(DropReason::Overflow));
+            router.arrives(2, 5, Verdict::Drop(DropReason::Overflow));
         }
-        assert_eq!(router.arrives(2, 5, Outcome::Passed), choose(0.02));
+        assert_eq!(router.arrives(2, 5, Verdict::Pass), choose(0.02));
     }
 }

@@ -1,9 +1,7 @@
 //! Tail drop: first in, first out, and what does not fit is lost.
 
-use suimon_units::Instant;
-
-use super::fifo::Fifo;
-use super::{Backlog, Buffer, DropReason, Dropped, Packet, QueueDiscipline};
+use super::policy::{Arrival, ArrivalPolicy, Verdict};
+use super::{Buffer, Capabilities, DropReason};
 use crate::registry::Description;
 
 /// What users see of it.
@@ -15,55 +13,35 @@ pub const DESCRIPTION: Description = Description {
     parameters: &[],
 };
 
-/// A queue that takes what fits.
+/// Lets a packet join where it fits the buffer.
 #[derive(Debug)]
-pub struct DropTail<P>(Fifo<P>);
+pub struct DropTail(pub Buffer);
 
-impl<P: Packet> DropTail<P> {
-    /// An empty queue with room for `buffer`.
-    #[must_use]
-    pub fn new(buffer: Buffer) -> Self {
-        Self(Fifo::new(buffer))
-    }
-}
-
-impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
-    fn enqueue(&mut self, now: Instant, mut packet: P, dropped: &mut Vec<Dropped<P>>) {
-        match self.judge(now, &mut packet, self.0.backlog()) {
-            Ok(()) => self.0.push(packet),
-            Err(reason) => dropped.push(Dropped { packet, reason }),
+impl ArrivalPolicy for DropTail {
+    fn judge(&mut self, arrival: &Arrival) -> Verdict {
+        if self.0.admits(arrival.backlog, arrival.size) {
+            Verdict::Pass
+        } else {
+            Verdict::Drop(DropReason::Overflow)
         }
     }
 
-    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
-        self.0.pop()
-    }
-
-    fn idle_passes(&self) -> bool {
-        true
-    }
-
-    fn judges_arrivals(&self) -> bool {
-        true
-    }
-
-    fn judge(&mut self, _now: Instant, packet: &mut P, waiting: Backlog) -> Result<(), DropReason> {
-        if self.0.buffer().admits(waiting, packet.size()) { Ok(()) } else { Err(DropReason::Overflow) }
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.0.backlog()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { idle_passes: true, admits_all: self.0 == Buffer::Unbounded, ..Capabilities::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use suimon_units::{Bytes, Instant};
+
     use super::*;
+    use crate::queue::policy::PolicyQueue;
     use crate::queue::testing::TestPacket;
-    use suimon_units::Bytes;
+    use crate::queue::{Backlog, QueueDiscipline};
 
     fn admitted(buffer: Buffer, offered: u64) -> u64 {
-        let mut queue = DropTail::new(buffer);
+        let mut queue = PolicyQueue::new(DropTail(buffer));
         let mut dropped = Vec::new();
         for id in 0..offered {
             queue.enqueue(Instant::ZERO, TestPacket::new(id, 1_500), &mut dropped);
@@ -82,7 +60,7 @@ mod tests {
 
     #[test]
     fn order_is_kept_and_the_arrival_is_what_is_dropped() {
-        let mut queue = DropTail::new(Buffer::Packets(2));
+        let mut queue = PolicyQueue::new(DropTail(Buffer::Packets(2)));
         let mut dropped = Vec::new();
         for id in 0..3 {
             queue.enqueue(Instant::ZERO, TestPacket::new(id, 100), &mut dropped);

@@ -174,8 +174,8 @@ impl<P: Packet> DualPi2<P> {
             mtu: arguments.bytes("mtu"),
         };
         Self {
-            classic: Fifo::new(Buffer::Unbounded),
-            l4s: Fifo::new(Buffer::Unbounded),
+            classic: Fifo::default(),
+            l4s: Fifo::default(),
             buffer,
             settings,
             p: 0.0,

@@ -3,8 +3,9 @@
 
 use suimon_units::{Duration, Instant, Probability};
 
-use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::early::{Advice, Early, EarlyDetection};
 use super::over::{Over, Preference};
+use super::policy::{Arrival, Verdict};
 use super::spacing::{Distances, Spacing};
 use crate::estimate::heaviest::Heaviest;
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -123,14 +124,14 @@ impl Preference for Even {
         if due { chosen } else { passes }
     }
 
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        if !matches!(outcome, Outcome::Dropped(_)) {
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict) {
+        if !matches!(verdict, Verdict::Drop(_)) {
             self.shares.on_packet(arrival.now, arrival.flow, arrival.size);
         }
         let Some(losses) = self.shares.note(arrival.flow) else { return };
-        match outcome {
-            Outcome::Passed => losses.on_passed(arrival.now),
-            Outcome::Marked | Outcome::Dropped(_) => losses.on_loss(arrival.now),
+        match verdict {
+            Verdict::Pass => losses.on_passed(arrival.now),
+            Verdict::Mark | Verdict::Drop(_) => losses.on_loss(arrival.now),
         }
     }
 
@@ -159,7 +160,7 @@ mod tests {
     use suimon_units::Bytes;
 
     use super::*;
-    use crate::queue::{Backlog, DropReason, FlowId};
+    use crate::queue::{Backlog, DropReason, Ecn, FlowId};
     use crate::random::RandomStream;
 
     /// Gives the same advice for every arrival.
@@ -189,14 +190,15 @@ mod tests {
                 now: Instant::ZERO + GAP * nth as u64,
                 flow: FlowId(*whose),
                 size: Bytes::new(1_500),
+                ecn: Ecn::NotCapable,
                 opens_connection: false,
                 backlog: Backlog { packets: 50, bytes: Bytes::new(75_000) },
             };
             let advice = detection.advise(&arrival, &mut random);
             let lost = advice == Advice::Choose(Probability::ONE);
             assert!(lost || matches!(advice, Advice::Calm | Advice::Choose(Probability::ZERO)), "{advice:?}");
-            let outcome = if lost { Outcome::Dropped(DropReason::Early) } else { Outcome::Passed };
-            detection.on_outcome(&arrival, outcome);
+            let verdict = if lost { Verdict::Drop(DropReason::Early) } else { Verdict::Pass };
+            detection.on_verdict(&arrival, verdict);
             if lost && *whose == flow {
                 losses.push(arrival.now);
             }
@@ -247,13 +249,14 @@ mod tests {
                 now: Instant::ZERO + Duration::from_micros(micros),
                 flow: FlowId(7),
                 size: Bytes::new(1_500),
+                ecn: Ecn::NotCapable,
                 opens_connection: false,
                 backlog: Backlog { packets, bytes: Bytes::new(1_500 * packets) },
             };
             let advice = detection.advise(&arrival, &mut random);
             let lost = advice == Advice::Drop;
-            let outcome = if lost { Outcome::Dropped(DropReason::Early) } else { Outcome::Passed };
-            detection.on_outcome(&arrival, outcome);
+            let verdict = if lost { Verdict::Drop(DropReason::Early) } else { Verdict::Pass };
+            detection.on_verdict(&arrival, verdict);
             lost
         };
         assert!(!at(0, 50), "nobody knows it yet");

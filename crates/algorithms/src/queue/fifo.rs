@@ -4,36 +4,23 @@ use std::collections::VecDeque;
 
 use suimon_units::Bytes;
 
-use super::{Backlog, Buffer, Packet};
+use super::{Backlog, Packet};
 
-/// Waiting packets in the order of their arrival, with room for `buffer`.
+/// Waiting packets in the order of their arrival.
 #[derive(Debug)]
 pub struct Fifo<P> {
     waiting: VecDeque<P>,
     bytes: Bytes,
-    buffer: Buffer,
+}
+
+impl<P> Default for Fifo<P> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), bytes: Bytes::ZERO }
+    }
 }
 
 impl<P: Packet> Fifo<P> {
-    /// Nothing waits yet.
-    #[must_use]
-    pub fn new(buffer: Buffer) -> Self {
-        Self { waiting: VecDeque::new(), bytes: Bytes::ZERO, buffer }
-    }
-
-    /// True where a packet of `size` may join.
-    #[must_use]
-    pub fn admits(&self, size: Bytes) -> bool {
-        self.buffer.admits(self.backlog(), size)
-    }
-
-    /// How much may wait.
-    #[must_use]
-    pub fn buffer(&self) -> Buffer {
-        self.buffer
-    }
-
-    /// `packet` joins at the end, whether or not it fits.
+    /// `packet` joins at the end.
     pub fn push(&mut self, packet: P) {
         self.bytes += packet.size();
         self.waiting.push_back(packet);

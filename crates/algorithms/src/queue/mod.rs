@@ -1,6 +1,8 @@
-//! Queue disciplines: which packet waits, which goes next, which is marked or dropped.
+//! Queues: which packet waits, which goes next, which is marked or dropped.
 //!
-//! A discipline does not know what a packet is: a simulated record or a real buffer.
+//! Two traits divide the work. An [`ArrivalPolicy`](policy::ArrivalPolicy) judges each packet as it comes and holds none:
+//! RED, PIE, RTT-AQM, DPD-QT. A [`QueueDiscipline`] holds the packets and orders them: CoDel, FQ-CoDel, CAKE. Neither
+//! knows the driver's packets: they may be simulated records or real buffers.
 
 pub mod ared;
 pub mod cake;
@@ -16,6 +18,7 @@ pub mod flows;
 pub mod fq_codel;
 pub mod over;
 pub mod pie;
+pub mod policy;
 pub mod red;
 pub mod rem;
 pub mod rtt_aqm;
@@ -45,53 +48,25 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
     /// link with recorded opportunities the mean is told, and of an unlimited one nothing.
     fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
 
-    /// True where an arrival at an empty queue and an idle link changes nothing, so that the driver may
-    /// send it without showing it here. Asked once, before the first packet.
-    fn idle_passes(&self) -> bool {
-        false
-    }
-
-    /// True where all is decided as packets come, they leave in that order, and there is no timer: the driver may
-    /// then keep the packets itself. It calls [`QueueDiscipline::judge`] and [`QueueDiscipline::on_departure`] in
-    /// place of [`QueueDiscipline::enqueue`] and [`QueueDiscipline::dequeue`], never one kind beside the other, and
-    /// what happens to packets is the same. Asked once, before the first packet.
-    ///
-    /// The simulator does so on links that lose nothing; the emulator always enqueues.
-    fn judges_arrivals(&self) -> bool {
-        false
-    }
-
-    /// What becomes of `packet`, which finds `waiting`, the packet that is being sent left out: it joins, with a mark
-    /// or without, or is dropped. Called where [`QueueDiscipline::judges_arrivals`], once for each arrival that
-    /// [`QueueDiscipline::idle_passes`] does not let by, in the order of time. Where the link is idle the
-    /// departure of what joins is told next, at the same time.
-    ///
-    /// # Errors
-    /// Why it is dropped.
-    fn judge(&mut self, _now: Instant, _packet: &mut P, _waiting: Backlog) -> Result<(), DropReason> {
-        Ok(())
-    }
-
-    /// A packet of `size` that was let join leaves, and `left` waits behind it. Called where
-    /// [`QueueDiscipline::judges_arrivals`], in the order of leaving, with the time of leaving, which may be past:
-    /// at the latest before the next arrival at that time or later is judged. A rate told in between may be newer.
-    fn on_departure(&mut self, _now: Instant, _size: Bytes, _left: Backlog) {}
-
-    /// True where [`QueueDiscipline::next_wakeup`] ever gives a time. Asked once, before the first packet.
-    fn has_timer(&self) -> bool {
-        false
-    }
-
-    /// The time asked for by [`QueueDiscipline::next_wakeup`] has come.
-    fn on_wakeup(&mut self, _now: Instant) {}
-
-    /// When to be woken, if at all; the driver asks after each call that changes anything.
-    fn next_wakeup(&self) -> Option<Instant> {
-        None
+    /// The shortcuts that a driver may take. A constant of the discipline and its settings.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
+}
+
+/// The shortcuts that a discipline or a policy allows its driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    /// An arrival at an empty queue and an idle link changes nothing, so that the driver may send the packet without
+    /// showing it to the queue.
+    pub idle_passes: bool,
+    /// Every arrival joins unmarked, so that only the link tells when a packet leaves.
+    pub admits_all: bool,
+    /// Packets may be marked as they leave: see [`policy::ArrivalPolicy::marks_departure`].
+    pub marks_departures: bool,
 }
 
 /// What a discipline may ask of a packet.
@@ -196,7 +171,7 @@ impl Buffer {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::early::Arrival;
+    use super::policy::Arrival;
     use super::*;
     use crate::parameters::Arguments;
     use crate::registry::Description;
@@ -218,6 +193,7 @@ pub(crate) mod testing {
                 now,
                 flow: FlowId(0),
                 size: Bytes::new(1_000),
+                ecn: Ecn::NotCapable,
                 opens_connection: false,
                 backlog: Backlog::default(),
             }

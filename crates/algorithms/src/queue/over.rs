@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use suimon_units::{Bytes, Instant, Probability, Rate};
 
 use super::Backlog;
-use super::early::{Advice, Arrival, EarlyDetection, Outcome};
+use super::early::{Advice, EarlyDetection};
+use super::policy::{Arrival, Verdict};
 use crate::probe::Probe;
 use crate::random::RandomStream;
 
@@ -15,7 +16,7 @@ pub trait Preference: Debug + Send {
     fn revise(&mut self, advice: Advice, arrival: &Arrival, below: &impl EarlyDetection) -> Advice;
 
     /// What became of the arrival that was just asked about.
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome);
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict);
 
     /// Tells the inner values that are worth plotting.
     fn probe(&self, out: &mut dyn Probe);
@@ -42,16 +43,16 @@ impl<W: Preference, D: EarlyDetection> EarlyDetection for Over<W, D> {
         self.preference.revise(advice, arrival, &self.below)
     }
 
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        self.below.on_outcome(arrival, outcome);
-        self.preference.on_outcome(arrival, outcome);
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict) {
+        self.below.on_verdict(arrival, verdict);
+        self.preference.on_verdict(arrival, verdict);
     }
 
     fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
         self.below.on_departure(now, size, left);
     }
 
-    fn departure_mark(&self) -> Option<Probability> {
+    fn departure_mark(&self) -> Probability {
         self.below.departure_mark()
     }
 
@@ -61,18 +62,6 @@ impl<W: Preference, D: EarlyDetection> EarlyDetection for Over<W, D> {
 
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
         self.below.on_link_rate(now, rate);
-    }
-
-    fn has_timer(&self) -> bool {
-        self.below.has_timer()
-    }
-
-    fn on_wakeup(&mut self, now: Instant, backlog: Backlog) {
-        self.below.on_wakeup(now, backlog);
-    }
-
-    fn next_wakeup(&self) -> Option<Instant> {
-        self.below.next_wakeup()
     }
 
     fn probe(&self, out: &mut dyn Probe) {

@@ -4,8 +4,8 @@
 
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
-use super::fifo::Fifo;
-use super::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet, QueueDiscipline};
+use super::policy::{Arrival, ArrivalPolicy, Verdict};
+use super::{Backlog, Buffer, DropReason, Ecn};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -104,10 +104,11 @@ struct Settings {
     mark_ecnth: f64,
 }
 
-/// A queue under PIE.
+/// PIE's drop probability, and the departure rate from which it follows.
 #[derive(Debug)]
-pub struct Pie<P> {
-    fifo: Fifo<P>,
+pub struct Pie {
+    /// What waits.
+    backlog: Backlog,
     buffer: Buffer,
     settings: Settings,
     random: RandomStream,
@@ -126,8 +127,8 @@ pub struct Pie<P> {
     avg_dq_time: Option<f64>,
 }
 
-impl<P: Packet> Pie<P> {
-    /// An empty queue with room for `buffer` and `arguments` as [`DESCRIPTION`] declares them.
+impl Pie {
+    /// For a queue with room for `buffer`, with `arguments` as [`DESCRIPTION`] declares them.
     #[must_use]
     pub fn new(arguments: &Arguments, buffer: Buffer, random: RandomStream) -> Self {
         let settings = Settings {
@@ -144,7 +145,7 @@ impl<P: Packet> Pie<P> {
             mark_ecnth: if arguments.flag("ecn") { arguments.number("mark_ecnth") } else { 0.0 },
         };
         Self {
-            fifo: Fifo::new(buffer),
+            backlog: Backlog::default(),
             buffer,
             settings,
             random,
@@ -179,7 +180,7 @@ impl<P: Packet> Pie<P> {
     /// RFC 8033 §4.2, §5.5.
     fn calculate_drop_prob(&mut self) {
         let Settings { target, alpha, beta, dq_threshold, .. } = self.settings;
-        let backlog = self.fifo.backlog().bytes.as_f64();
+        let backlog = self.backlog.bytes.as_f64();
         self.current_qdelay = self.avg_dq_time.map(|dq_time| backlog * dq_time / dq_threshold);
         let current_qdelay = self.current_qdelay.unwrap_or(0.0);
         let mut p = alpha * (current_qdelay - target) + beta * (current_qdelay - self.qdelay_old);
@@ -200,7 +201,7 @@ impl<P: Packet> Pie<P> {
     fn drop_early(&mut self) -> bool {
         let Settings { target, mean_packet, .. } = self.settings;
         let calm = self.qdelay_old < target / 2.0 && self.drop_prob < 0.2;
-        if calm || self.fifo.backlog().bytes <= mean_packet * 2 {
+        if calm || self.backlog.bytes <= mean_packet * 2 {
             return false;
         }
         if self.drop_prob == 0.0 {
@@ -222,6 +223,23 @@ impl<P: Packet> Pie<P> {
         drop
     }
 
+    /// What becomes of an arrival (RFC 8033 §5.1; appendix B, `enque`).
+    fn enque(&mut self, arrival: &Arrival) -> Verdict {
+        if !self.buffer.admits(arrival.backlog, arrival.size) {
+            self.accu_prob = 0.0;
+            return Verdict::Drop(DropReason::Overflow);
+        }
+        if !(self.active && self.drop_early() && self.burst_allowance == Duration::ZERO) {
+            return Verdict::Pass;
+        }
+        self.accu_prob = 0.0;
+        if self.drop_prob < self.settings.mark_ecnth && arrival.ecn != Ecn::NotCapable {
+            Verdict::Mark
+        } else {
+            Verdict::Drop(DropReason::Early)
+        }
+    }
+
     /// Turns PIE on where the queue is long, and off where congestion is over (RFC 8033 §5.3); or, where it
     /// always acts, allows a burst again where congestion is over (RFC 8033 §4.4).
     fn on_arrival(&mut self, now: Instant) {
@@ -233,7 +251,7 @@ impl<P: Packet> Pie<P> {
             }
             return;
         };
-        let backlog = self.fifo.backlog();
+        let backlog = self.backlog;
         let is_long = match self.buffer {
             Buffer::Packets(limit) => backlog.packets as f64 >= activation * limit as f64,
             Buffer::Bytes(limit) => backlog.bytes.as_f64() >= activation * limit.as_f64(),
@@ -275,7 +293,7 @@ impl<P: Packet> Pie<P> {
 
     /// Begins where enough waits for the link not to fall idle meanwhile.
     fn start_measuring(&mut self, now: Instant) {
-        let is_enough = self.fifo.backlog().bytes.as_f64() >= self.settings.dq_threshold;
+        let is_enough = self.backlog.bytes.as_f64() >= self.settings.dq_threshold;
         if self.measurement_start.is_none() && is_enough {
             self.measurement_start = Some(now);
             self.dq_count = Bytes::ZERO;
@@ -296,37 +314,26 @@ fn scale(drop_prob: f64) -> f64 {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
-    fn enqueue(&mut self, now: Instant, mut packet: P, dropped: &mut Vec<Dropped<P>>) {
-        self.catch_up(now);
-        if !self.fifo.admits(packet.size()) {
-            dropped.push(Dropped { packet, reason: DropReason::Overflow });
-            self.accu_prob = 0.0;
-        } else if self.active && self.drop_early() && self.burst_allowance == Duration::ZERO {
-            self.accu_prob = 0.0;
-            if self.drop_prob < self.settings.mark_ecnth && packet.ecn() != Ecn::NotCapable {
-                packet.mark_congestion_experienced();
-                self.fifo.push(packet);
-            } else {
-                dropped.push(Dropped { packet, reason: DropReason::Early });
-            }
-        } else {
-            self.fifo.push(packet);
+impl ArrivalPolicy for Pie {
+    fn judge(&mut self, arrival: &Arrival) -> Verdict {
+        self.backlog = arrival.backlog;
+        self.catch_up(arrival.now);
+        let verdict = self.enque(arrival);
+        if !matches!(verdict, Verdict::Drop(_)) {
+            self.backlog.packets += 1;
+            self.backlog.bytes += arrival.size;
         }
-        self.on_arrival(now);
+        self.on_arrival(arrival.now);
+        verdict
     }
 
-    fn dequeue(&mut self, now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+    fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
+        self.backlog = Backlog { packets: left.packets + 1, bytes: left.bytes + size };
         self.catch_up(now);
-        let packet = self.fifo.pop()?;
+        self.backlog = left;
         if self.active {
-            self.measure(now, packet.size());
+            self.measure(now, size);
         }
-        Some(packet)
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
     }
 
     fn probe(&self, out: &mut dyn Probe) {
@@ -338,42 +345,49 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::QueueDiscipline;
+    use crate::queue::policy::PolicyQueue;
     use crate::queue::testing::TestPacket;
     use crate::registry::{AlgorithmSpec, Role};
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn pie(settings: &str, buffer: Buffer) -> Pie<TestPacket> {
+    type Queue = PolicyQueue<TestPacket, Pie>;
+
+    fn pie(settings: &str, buffer: Buffer) -> Queue {
         let spec = AlgorithmSpec::parse(Role::Queue, &format!("pie{settings}")).unwrap();
         let mut arguments = Arguments::defaults(DESCRIPTION.parameters);
         spec.arguments().for_each(|(name, value)| arguments.set(name, value));
-        Pie::new(&arguments, buffer, RandomStream::new(1, "pie"))
+        PolicyQueue::new(Pie::new(&arguments, buffer, RandomStream::new(1, "pie")))
     }
 
     /// A PIE that acts at `drop_prob`, with ten packets waiting and delay at the target.
-    fn acting(settings: &str, drop_prob: f64) -> Pie<TestPacket> {
-        let mut pie = pie(settings, Buffer::Unbounded);
-        (0..10).for_each(|id| pie.fifo.push(TestPacket::new(id, 1_000)));
+    fn acting(settings: &str, drop_prob: f64) -> Queue {
+        let mut queue = pie(settings, Buffer::Unbounded);
+        (0..10).for_each(|id| queue.fifo_mut().push(TestPacket::new(id, 1_000)));
+        let backlog = queue.backlog();
+        let pie = queue.policy_mut();
+        pie.backlog = backlog;
         pie.active = true;
         pie.drop_prob = drop_prob;
         pie.qdelay_old = 0.015;
         pie.burst_allowance = Duration::ZERO;
-        pie
+        queue
     }
 
     /// Marks and drops among `count` arrivals, with the probability and the queue held where they are, and
     /// the distances between them.
-    fn chosen(pie: &mut Pie<TestPacket>, ecn: Ecn, count: u64) -> (u64, u64, Vec<u64>) {
+    fn chosen(queue: &mut Queue, ecn: Ecn, count: u64) -> (u64, u64, Vec<u64>) {
         let (mut marked, mut gone, mut last, mut distances) = (0, 0, 0, Vec::new());
         for id in 0..count {
             let mut dropped = Vec::new();
-            pie.enqueue(Instant::ZERO, TestPacket { ecn, ..TestPacket::new(id, 1_000) }, &mut dropped);
-            let sent = pie.dequeue(Instant::ZERO, &mut Vec::new());
+            queue.enqueue(Instant::ZERO, TestPacket { ecn, ..TestPacket::new(id, 1_000) }, &mut dropped);
+            let sent = queue.dequeue(Instant::ZERO, &mut Vec::new());
             let mark = sent.is_some_and(|packet| packet.ecn == Ecn::CongestionExperienced);
             marked += u64::from(mark);
             gone += dropped.len() as u64;
             if !dropped.is_empty() {
-                pie.fifo.push(TestPacket::new(id, 1_000));
+                queue.fifo_mut().push(TestPacket::new(id, 1_000));
                 distances.push(id - last);
                 last = id;
             }
@@ -410,28 +424,29 @@ mod tests {
 
     #[test]
     fn nothing_is_dropped_in_a_short_queue_or_in_calm_or_within_a_burst() {
-        let gone = |change: fn(&mut Pie<TestPacket>)| {
-            let mut pie = acting("", 0.19);
-            change(&mut pie);
-            chosen(&mut pie, Ecn::NotCapable, 1_000).1
+        let gone = |change: fn(&mut Queue)| {
+            let mut queue = acting("", 0.19);
+            change(&mut queue);
+            chosen(&mut queue, Ecn::NotCapable, 1_000).1
         };
         assert!(gone(|_| ()) > 0);
-        assert!(gone(|pie| pie.qdelay_old = 0.0075) > 0);
-        assert_eq!(gone(|pie| pie.qdelay_old = 0.007_499), 0);
+        assert!(gone(|queue| queue.policy_mut().qdelay_old = 0.0075) > 0);
+        assert_eq!(gone(|queue| queue.policy_mut().qdelay_old = 0.007_499), 0);
         assert_eq!(
-            gone(|pie| while pie.fifo.backlog().packets > 2 {
-                pie.fifo.pop();
+            gone(|queue| while queue.backlog().packets > 2 {
+                queue.fifo_mut().pop();
             }),
             0
         );
-        assert_eq!(gone(|pie| pie.burst_allowance = MS), 0);
-        assert_eq!(gone(|pie| pie.active = false), 0);
+        assert_eq!(gone(|queue| queue.policy_mut().burst_allowance = MS), 0);
+        assert_eq!(gone(|queue| queue.policy_mut().active = false), 0);
     }
 
     #[test]
     fn the_probability_moves_by_its_law_and_small_ones_move_little() {
         for (p, divided_by) in [(0.5, 1.0), (0.1, 1.0), (0.099, 2.0), (0.009, 8.0), (0.0, 2_048.0)] {
-            let mut pie = acting("", p);
+            let mut queue = acting("", p);
+            let pie = queue.policy_mut();
             // 10 kB at 1 MB/s: 10 ms, 5 ms below the target and below what it was.
             pie.avg_dq_time = Some(0.016_384);
             pie.calculate_drop_prob();
@@ -439,7 +454,8 @@ mod tests {
             assert!((pie.drop_prob - (p + change).max(0.0)).abs() < 1e-12, "{p}");
             assert_eq!(pie.qdelay_old, 0.01);
         }
-        let mut pie = acting("", 0.1);
+        let mut queue = acting("", 0.1);
+        let pie = queue.policy_mut();
         pie.avg_dq_time = Some(1.0);
         pie.calculate_drop_prob();
         assert!((pie.drop_prob - 0.12).abs() < 1e-12);
@@ -447,36 +463,37 @@ mod tests {
 
     #[test]
     fn the_departure_rate_is_measured_over_a_full_queue() {
-        let mut pie = pie("", Buffer::Unbounded);
-        (0..40).for_each(|id| pie.enqueue(Instant::ZERO, TestPacket::new(id, 1_000), &mut Vec::new()));
+        let mut queue = pie("", Buffer::Unbounded);
+        (0..40).for_each(|id| queue.enqueue(Instant::ZERO, TestPacket::new(id, 1_000), &mut Vec::new()));
         for step in 1..=40 {
-            pie.dequeue(Instant::ZERO + MS * step, &mut Vec::new());
+            queue.dequeue(Instant::ZERO + MS * step, &mut Vec::new());
         }
         // The 17th packet is the first beyond 16 384 B.
-        assert_eq!(pie.avg_dq_time, Some(0.017));
+        assert_eq!(queue.policy_mut().avg_dq_time, Some(0.017));
     }
 
     #[test]
     fn pie_acts_from_a_third_of_the_buffer_on_until_congestion_is_over() {
-        let mut pie = pie(":activation=0.3333", Buffer::Packets(90));
+        let mut queue = pie(":activation=0.3333", Buffer::Packets(90));
         for id in 0..30 {
-            assert!(!pie.active);
-            pie.enqueue(Instant::ZERO, TestPacket::new(id, 1_000), &mut Vec::new());
+            assert!(!queue.policy_mut().active);
+            queue.enqueue(Instant::ZERO, TestPacket::new(id, 1_000), &mut Vec::new());
         }
-        assert!(pie.active);
+        assert!(queue.policy_mut().active);
         for step in 0..30 {
-            pie.dequeue(Instant::ZERO + MS * step, &mut Vec::new());
+            queue.dequeue(Instant::ZERO + MS * step, &mut Vec::new());
         }
-        pie.enqueue(Instant::ZERO + MS * 1_000, TestPacket::new(30, 1_000), &mut Vec::new());
-        assert!(!pie.active);
+        queue.enqueue(Instant::ZERO + MS * 1_000, TestPacket::new(30, 1_000), &mut Vec::new());
+        assert!(!queue.policy_mut().active);
     }
 
     #[test]
     fn ten_idle_days_end_as_a_few_idle_seconds_do() {
         let after = |idle: Duration| {
-            let mut pie = acting("", 0.8);
+            let mut queue = acting("", 0.8);
+            let pie = queue.policy_mut();
             pie.avg_dq_time = Some(0.01);
-            while pie.fifo.pop().is_some() {}
+            pie.backlog = Backlog::default();
             pie.catch_up(Instant::ZERO + idle);
             assert_eq!(pie.last_timestamp, Instant::ZERO + idle);
             (pie.drop_prob, pie.qdelay_old)

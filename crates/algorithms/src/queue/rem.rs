@@ -3,7 +3,8 @@
 
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
-use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::early::{self, Advice, Early, EarlyDetection};
+use super::policy::{Arrival, Verdict};
 use super::red;
 use super::spacing::{Distances, Spacing};
 use super::{Backlog, Buffer};
@@ -56,13 +57,8 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Number(1.0),
             range: Range::Between(0.001, 1.0),
         },
-        Parameter {
-            name: "mark_at",
-            help: "when packets of ECN-capable transports are marked; others are dropped at arrival",
-            default: Value::Choice("departure"),
-            range: Range::OneOf(&["departure", "arrival"]),
-        },
-        red::ECN,
+        early::mark("departure"),
+        early::ECN,
         red::MEAN_PACKET,
     ],
 };
@@ -80,7 +76,6 @@ pub struct Rem {
     period: Duration,
     mean_packet: f64,
     counts_packets: bool,
-    marks_departures: bool,
     /// Packets that the link sends in a period; without limit where nobody told.
     capacity: f64,
     next_update: Instant,
@@ -114,7 +109,6 @@ impl Rem {
             period,
             mean_packet,
             counts_packets: arguments.choice("mode") == "packets",
-            marks_departures: arguments.choice("mark_at") == "departure",
             capacity: f64::INFINITY,
             next_update: Instant::ZERO + period,
             arrived: 0.0,
@@ -166,10 +160,10 @@ impl EarlyDetection for Rem {
         Advice::Choose(self.probability)
     }
 
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        self.queue = self.length(match outcome {
-            Outcome::Dropped(_) => arrival.backlog,
-            Outcome::Passed | Outcome::Marked => {
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict) {
+        self.queue = self.length(match verdict {
+            Verdict::Drop(_) => arrival.backlog,
+            Verdict::Pass | Verdict::Mark => {
                 Backlog { packets: arrival.backlog.packets + 1, bytes: arrival.backlog.bytes + arrival.size }
             }
         });
@@ -180,8 +174,8 @@ impl EarlyDetection for Rem {
         self.queue = self.length(left);
     }
 
-    fn departure_mark(&self) -> Option<Probability> {
-        self.marks_departures.then_some(self.probability)
+    fn departure_mark(&self) -> Probability {
+        self.probability
     }
 
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
@@ -202,6 +196,7 @@ pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Rem> {
         detection: Rem::new(arguments, buffer),
         spacing: Spacing::new(Distances::Independent),
         ecn: arguments.flag("ecn"),
+        marks_departures: arguments.choice("mark") == "departure",
     }
 }
 
@@ -211,7 +206,8 @@ const UNBOUNDED_TARGET: f64 = 20.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::early::EarlyQueue;
+    use crate::queue::early::EarlyPolicy;
+    use crate::queue::policy::PolicyQueue;
     use crate::queue::testing::{TestPacket, arguments};
     use crate::queue::{Ecn, QueueDiscipline};
 
@@ -235,7 +231,7 @@ mod tests {
         for _ in 0..count {
             let arrival = arrival(now, waiting - 1, 1_000);
             rem.advise(&arrival, &mut RandomStream::new(1, ""));
-            rem.on_outcome(&arrival, Outcome::Passed);
+            rem.on_verdict(&arrival, Verdict::Pass);
         }
     }
 
@@ -321,10 +317,10 @@ mod tests {
     fn treated(settings: &str, ecn: Ecn) -> (usize, usize) {
         let settings = arguments(&DESCRIPTION, settings);
         let (early, random) = (early(&settings, Buffer::Unbounded), RandomStream::new(5, ""));
-        let mut queue = EarlyQueue::<TestPacket, _>::new(early, Buffer::Unbounded, random);
-        let hold = |queue: &mut EarlyQueue<_, Rem>, p| {
-            queue.detection_mut().probability = Probability::clamped(p);
-            queue.detection_mut().next_update = Instant::MAX;
+        let mut queue = PolicyQueue::<TestPacket, _>::new(EarlyPolicy::new(early, Buffer::Unbounded, random));
+        let hold = |queue: &mut PolicyQueue<_, EarlyPolicy<Rem>>, p| {
+            queue.policy_mut().detection_mut().probability = Probability::clamped(p);
+            queue.policy_mut().detection_mut().next_update = Instant::MAX;
         };
         hold(&mut queue, 0.5);
         let mut dropped = Vec::new();
@@ -342,13 +338,13 @@ mod tests {
         let quarter = |count: usize| (200..300).contains(&count);
         let (dropped, marked) = treated("", Ecn::Capable);
         assert!(dropped == 0 && quarter(marked), "{dropped} {marked}");
-        let (dropped, marked) = treated(":mark_at=arrival", Ecn::Capable);
+        let (dropped, marked) = treated(":mark=arrival", Ecn::Capable);
         assert!(dropped == 0 && half(marked), "{dropped} {marked}");
         for (settings, ecn) in [
             ("", Ecn::NotCapable),
-            (":mark_at=arrival", Ecn::NotCapable),
+            (":mark=arrival", Ecn::NotCapable),
             (":ecn=false", Ecn::Capable),
-            (":mark_at=arrival:ecn=false", Ecn::Capable),
+            (":mark=arrival:ecn=false", Ecn::Capable),
         ] {
             let (dropped, marked) = treated(settings, ecn);
             assert!(half(dropped) && marked == 0, "{settings} {dropped} {marked}");

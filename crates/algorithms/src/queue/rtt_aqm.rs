@@ -7,7 +7,8 @@
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use super::Buffer;
-use super::early::{Advice, Arrival, Early, EarlyDetection};
+use super::early::{self, Advice, Early, EarlyDetection};
+use super::policy::Arrival;
 use super::spacing::{Distances, Spacing};
 use crate::estimate::arrival_rate::ArrivalRate;
 use crate::estimate::representative::Representative;
@@ -98,12 +99,8 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Number(0.25),
             range: Range::Between(0.0, 1.0),
         },
-        Parameter {
-            name: "ecn",
-            help: "mark packets of ECN-capable transports instead of dropping them",
-            default: Value::Flag(true),
-            range: Range::Any,
-        },
+        early::mark("arrival"),
+        early::ECN,
     ],
 };
 
@@ -208,6 +205,7 @@ impl RttAqm {
             Buffer::Packets(limit) => Target::Packets(limit as f64 / 2.0),
             Buffer::Unbounded => Target::Packets(UNBOUNDED_TARGET),
         };
+        let overwrite = Probability::clamped(arguments.number("overwrite"));
         let forced = arguments.duration("rtt");
         let round_trip = if forced > Duration::ZERO {
             RoundTrip::Forced(forced)
@@ -231,10 +229,7 @@ impl RttAqm {
             link_rate: None,
             arrivals: ArrivalRate::new(arguments.duration("window")),
             segment: SegmentSize::default(),
-            flows: Zombies::new(
-                arguments.count("zombies"),
-                Probability::clamped(arguments.number("overwrite")),
-            ),
+            flows: Zombies::new(arguments.count("zombies"), overwrite),
             rtt: round_trip.seconds(),
             round_trip,
             p: 0.0,
@@ -304,7 +299,7 @@ impl RoundTrip {
                 representative.get().expect("it begins with an initial value")
             }
         };
-        rtt.max(SHORTEST_RTT).as_secs_f64()
+        rtt.max(MIN_RTT).as_secs_f64()
     }
 }
 
@@ -315,6 +310,10 @@ impl EarlyDetection for RttAqm {
             self.compute(arrival.now, arrival.backlog.bytes, link_rate);
         }
         Advice::Choose(Probability::clamped(self.p))
+    }
+
+    fn departure_mark(&self) -> Probability {
+        Probability::clamped(self.p)
     }
 
     fn on_link_rate(&mut self, _now: Instant, rate: Rate) {
@@ -338,6 +337,7 @@ pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<RttAqm> {
         detection: RttAqm::new(arguments, buffer),
         spacing: Spacing::new(distances),
         ecn: arguments.flag("ecn"),
+        marks_departures: arguments.choice("mark") == "departure",
     }
 }
 
@@ -345,12 +345,13 @@ pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<RttAqm> {
 const UNBOUNDED_TARGET: f64 = 20.0;
 
 /// Keeps divisions by the round-trip time finite.
-const SHORTEST_RTT: Duration = Duration::from_nanos(1);
+const MIN_RTT: Duration = Duration::from_nanos(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::early::EarlyQueue;
+    use crate::queue::early::EarlyPolicy;
+    use crate::queue::policy::PolicyQueue;
     use crate::queue::testing::TestPacket;
     use crate::queue::{Backlog, FlowId, QueueDiscipline};
     use crate::registry::{AlgorithmSpec, Role};
@@ -443,7 +444,7 @@ mod tests {
             let now = Instant::from_nanos(400_000 * packet);
             let backlog = Backlog { packets: 500, bytes: Bytes::new(500_000) };
             let flow = FlowId(packet as u32 % 30);
-            let arrival = Arrival { now, flow, size: Bytes::new(1_000), opens_connection: false, backlog };
+            let arrival = Arrival { now, flow, backlog, ..Arrival::at_empty_queue(now) };
             detection.advise(&arrival, &mut random);
         }
         detection
@@ -471,7 +472,8 @@ mod tests {
     fn without_a_link_rate_nothing_is_marked() {
         let settings = Arguments::defaults(DESCRIPTION.parameters);
         let random = RandomStream::new(1, "rtt-aqm");
-        let mut queue = EarlyQueue::new(early(&settings, Buffer::Unbounded), Buffer::Unbounded, random);
+        let policy = EarlyPolicy::new(early(&settings, Buffer::Unbounded), Buffer::Unbounded, random);
+        let mut queue = PolicyQueue::new(policy);
         let mut dropped = Vec::new();
         for id in 0..1_000 {
             queue.enqueue(Instant::from_nanos(id), TestPacket::new(id, 1_000), &mut dropped);
@@ -489,8 +491,7 @@ mod tests {
                 let now = Instant::from_nanos(800 * packet);
                 let flow = FlowId((packet % flows) as u32);
                 let backlog = Backlog { packets: 80, bytes: Bytes::new(80_000) };
-                let arrival =
-                    Arrival { now, flow, size: Bytes::new(1_000), opens_connection: false, backlog };
+                let arrival = Arrival { now, flow, backlog, ..Arrival::at_empty_queue(now) };
                 detection.advise(&arrival, &mut random);
             }
             detection.memory()

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
-use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::early::{self, Advice, Early, EarlyDetection};
+use super::policy::{Arrival, Verdict};
 use super::red::{self, Red};
 use super::{Backlog, Buffer, FlowId};
 use crate::parameters::{Arguments, Parameter, Value};
@@ -29,7 +30,7 @@ pub const DESCRIPTION: Description = Description {
         red::MAX_P,
         Parameter { default: Value::Number(0.0), ..red::W_Q },
         red::GENTLE,
-        red::ECN,
+        early::ECN,
         red::WAIT,
         red::WEIGH_SIZES,
         red::MEAN_PACKET,
@@ -98,8 +99,8 @@ impl EarlyDetection for Shyu {
         }
     }
 
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        self.red.on_outcome(arrival, outcome);
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict) {
+        self.red.on_verdict(arrival, verdict);
     }
 
     fn on_departure(&mut self, now: Instant, size: Bytes, left: Backlog) {
@@ -122,6 +123,7 @@ pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Shyu> {
         detection: Shyu::new(arguments, buffer),
         spacing: red::spacing(arguments),
         ecn: arguments.flag("ecn"),
+        marks_departures: false,
     }
 }
 

@@ -4,7 +4,8 @@
 use suimon_units::{Bytes, Probability};
 
 use super::Buffer;
-use super::early::{Advice, Arrival, Early, EarlyDetection};
+use super::early::{self, Advice, Early, EarlyDetection};
+use super::policy::Arrival;
 use super::red;
 use super::spacing::{Distances, Spacing};
 use crate::estimate::zombies::Zombies;
@@ -51,7 +52,7 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Flag(true),
             range: Range::Any,
         },
-        red::ECN,
+        early::ECN,
         red::MEAN_PACKET,
     ],
 };
@@ -133,6 +134,7 @@ pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Sred> {
         detection: Sred::new(arguments, buffer),
         spacing: Spacing::new(Distances::Independent),
         ecn: arguments.flag("ecn"),
+        marks_departures: false,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::congestion::*;
-use crate::own;
 use crate::parameters::Arguments;
+use crate::user_defined;
 
 /// Builds a congestion control.
 pub type BuildCongestion = fn(&Arguments) -> Box<dyn CongestionControl>;
@@ -43,7 +43,7 @@ impl AlgorithmSpec {
         let (wrappers, (inner, arguments)) = self.wrappers_and_inner(Role::Congestion);
         let innermost = builder(CONGESTION, inner)
             .map(|build| build(arguments))
-            .or_else(|| own::congestion(inner, arguments))
+            .or_else(|| user_defined::congestion(inner, arguments))
             .expect("parse puts a registered congestion control last");
         wrappers.iter().rev().fold(innermost, |inner, (wrapper, arguments)| {
             let build =

@@ -14,11 +14,11 @@ use strum::VariantArray;
 pub use self::congestion::{BuildCongestion, BuildWrapper, CONGESTION, WRAPPERS};
 pub use self::estimate::{BuildEstimator, ESTIMATORS};
 pub use self::path::{BuildPath, PATHS};
-pub use self::queue::{BuildEarly, BuildEarlyWrapper, EARLY, EARLY_WRAPPERS, QUEUES, build_queue};
+pub use self::queue::{BuildEarly, BuildEarlyWrapper, EARLY, EARLY_WRAPPERS, QUEUES, Queue, build_queue};
 pub use self::receiver::{BuildReceiver, RECEIVERS};
 pub use self::spec::{AlgorithmSpec, SpecError};
-use crate::own;
 use crate::parameters::Parameter;
+use crate::user_defined;
 
 /// What users see of an algorithm.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,7 @@ impl fmt::Display for Role {
 /// Every algorithm of a role, in the order of the registry; behind them those that the program brought along.
 pub fn descriptions(role: Role) -> Vec<&'static Description> {
     let mut all = built_in(role);
-    all.extend(own::descriptions(role));
+    all.extend(user_defined::descriptions(role));
     all
 }
 

@@ -1,9 +1,9 @@
 //! Path schedulers.
 
 use super::{AlgorithmSpec, Description, Role, builder};
-use crate::own;
 use crate::parameters::Arguments;
 use crate::path::*;
+use crate::user_defined;
 
 /// Builds a path scheduler.
 pub type BuildPath = fn(&Arguments) -> Box<dyn PathScheduler>;
@@ -29,7 +29,7 @@ impl AlgorithmSpec {
         let (description, arguments) = self.outermost(Role::Path);
         builder(PATHS, description)
             .map(|build| build(arguments))
-            .or_else(|| own::path(description, arguments))
+            .or_else(|| user_defined::path(description, arguments))
             .expect("parse accepts only registered path schedulers for this role")
     }
 }

@@ -1,18 +1,56 @@
 //! Queue disciplines.
 
 use super::{AlgorithmSpec, Description, Role, builder};
-use crate::own;
 use crate::parameters::Arguments;
-use crate::queue::early::{Early, EarlyDetection, EarlyQueue};
+use crate::queue::early::{Early, EarlyDetection, EarlyPolicy};
+use crate::queue::policy::{ArrivalPolicy, PolicyQueue};
 use crate::queue::*;
 use crate::random::RandomStream;
+use crate::user_defined;
 
 /// Builds early detection for a queue with room for the buffer.
 pub type BuildEarly = fn(&Arguments, Buffer) -> Early<Box<dyn EarlyDetection>>;
 /// Builds early detection around another.
 pub type BuildEarlyWrapper = fn(&Arguments, Early<Box<dyn EarlyDetection>>) -> Early<Box<dyn EarlyDetection>>;
 
-/// One line each for disciplines that are generic over the packet, so that their builders are no constants.
+/// A queue as it was built: a policy for packets that its driver keeps, or a discipline that keeps its own.
+#[derive(Debug)]
+pub enum Queue<P> {
+    /// It judges arrivals, and packets leave in the order in which they came.
+    Policy(Box<dyn ArrivalPolicy>),
+    /// It holds the packets and orders them.
+    Discipline(Box<dyn QueueDiscipline<P>>),
+}
+
+impl<P: Packet + Send + 'static> Queue<P> {
+    fn policy(policy: impl ArrivalPolicy + 'static) -> Self {
+        Self::Policy(Box::new(policy))
+    }
+
+    fn discipline(discipline: impl QueueDiscipline<P> + 'static) -> Self {
+        Self::Discipline(Box::new(discipline))
+    }
+
+    /// The same with the packets: a policy stands in front of a first-in, first-out queue.
+    #[must_use]
+    pub fn into_discipline(self) -> Box<dyn QueueDiscipline<P>> {
+        match self {
+            Self::Policy(policy) => Box::new(PolicyQueue::new(policy)),
+            Self::Discipline(discipline) => discipline,
+        }
+    }
+
+    /// See [`QueueDiscipline::capabilities`].
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        match self {
+            Self::Policy(policy) => policy.capabilities(),
+            Self::Discipline(discipline) => discipline.capabilities(),
+        }
+    }
+}
+
+/// One line each for queues whose builders are generic over the packet, and so no constants.
 macro_rules! queues {
     (|$arguments:ident, $buffer:ident, $random:ident| $($module:ident => $queue:expr,)*) => {
         /// Queue disciplines beside [`EARLY`] and [`EARLY_WRAPPERS`].
@@ -24,9 +62,9 @@ macro_rules! queues {
             $arguments: &Arguments,
             $buffer: Buffer,
             $random: RandomStream,
-        ) -> Result<Box<dyn QueueDiscipline<P>>, RandomStream> {
+        ) -> Result<Queue<P>, RandomStream> {
             $(if name == $module::DESCRIPTION.name {
-                return Ok(Box::new($queue));
+                return Ok($queue);
             })*
             Err($random)
         }
@@ -34,12 +72,12 @@ macro_rules! queues {
 }
 
 queues! { |arguments, buffer, random|
-    drop_tail => drop_tail::DropTail::new(buffer),
-    codel => codel::CoDelQueue::new(arguments, buffer),
-    fq_codel => fq_codel::FqCoDel::new(arguments, buffer, random),
-    pie => pie::Pie::new(arguments, buffer, random),
-    dualpi2 => dualpi2::DualPi2::new(arguments, buffer),
-    cake => cake::Cake::new(arguments, buffer, random),
+    drop_tail => Queue::policy(drop_tail::DropTail(buffer)),
+    codel => Queue::discipline(codel::CoDelQueue::new(arguments, buffer)),
+    fq_codel => Queue::discipline(fq_codel::FqCoDel::new(arguments, buffer, random)),
+    pie => Queue::policy(pie::Pie::new(arguments, buffer, random)),
+    dualpi2 => Queue::discipline(dualpi2::DualPi2::new(arguments, buffer)),
+    cake => Queue::discipline(cake::Cake::new(arguments, buffer, random)),
 }
 
 /// Queue disciplines that are early detection, which others may work over.
@@ -59,7 +97,7 @@ pub const EARLY_WRAPPERS: &[(Description, BuildEarlyWrapper)] =
 /// What a wrapper works over where nothing else is said.
 pub(super) const BELOW: &str = red::DESCRIPTION.name;
 
-/// Builds the queue discipline that `spec` names, with room for `buffer`.
+/// Builds the queue that `spec` names, with room for `buffer`.
 ///
 /// # Panics
 /// When `spec` is not of a queue discipline.
@@ -68,7 +106,7 @@ pub fn build_queue<P: Packet + Send + 'static>(
     spec: &AlgorithmSpec,
     buffer: Buffer,
     random: RandomStream,
-) -> Box<dyn QueueDiscipline<P>> {
+) -> Queue<P> {
     let (description, arguments) = spec.outermost(Role::Queue);
     let random = match plain(description.name, arguments, buffer, random) {
         Ok(queue) => return queue,
@@ -76,10 +114,12 @@ pub fn build_queue<P: Packet + Send + 'static>(
     };
     if description.name == red::DESCRIPTION.name {
         // As a type of its own it costs no indirect call a packet.
-        return Box::new(EarlyQueue::new(red::early(arguments, buffer), buffer, random));
+        return Queue::policy(EarlyPolicy::new(red::early(arguments, buffer), buffer, random));
     }
-    own::queue(description, arguments, buffer)
-        .unwrap_or_else(|| Box::new(EarlyQueue::new(spec.build_early(buffer), buffer, random)))
+    user_defined::queue(description, arguments, buffer).map_or_else(
+        || Queue::policy(EarlyPolicy::new(spec.build_early(buffer), buffer, random)),
+        Queue::Discipline,
+    )
 }
 
 impl AlgorithmSpec {

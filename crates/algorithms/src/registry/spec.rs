@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{CONGESTION, Description, EARLY, EARLY_WRAPPERS, Role, WRAPPERS, described, descriptions};
 use super::{congestion, queue};
-use crate::own;
 use crate::parameters::{Arguments, ParameterError, Value};
+use crate::user_defined;
 
 /// An algorithm with its parameters, chosen by name: `cubic`, `vegas:alpha=2`, `fs-at+cubic:mode=fit`.
 #[derive(Debug, Clone)]
@@ -146,8 +146,8 @@ impl AlgorithmSpec {
 
     /// Whether the program brought it, or what it works over, along.
     #[must_use]
-    pub fn is_own(&self) -> bool {
-        self.layers.iter().any(|(description, _)| own::is_own(description))
+    pub fn is_user_defined(&self) -> bool {
+        self.layers.iter().any(|(description, _)| user_defined::is_user_defined(description))
     }
 
     /// What it is for.
@@ -215,7 +215,7 @@ impl Wrapping {
         match role {
             Role::Congestion => Self {
                 wrappers: names(described(WRAPPERS)),
-                inner: names(described(CONGESTION).chain(own::descriptions(role))),
+                inner: names(described(CONGESTION).chain(user_defined::descriptions(role))),
                 default: congestion::BELOW,
             },
             Role::Queue => Self {

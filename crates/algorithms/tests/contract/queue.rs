@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
+use suimon_algorithms::queue::policy::{Arrival, ArrivalPolicy, Verdict};
 use suimon_algorithms::queue::{Backlog, Buffer, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
 use suimon_algorithms::random::RandomStream;
-use suimon_algorithms::registry::{AlgorithmSpec, EARLY, EARLY_WRAPPERS, QUEUES, Role, build_queue};
+use suimon_algorithms::registry::{AlgorithmSpec, EARLY, EARLY_WRAPPERS, QUEUES, Queue, Role, build_queue};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::{config, duration, spec};
@@ -76,14 +77,14 @@ fn buffer() -> impl Strategy<Value = Buffer> {
 /// Id and ECN field of each packet sent, and id of each packet dropped.
 type Outcome = (Vec<(u64, Ecn)>, Vec<u64>);
 
-fn build(spec: &AlgorithmSpec, buffer: Buffer) -> Box<dyn QueueDiscipline<TestPacket>> {
+fn build(spec: &AlgorithmSpec, buffer: Buffer) -> Queue<TestPacket> {
     build_queue(spec, buffer, RandomStream::new(1, "queue"))
 }
 
-/// A discipline that is only asked about arrivals and told of departures, as late as a driver may.
+/// A policy whose packets the driver keeps, and which learns of departures as late as the driver may tell it.
 #[derive(Debug)]
 struct KeptByDriver {
-    asked: Box<dyn QueueDiscipline<TestPacket>>,
+    policy: Box<dyn ArrivalPolicy>,
     waiting: VecDeque<TestPacket>,
     untold: Vec<(Instant, Bytes, Backlog)>,
 }
@@ -91,12 +92,14 @@ struct KeptByDriver {
 impl QueueDiscipline<TestPacket> for KeptByDriver {
     fn enqueue(&mut self, now: Instant, mut packet: TestPacket, dropped: &mut Vec<Dropped<TestPacket>>) {
         for (at, size, left) in self.untold.drain(..) {
-            self.asked.on_departure(at, size, left);
+            self.policy.on_departure(at, size, left);
         }
-        match self.asked.judge(now, &mut packet, self.backlog()) {
-            Ok(()) => self.waiting.push_back(packet),
-            Err(reason) => dropped.push(Dropped { packet, reason }),
+        match self.policy.judge(&Arrival::of(&packet, now, self.backlog())) {
+            Verdict::Pass => {}
+            Verdict::Mark => packet.mark_congestion_experienced(),
+            Verdict::Drop(reason) => return dropped.push(Dropped { packet, reason }),
         }
+        self.waiting.push_back(packet);
     }
 
     fn dequeue(&mut self, now: Instant, _: &mut Vec<Dropped<TestPacket>>) -> Option<TestPacket> {
@@ -111,7 +114,7 @@ impl QueueDiscipline<TestPacket> for KeptByDriver {
     }
 
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
-        self.asked.on_link_rate(now, rate);
+        self.policy.on_link_rate(now, rate);
     }
 }
 
@@ -184,14 +187,7 @@ fn outcome(
                     sent.push((packet.id, packet.ecn));
                 }
             }
-            Step::Wait(time) => {
-                now += time;
-                prop_assert!(queue.has_timer() || queue.next_wakeup().is_none(), "{spec}: nobody would ask");
-                if queue.next_wakeup().is_some_and(|at| at <= now) {
-                    queue.on_wakeup(now);
-                    prop_assert!(queue.next_wakeup().is_none_or(|at| at > now), "{spec}: wakes for ever");
-                }
-            }
+            Step::Wait(time) => now += time,
         }
         for packet in dropped.drain(..).map(|dropped| dropped.packet) {
             prop_assert!(waiting.remove(&packet.id).is_some(), "{spec}: dropped once, after it came");
@@ -221,19 +217,21 @@ proptest! {
         steps in prop::collection::vec(step(), 1..400),
     ) {
         for spec in queue_disciplines() {
-            let first = outcome(&spec, build(&spec, buffer), buffer, &steps)?;
-            let again = outcome(&spec, build(&spec, buffer), buffer, &steps)?;
+            let first = outcome(&spec, build(&spec, buffer).into_discipline(), buffer, &steps)?;
+            let again = outcome(&spec, build(&spec, buffer).into_discipline(), buffer, &steps)?;
             prop_assert_eq!(&first, &again, "{}: same in, same out", spec);
-            let other = build(&spec, buffer);
-            prop_assert!(!(other.judges_arrivals() && other.has_timer()), "{}: nobody would wake it", spec);
-            if other.judges_arrivals() {
-                let kept = KeptByDriver { asked: other, waiting: VecDeque::new(), untold: Vec::new() };
+            let capabilities = build(&spec, buffer).capabilities();
+            if let (Queue::Policy(policy), false) = (build(&spec, buffer), capabilities.marks_departures) {
+                let kept = KeptByDriver { policy, waiting: VecDeque::new(), untold: Vec::new() };
                 let kept = outcome(&spec, Box::new(kept), buffer, &steps)?;
                 prop_assert_eq!(&first, &kept, "{}: the same whoever keeps the packets", spec);
             }
-            let other = build(&spec, buffer);
-            if other.idle_passes() {
-                let shown = outcome(&spec, Box::new(ShownIdle(other)), buffer, &steps)?;
+            if capabilities.admits_all {
+                prop_assert!(first.1.is_empty(), "{}: an arrival was dropped", spec);
+            }
+            if capabilities.idle_passes {
+                let shown = ShownIdle(build(&spec, buffer).into_discipline());
+                let shown = outcome(&spec, Box::new(shown), buffer, &steps)?;
                 prop_assert_eq!(&first, &shown, "{}: the same where it sees what finds the link idle", spec);
             }
         }

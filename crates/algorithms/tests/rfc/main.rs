@@ -82,7 +82,8 @@ fn assert_agrees(
     pseudocode: &mut dyn Pseudocode,
 ) -> Tally {
     let algorithm = AlgorithmSpec::parse(Role::Queue, spec).expect("a registered discipline");
-    let mut queue = build_queue::<Packet>(&algorithm, buffer, RandomStream::new(1, "rfc"));
+    let random = RandomStream::new(1, "rfc");
+    let mut queue = build_queue::<Packet>(&algorithm, buffer, random).into_discipline();
     queue.on_link_rate(Instant::ZERO, rate);
     let mut tally = Tally::default();
     let mut arrivals = traffic.iter().peekable();

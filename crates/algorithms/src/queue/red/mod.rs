@@ -8,7 +8,8 @@ mod average;
 use suimon_units::{Bytes, Instant, Probability};
 
 pub use self::average::{Average, Weight};
-use super::early::{Advice, Arrival, Early, EarlyDetection, Outcome};
+use super::early::{self, Advice, Early, EarlyDetection};
+use super::policy::{Arrival, Verdict};
 use super::spacing::{Distances, Spacing};
 use super::{Backlog, Buffer};
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -22,7 +23,7 @@ pub const DESCRIPTION: Description = Description {
     summary: "marks or drops at random, the more the longer the average queue",
     source: "Floyd, Jacobson: Random Early Detection, 1993; RFC 3168",
     colour: "#9c755f",
-    parameters: &[MODE, MIN_TH, MAX_TH, MAX_P, W_Q, GENTLE, ECN, WAIT, WEIGH_SIZES, MEAN_PACKET],
+    parameters: &[MODE, MIN_TH, MAX_TH, MAX_P, W_Q, GENTLE, early::ECN, WAIT, WEIGH_SIZES, MEAN_PACKET],
 };
 
 // The parameters one by one, for the disciplines that build on RED.
@@ -65,13 +66,6 @@ pub(super) const W_Q: Parameter = Parameter {
 pub(super) const GENTLE: Parameter = Parameter {
     name: "gentle",
     help: "from max_th to twice max_th the probability rises to 1, instead of at once",
-    default: Value::Flag(true),
-    range: Range::Any,
-};
-
-pub(super) const ECN: Parameter = Parameter {
-    name: "ecn",
-    help: "mark packets of ECN-capable transports instead of dropping them",
     default: Value::Flag(true),
     range: Range::Any,
 };
@@ -221,8 +215,8 @@ impl EarlyDetection for Red {
         self.advice(arrival)
     }
 
-    fn on_outcome(&mut self, arrival: &Arrival, outcome: Outcome) {
-        if matches!(outcome, Outcome::Dropped(_)) && arrival.backlog.packets == 0 {
+    fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict) {
+        if matches!(verdict, Verdict::Drop(_)) && arrival.backlog.packets == 0 {
             self.average.still_empty(arrival.now);
         }
     }
@@ -245,7 +239,12 @@ impl EarlyDetection for Red {
 /// RED with `arguments` as [`DESCRIPTION`] declares them, for a queue with room for `buffer`.
 #[must_use]
 pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Red> {
-    Early { detection: Red::new(arguments, buffer), spacing: spacing(arguments), ecn: arguments.flag("ecn") }
+    Early {
+        detection: Red::new(arguments, buffer),
+        spacing: spacing(arguments),
+        ecn: arguments.flag("ecn"),
+        marks_departures: false,
+    }
 }
 
 /// The distances between marks that `arguments` ask for.
@@ -259,13 +258,14 @@ const UNBOUNDED_ROOM: u64 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::early::EarlyQueue;
+    use crate::queue::early::EarlyPolicy;
+    use crate::queue::policy::PolicyQueue;
     use crate::queue::testing::{TestPacket, arguments};
     use crate::queue::{DropReason, Ecn, QueueDiscipline};
 
-    fn red(settings: &str, buffer: Buffer) -> EarlyQueue<TestPacket, Red> {
+    fn red(settings: &str, buffer: Buffer) -> PolicyQueue<TestPacket, EarlyPolicy<Red>> {
         let early = early(&arguments(&DESCRIPTION, settings), buffer);
-        EarlyQueue::new(early, buffer, RandomStream::new(1, "red"))
+        PolicyQueue::new(EarlyPolicy::new(early, buffer, RandomStream::new(1, "red")))
     }
 
     fn packet(ecn: Ecn) -> TestPacket {
@@ -278,7 +278,7 @@ mod tests {
         let mut queue = red(&format!(":min_th=10kB:max_th=20kB{settings}"), Buffer::Unbounded);
         let (mut dropped, mut marked) = (Vec::new(), 0);
         for _ in 0..count {
-            queue.detection_mut().average = Average::held_at(avg);
+            queue.policy_mut().detection_mut().average = Average::held_at(avg);
             queue.enqueue(Instant::ZERO, packet(ecn), &mut dropped);
             let sent = queue.dequeue(Instant::ZERO, &mut Vec::new());
             marked +=
@@ -323,7 +323,8 @@ mod tests {
     #[test]
     fn thresholds_not_given_follow_from_the_other_or_from_the_buffer() {
         let of = |settings, buffer| {
-            let Thresholds { min_th, max_th, .. } = red(settings, buffer).detection_mut().thresholds;
+            let Thresholds { min_th, max_th, .. } =
+                red(settings, buffer).policy_mut().detection_mut().thresholds;
             (min_th, max_th)
         };
         let buffer = Buffer::Bytes(Bytes::new(100_000));
@@ -372,7 +373,7 @@ mod tests {
         let average = |settings: &str, size| {
             let mut queue = red(&format!(":w_q=1{settings}"), Buffer::Packets(100));
             (0..3).for_each(|id| queue.enqueue(Instant::ZERO, TestPacket::new(id, size), &mut Vec::new()));
-            queue.detection_mut().average.get()
+            queue.policy_mut().detection_mut().average.get()
         };
         assert_eq!(average("", 40), 80.0);
         assert_eq!(average(":mode=packets", 40), 2_000.0);
