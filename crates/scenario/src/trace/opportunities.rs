@@ -8,7 +8,7 @@ use suimon_units::{Bytes, Duration, Rate};
 
 use super::{LARGEST_FILE, LATEST_MILLIS, read_text};
 use crate::error::{Problem, ScenarioError};
-use crate::model::Capacity;
+use suimon_model::Capacity;
 
 const ACCEPTED: &str = "one whole number of milliseconds a line, none less than the one before";
 

@@ -9,7 +9,7 @@ use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::{DropReason, Dropped, Ecn, QueueDiscipline};
 use suimon_algorithms::registry::build_queue;
 use suimon_link::{Impairments, Server};
-use suimon_scenario::{self as scenario, Capacity};
+use suimon_model::{self as scenario, Capacity};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::foretold::{Foretold, Leaving};
