@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether two builds of the command give the same bytes: 20 combinations of what is registered, about a million packets each.
+"""Whether two builds of the command give the same bytes: 20 combinations of what is registered, a million packets.
 
     bench/same_bytes.py BEFORE AFTER
 

@@ -6,7 +6,7 @@ use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::{Backlog, DropReason, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
 use suimon_algorithms::registry::build_queue;
 use suimon_link::{Impairments, QueueMeter, Server};
-use suimon_scenario::{self as scenario, Capacity};
+use suimon_model::{self as scenario, Capacity};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::flows::FlowTable;

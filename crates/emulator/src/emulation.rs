@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use suimon_linux::schedule::{Awake, Scheduling};
 use suimon_linux::wake::{Waker, waker};
 use suimon_linux::{Clock, LinuxError, Namespace, Tun, TunOptions};
+use suimon_model::{Capacity, Link};
 use suimon_results::DelayHistogram;
-use suimon_scenario::{Capacity, Link};
 use suimon_units::{Duration, Rate};
 
 use crate::direction::{Direction, State};

@@ -11,8 +11,8 @@ use suimon_linux::schedule::{self, Scheduling, Urgency, wait_readable};
 use suimon_linux::tun::MAX_READ;
 use suimon_linux::wake::Wakeable;
 use suimon_linux::{Clock, LinuxError, Tun};
+use suimon_model::Capacity;
 use suimon_results::DelayHistogram;
-use suimon_scenario::Capacity;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::direction::{Direction, State};

@@ -1,7 +1,7 @@
 //! Links of your choice on real packets: what the simulator does to records, done to what programs send.
 //!
 //! A link joins two network namespaces. Each of its directions has a queue discipline of the registry, a capacity,
-//! a delay and impairments, as a [`suimon_scenario::Link`] says; one thread moves the packets. The emulator measures
+//! a delay and impairments, as a [`suimon_model::Link`] says; one thread moves the packets. The emulator measures
 //! how late it was itself, since a result counts only where it was not.
 
 #![forbid(unsafe_code)]

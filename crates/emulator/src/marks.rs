@@ -1,6 +1,6 @@
 //! Times at which what is measured begins anew: the end of the warm-up, and windows.
 
-use suimon_scenario::Window;
+use suimon_model::Window;
 use suimon_units::{Duration, Instant};
 
 use crate::direction::Direction;

@@ -1,8 +1,8 @@
 //! Radios that serve the directions of a link, driven by real time.
 
 use suimon_algorithms::RandomStream;
+use suimon_model::{Capacity, Link};
 use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
-use suimon_scenario::{Capacity, Link};
 use suimon_units::{Bytes, Instant};
 
 use crate::direction::Direction;

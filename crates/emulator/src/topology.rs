@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use suimon_linux::{LinuxError, Namespace, Route};
-use suimon_scenario::Link;
+use suimon_model::Link;
 
 use crate::emulation::{Emulation, End, LinkSetup, Setup};
 use crate::gate::Gate;

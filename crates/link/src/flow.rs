@@ -1,7 +1,7 @@
 //! What is counted of a flow, and the row of results that comes of it.
 
+use suimon_model::Flow;
 use suimon_results::FlowResult;
-use suimon_scenario::Flow;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// What was counted of a flow by some time.

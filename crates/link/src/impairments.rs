@@ -1,7 +1,7 @@
 //! Packets lost, late or overtaken.
 
 use suimon_algorithms::RandomStream;
-use suimon_scenario::{Link, Loss, Outage, Reordering};
+use suimon_model::{Link, Loss, Outage, Reordering};
 use suimon_units::{Duration, Instant};
 
 /// What a link does to packets beside delaying them.

@@ -2,8 +2,8 @@
 
 use suimon_algorithms::Probe;
 use suimon_algorithms::queue::{Backlog, DropReason};
+use suimon_model as scenario;
 use suimon_results::{DelayHistogram, QueueResult};
-use suimon_scenario as scenario;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::window::QueueWindow;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_scenario::Capacity;
+use suimon_model::Capacity;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// One opportunity of a Mahimahi trace carries this much.

@@ -3,8 +3,8 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
+use suimon_model::Run;
 use suimon_results::RunResult;
-use suimon_scenario::Run;
 use suimon_units::Rate;
 
 use crate::error::LiveError;

@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use suimon_linux::schedule::wake_exactly;
 use suimon_linux::tcp::{TcpOptions, discard, limit_window};
 use suimon_linux::{Clock, Namespace};
-use suimon_scenario::{Flow, Scenario, TcpFlow, Traffic, UdpFlow};
+use suimon_model::{Flow, Scenario, TcpFlow, Traffic, UdpFlow};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::plan::{PlannedFlow, slowest};

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use suimon_emulator::FlowKey;
 use suimon_linux::RouteMetrics;
-use suimon_scenario::{Capacity, Flow, Link, Loss, Scenario, Traffic};
+use suimon_model::{Capacity, Flow, Link, Loss, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::LiveError;

@@ -6,8 +6,8 @@ use suimon_algorithms::Probe;
 use suimon_emulator::LinkReport;
 use suimon_link::{Crossing, FlowSums, FlowTally, FlowTimes, SeriesBuilder};
 use suimon_linux::tcp::{SenderState, TcpState, tcp_state};
+use suimon_model::{Flow, Link, Scenario, Traffic};
 use suimon_results::{EmulatedLink, Event, EventKind, FlowResult, RunResult, Series, WindowResult};
-use suimon_scenario::{Flow, Link, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::flow::Shared;
@@ -79,7 +79,7 @@ impl<'a> Books<'a> {
             series: SeriesBuilder::new(&flow.name),
             sampled: 0,
         };
-        let window = |(index, window): (usize, &suimon_scenario::Window)| OpenWindow {
+        let window = |(index, window): (usize, &suimon_model::Window)| OpenWindow {
             window: index,
             next_sample: window.from,
             links: Vec::new(),

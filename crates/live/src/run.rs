@@ -7,8 +7,8 @@ use std::thread;
 use suimon_emulator::{Emulation, End, LinkSetup, LinkStatistics, Measuring, Setup};
 use suimon_linux::schedule::{Scheduling, Urgency, become_real_time};
 use suimon_linux::{LinuxError, Namespace, Route};
+use suimon_model::Scenario;
 use suimon_results::RunResult;
-use suimon_scenario::Scenario;
 use suimon_units::{Duration, Instant};
 
 use crate::error::LiveError;

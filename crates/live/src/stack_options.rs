@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_linux::RouteMetrics;
-use suimon_scenario::{Flow, StackProfile, TcpFlow, Traffic};
+use suimon_model::{Flow, StackProfile, TcpFlow, Traffic};
 use suimon_units::Bytes;
 
 /// What the kernel calls a congestion control that it has under another name than simulations do, or than that with

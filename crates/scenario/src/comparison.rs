@@ -7,12 +7,13 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::{Problem, ScenarioError};
-use crate::model::{Buffer, Capacity, Flow, Link, Loss, Record, Scenario, Start, TcpFlow, Traffic};
-use crate::profile::StackProfile;
-use crate::run::{Run, Runs};
+use crate::run::Runs;
 use crate::scheme::{Scheme, algorithm};
 use crate::shorthand::LinkSpec;
 use crate::text;
+use suimon_model::Run;
+use suimon_model::StackProfile;
+use suimon_model::{Buffer, Capacity, Flow, Link, Loss, Record, Scenario, Start, TcpFlow, Traffic};
 
 /// Most flows of one run.
 const MAX_FLOWS: u64 = 1_000_000;

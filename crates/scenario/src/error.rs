@@ -3,6 +3,7 @@
 use std::fmt;
 
 use suimon_algorithms::registry::SpecError;
+use suimon_model::Invalid;
 use suimon_units::ParseUnitError;
 
 /// A refusal: where, and what is wrong there.
@@ -191,6 +192,30 @@ pub enum Problem {
         /// What is accepted there.
         accepted: String,
     },
+}
+
+impl From<Invalid> for ScenarioError {
+    fn from(error: Invalid) -> Self {
+        Self::new(&error.subject, error.problem.into()).at_key(error.key)
+    }
+}
+
+impl From<suimon_model::Problem> for Problem {
+    fn from(problem: suimon_model::Problem) -> Self {
+        use suimon_model::Problem as Invalid;
+        match problem {
+            Invalid::UnknownName { what, name, mut known } => {
+                let suggestion = closest(&name, known.iter().map(String::as_str));
+                known.truncate(Invalid::MAX_NAMES);
+                Self::UnknownName { what, name, suggestion, accepted: known.join(", ") }
+            }
+            Invalid::Missing { accepted } => Self::Missing { accepted },
+            Invalid::Value { text, reason, accepted } => Self::Value { text, reason, accepted },
+            Invalid::Duplicate { what, name } => Self::Duplicate { what, name },
+            Invalid::NoRoute { from, to } => Self::NoRoute { from, to },
+            Invalid::TooMany { what, limit } => Self::TooMany { what, limit },
+        }
+    }
 }
 
 fn did_you_mean(suggestion: &Option<String>) -> String {

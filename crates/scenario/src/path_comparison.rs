@@ -7,12 +7,13 @@ use suimon_units::{Bytes, Duration, Instant};
 
 use crate::comparison::drop_tail;
 use crate::error::{Problem, ScenarioError};
-use crate::model::{Aggregate, Capacity, Flow, Link, Medium, Record, Scenario, Start, TcpFlow, Traffic};
-use crate::profile::StackProfile;
-use crate::run::{Run, Runs};
+use crate::run::Runs;
 use crate::scheme::{Scheme, algorithm};
 use crate::shorthand::LinkSpec;
 use crate::text;
+use suimon_model::Run;
+use suimon_model::StackProfile;
+use suimon_model::{Aggregate, Capacity, Flow, Link, Medium, Record, Scenario, Start, TcpFlow, Traffic};
 
 /// One stream over several links: each scheduler in runs of its own, beside each link alone.
 #[derive(Debug, Clone, PartialEq)]

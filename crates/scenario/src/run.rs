@@ -1,16 +1,8 @@
-//! One of the runs that a scenario file or a comparison asks for.
+//! The runs that a scenario file or a comparison asks for.
+
+use suimon_model::{Run, Scenario};
 
 use crate::error::Problem;
-use crate::model::Scenario;
-
-/// One run: a scenario, and what sets it apart from the others.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Run {
-    /// Pairs of axis and value, for example `("cc", "fs-at")`, in the order of the axes.
-    pub labels: Vec<(String, String)>,
-    /// What to run.
-    pub scenario: Scenario,
-}
 
 /// Collects runs and stops when they become too many.
 #[derive(Debug, Default)]

@@ -3,17 +3,13 @@
 use std::fmt;
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role, SpecError, descriptions};
+use suimon_model::{DEFAULT_RECEIVER, RECEIVERS_SENDER, scheme_label};
 
 use crate::error::{Problem, ScenarioError, closest};
 use crate::text;
 
 /// The congestion control where none is given.
 pub(crate) const DEFAULT_CC: &str = "cubic";
-
-const DEFAULT_RECEIVER: &str = "fixed";
-
-/// The congestion control under a receive window that is named alone.
-const RECEIVERS_SENDER: &str = "reno";
 
 /// Congestion control at the sender and window advertisement at the receiver.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +48,7 @@ impl Scheme {
     /// The text that parses back to this, without what is default.
     #[must_use]
     pub fn label(&self) -> String {
-        label(&self.cc, &self.receiver)
+        scheme_label(&self.cc, &self.receiver)
     }
 
     /// Whether the receive window was chosen too, and not left to its default.
@@ -64,15 +60,6 @@ impl Scheme {
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label())
-    }
-}
-
-/// The text that [`Scheme::parse`] reads back to `cc` and `receiver`, without what is default.
-pub(crate) fn label(cc: &AlgorithmSpec, receiver: &AlgorithmSpec) -> String {
-    match (cc.label(), receiver.label()) {
-        (cc, DEFAULT_RECEIVER) => cc.to_owned(),
-        (RECEIVERS_SENDER, receiver) => receiver.to_owned(),
-        (cc, receiver) => format!("{cc}/{receiver}"),
     }
 }
 

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use suimon_algorithms::RandomStream;
 use suimon_units::{Duration, Probability};
 
-use crate::check::check_capacity;
 use crate::error::{Problem, ScenarioError};
-use crate::model::{Buffer, Capacity, Loss, Outage, Reordering};
 use crate::reader::{medium_of_words, terminal_of_words};
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
+use suimon_model::{Buffer, Capacity, Loss, Outage, Reordering};
 
 /// After this time a synthetic cell starts again.
 const SYNTHETIC: Duration = Duration::from_secs(120);
@@ -94,10 +93,7 @@ impl LinkSpec {
             Some(capacity) => (capacity, otherwise.or(Some(Self::RECORDED_RTT))),
             None => (capacity(&mut words)?, otherwise),
         };
-        check_capacity(&capacity).map_err(|(key, problem)| {
-            // A key after a slash is that of a radio.
-            ScenarioError::new("link", problem).at_key(key.trim_start_matches('/'))
-        })?;
+        capacity.check()?;
         let mut words = words.iter().map(String::as_str).peekable();
         let rtt = match (words.peek(), otherwise) {
             // A WLAN is near, so that nothing need be said of it.

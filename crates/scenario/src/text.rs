@@ -3,7 +3,7 @@
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::Problem;
-use crate::model::{Buffer, Outage};
+use suimon_model::{Buffer, Outage};
 
 /// What a buffer may be, in words.
 pub(crate) const BUFFER: &str = "packets or bytes, such as \"50 packets\" or \"96kB\", or \"unbounded\"";

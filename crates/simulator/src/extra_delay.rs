@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use suimon_scenario::{Link, Scenario};
+use suimon_model::{Link, Scenario};
 use suimon_units::Duration;
 
 /// The same scenario, in which every flow with an extra delay has drawn it and comes from a node of its own

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_link::{FlowSums, FlowTally, FlowTimes};
+use suimon_model::{self as model, Link, OnOff, StackProfile, TcpFlow, Traffic};
 use suimon_results::{EventKind, FlowResult};
-use suimon_scenario::{self as scenario, Link, OnOff, StackProfile, TcpFlow, Traffic};
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::measure::SpreadMeter;
@@ -89,7 +89,7 @@ impl Profiles {
 
 impl Flow {
     pub(crate) fn new<'a>(
-        flow: &'a scenario::Flow,
+        flow: &'a model::Flow,
         seed: u64,
         routes: &mut Planner<'a>,
         profiles: &mut Profiles,
@@ -145,7 +145,7 @@ impl Flow {
     }
 
     /// When it starts.
-    pub(crate) fn start_time(&mut self, start: scenario::Start) -> Instant {
+    pub(crate) fn start_time(&mut self, start: model::Start) -> Instant {
         start.drawn(&mut self.random)
     }
 
@@ -166,7 +166,7 @@ impl Flow {
 
     /// The connection, which is that of `spec`, is given up and another begun; what the old one had not
     /// delivered is gone.
-    pub(crate) fn reconnect(&mut self, now: Instant, spec: &scenario::Flow, out: &mut Vec<Packet>) {
+    pub(crate) fn reconnect(&mut self, now: Instant, spec: &model::Flow, out: &mut Vec<Packet>) {
         let (Endpoints::Tcp { sender, receiver }, Traffic::Tcp(tcp)) = (&mut self.endpoints, &spec.traffic)
         else {
             return;
@@ -317,7 +317,7 @@ impl Flow {
         }
     }
 
-    pub(crate) fn result(&self, flow: &scenario::Flow, measured_from: Instant, end: Instant) -> FlowResult {
+    pub(crate) fn result(&self, flow: &model::Flow, measured_from: Instant, end: Instant) -> FlowResult {
         let (rtt_min, rtt_max) = match &self.endpoints {
             Endpoints::Tcp { sender, .. } => (sender.counters.rtt_min, sender.counters.rtt_max),
             Endpoints::Udp { .. } => (None, None),

@@ -32,8 +32,8 @@ mod world;
 
 pub use saturate::saturate;
 use suimon_algorithms::estimate::Seen;
+use suimon_model::Scenario;
 use suimon_results::RunResult;
-use suimon_scenario::Scenario;
 use suimon_units::Duration;
 
 /// Runs `scenario` to its end.

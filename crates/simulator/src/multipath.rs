@@ -8,8 +8,8 @@ use suimon_aggregation::{
 use suimon_algorithms::Probe;
 use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_link::SeriesBuilder;
+use suimon_model::{self as model, Scenario, Traffic};
 use suimon_results::AggregateResult;
-use suimon_scenario::{self as scenario, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::tcp::{Sender, Source};
@@ -80,7 +80,7 @@ struct Path {
 
 impl Multipath {
     /// The aggregate of `spec`, one of those of `scenario`.
-    pub(crate) fn new(spec: &scenario::Aggregate, scenario: &Scenario) -> Self {
+    pub(crate) fn new(spec: &model::Aggregate, scenario: &Scenario) -> Self {
         let index = |name: &String| {
             let position = scenario.flows.iter().position(|flow| flow.name == *name);
             position.expect("a validated scenario has the flows that its aggregates name")
@@ -277,7 +277,7 @@ impl Multipath {
 
     pub(crate) fn result(
         &mut self,
-        spec: &scenario::Aggregate,
+        spec: &model::Aggregate,
         measured_from: Instant,
         end: Instant,
     ) -> AggregateResult {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::Dropped;
+use suimon_model::{Capacity, Scenario};
 use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
-use suimon_scenario::{Capacity, Scenario};
 use suimon_units::{Bytes, Instant};
 
 use crate::events::{Event, EventQueue};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use suimon_scenario::{Capacity, Link, Scenario};
+use suimon_model::{Capacity, Link, Scenario};
 use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::Event;

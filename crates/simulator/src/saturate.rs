@@ -2,8 +2,8 @@
 
 use suimon_algorithms::RandomStream;
 use suimon_link::Server;
+use suimon_model::Capacity;
 use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
-use suimon_scenario::Capacity;
 use suimon_units::{Bytes, Duration, Instant};
 
 /// When packets of `size` leave a link of this `capacity` that always has one waiting, for `length`, calling `each` for

@@ -1,6 +1,6 @@
 //! Datagrams at a constant rate.
 
-use suimon_scenario::UdpFlow;
+use suimon_model::UdpFlow;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::{Packet, PacketKind};

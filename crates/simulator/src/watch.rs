@@ -4,7 +4,7 @@ use suimon_algorithms::estimate::representative::Representative;
 use suimon_algorithms::estimate::{RttEstimator, Seen};
 use suimon_algorithms::queue::{FlowId, Packet as _};
 use suimon_algorithms::{Probe, RandomStream};
-use suimon_scenario as scenario;
+use suimon_model as model;
 use suimon_units::{Duration, Instant};
 
 use crate::flow::{Endpoints, Flow};
@@ -27,7 +27,7 @@ struct Estimation {
 
 impl Watch {
     /// For the estimator of `link`, where it has one.
-    pub(crate) fn of(link: &scenario::Link, seed: u64) -> Option<Self> {
+    pub(crate) fn of(link: &model::Link, seed: u64) -> Option<Self> {
         let estimator = link.estimator.as_ref()?;
         Some(Self {
             seen: Vec::new(),

@@ -1,8 +1,8 @@
 //! Statistics of queues, and of the flows that cross them, over named windows of time.
 
 use suimon_link::{Crossing, FlowSums};
+use suimon_model::{Scenario, Window};
 use suimon_results::WindowResult;
-use suimon_scenario::{Scenario, Window};
 use suimon_units::Instant;
 
 use crate::events::{Event, EventQueue};

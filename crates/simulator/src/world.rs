@@ -6,8 +6,8 @@ use suimon_algorithms::Probe;
 use suimon_algorithms::estimate::Seen;
 use suimon_algorithms::queue::{Dropped, Ecn};
 use suimon_link::SeriesBuilder;
+use suimon_model::Scenario;
 use suimon_results::{Event as ResultEvent, EventKind, RunResult};
-use suimon_scenario::Scenario;
 use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::{Event, EventQueue};

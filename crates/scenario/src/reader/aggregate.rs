@@ -4,7 +4,7 @@ use suimon_algorithms::registry::Role;
 
 use super::fields::Fields;
 use crate::error::ScenarioError;
-use crate::model::Aggregate;
+use suimon_model::Aggregate;
 
 pub(super) fn read(fields: &Fields<'_>) -> Result<Aggregate, ScenarioError> {
     Ok(Aggregate {

@@ -10,9 +10,9 @@ use suimon_units::{Bytes, Decibels, Duration, Instant, Probability, Rate};
 use super::node::{Node, Table, Value};
 use super::schema::{Key, Kind, Preset, Section};
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Buffer, Outage, Start};
 use crate::scheme;
 use crate::text;
+use suimon_model::{Buffer, Outage, Start};
 
 /// A table whose keys are all known.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use super::fields::Field;
 use crate::error::ScenarioError;
-use crate::model::Capacity;
 use crate::trace::{MAX_FILE, Opportunities, RateSchedule, read_text};
+use suimon_model::Capacity;
 
 /// How a file tells a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,9 +6,9 @@ use suimon_units::{Duration, Instant};
 
 use super::fields::{Field, Fields};
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Flow, OnOff, Start, TcpFlow, Traffic, UdpFlow};
-use crate::profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 use crate::scheme::Scheme;
+use suimon_model::{Flow, OnOff, Start, TcpFlow, Traffic, UdpFlow};
+use suimon_model::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 
 /// The flow, and how many alike there are.
 pub(super) fn read(fields: &Fields<'_>) -> Result<(Flow, u64), ScenarioError> {
@@ -54,6 +54,15 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<(Flow, u64), ScenarioError> {
         traffic,
     };
     Ok((flow, fields.field("count")?.count()?))
+}
+
+/// The same flow, `later`, under another name.
+pub(super) fn later(flow: Flow, later: Duration, name: String) -> Flow {
+    let start = match flow.start {
+        Start::At(at) => Start::At(at + later),
+        Start::Between(low, high) => Start::Between(low + later, high + later),
+    };
+    Flow { name, start, stop: flow.stop.map(|stop| stop + later), ..flow }
 }
 
 fn since_zero(at: Instant) -> Duration {

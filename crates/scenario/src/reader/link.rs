@@ -9,7 +9,7 @@ use suimon_units::Rate;
 use super::fields::{Field, Fields};
 use super::files::{Files, Format};
 use crate::error::{Problem, ScenarioError, closest};
-use crate::model::{Capacity, Cell, Hsdpa, Link, Loss, Medium, Reordering};
+use suimon_model::{Capacity, Cell, Hsdpa, Link, Loss, Medium, Reordering};
 
 /// What links share by name, and the files that they name.
 pub(super) struct Shared<'a> {
@@ -246,7 +246,7 @@ mod tests {
 
     use super::super::testing::{FLOW, LINK, message, one, runs};
     use super::*;
-    use crate::model::{Buffer, Outage};
+    use suimon_model::{Buffer, Outage};
 
     #[test]
     fn the_way_back_is_as_fast_and_as_long_but_not_shown() {

@@ -136,8 +136,8 @@ mod tests {
     use suimon_units::Rate;
 
     use super::super::testing::{FLOW, LINK, message, runs};
-    use crate::model::{Capacity, Traffic};
-    use crate::run::Run;
+    use suimon_model::Run;
+    use suimon_model::{Capacity, Traffic};
 
     const RATES: &str =
         "[[matrix]]\nname = \"rate\"\nset = \"link.bottleneck.rate\"\nvalues = [\"64kbit\", \"1Mbit\"]";

@@ -29,10 +29,11 @@ use self::files::Files;
 use self::matrix::Axis;
 use self::node::{Node, Table};
 use crate::error::{Problem, ScenarioError};
-use crate::model::{Record, Scenario, Window};
-use crate::run::{Run, Runs};
+use crate::run::Runs;
 use crate::text;
 use crate::trace::read_text;
+use suimon_model::Run;
+use suimon_model::{Record, Scenario, Window};
 
 /// Largest scenario file.
 const MAX_FILE: u64 = 16 << 20;
@@ -192,7 +193,7 @@ impl Document {
             let stagger = table.field("stagger")?.time()?;
             flows.extend((1..=count).map(|nth| {
                 let name = format!("{}-{nth}", flow.name);
-                flow.clone().later(stagger * (nth - 1), name)
+                flow::later(flow.clone(), stagger * (nth - 1), name)
             }));
         }
         let aggregates = fields.list("aggregate")?.iter().map(aggregate::read).collect::<Result<_, _>>()?;
@@ -225,7 +226,7 @@ impl Document {
                 },
             },
         };
-        scenario.checked().map_err(|(key, problem)| self.error_at(root, &key, problem, None))?;
+        scenario.check().map_err(|error| self.error_at(root, &error.key, error.problem.into(), None))?;
         Ok(scenario)
     }
 

@@ -142,7 +142,7 @@ impl Lines {
     fn table(&self, table: &DeTable<'_>, source_name: &str) -> Result<Table, ScenarioError> {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
-        let entry = |(key, value): (&Spanned<_>, _)| {
+        let entry = |(key, value): (&Spanned<_>, _)| -> Result<_, ScenarioError> {
             Ok(Entry {
                 key: AsRef::<str>::as_ref(key.get_ref()).to_owned(),
                 line: Some(self.number(key.span().start)),

@@ -7,8 +7,8 @@ use super::files::Files;
 use super::matrix::Axis;
 use super::node::Table;
 use crate::error::{Problem, ScenarioError};
-use crate::model::Scenario;
-use crate::run::Run;
+use suimon_model::Run;
+use suimon_model::Scenario;
 
 /// Pairs of axis and value, in the order of the axes.
 type Labels = Vec<(String, String)>;

@@ -2,7 +2,7 @@
 
 use suimon_algorithms::registry::Role;
 
-use crate::profile::StackProfile;
+use suimon_model::StackProfile;
 
 /// A table of keys.
 #[derive(Debug)]

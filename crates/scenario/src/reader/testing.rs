@@ -2,8 +2,8 @@
 
 use super::Document;
 use crate::error::ScenarioError;
-use crate::model::Scenario;
-use crate::run::Run;
+use suimon_model::Run;
+use suimon_model::Scenario;
 
 /// Five lines, so that what follows starts at line six.
 pub(super) const LINK: &str = r#"[[link]]

@@ -6,8 +6,8 @@ use super::link::{medium, terminal};
 use super::node::{Node, Table, Value};
 use super::schema::Section;
 use crate::error::ScenarioError;
-use crate::model::{Hsdpa, Medium};
 use crate::text;
+use suimon_model::{Hsdpa, Medium};
 
 /// The terminal that `PROFILE GEOMETRY` at the beginning of `words` and `KEY=VALUE` anywhere in them describe;
 /// these are taken out.

@@ -13,7 +13,7 @@ pub use opportunities::Opportunities;
 pub use schedule::RateSchedule;
 
 use crate::error::{Problem, ScenarioError};
-use crate::model::Capacity;
+use suimon_model::Capacity;
 
 /// Latest time of a trace or schedule, in milliseconds: a year.
 const LATEST_MILLIS: u64 = 365 * 24 * 3_600 * 1_000;

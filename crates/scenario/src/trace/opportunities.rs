@@ -8,7 +8,7 @@ use suimon_units::{Bytes, Duration, Rate};
 
 use super::{LATEST_MILLIS, MAX_FILE, read_text};
 use crate::error::{Problem, ScenarioError};
-use crate::model::Capacity;
+use suimon_model::Capacity;
 
 const ACCEPTED: &str = "one whole number of milliseconds a line, none less than the one before";
 

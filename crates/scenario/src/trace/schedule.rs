@@ -7,7 +7,7 @@ use suimon_units::{Duration, Rate};
 
 use super::{LATEST_MILLIS, MAX_FILE, read_text};
 use crate::error::{Problem, ScenarioError};
-use crate::model::Capacity;
+use suimon_model::Capacity;
 
 const HEADER: &str = "a header of two columns, the first of time, time_s, time_ms, the second of rate, \
                       rate_bps, rate_kbps, rate_mbps";

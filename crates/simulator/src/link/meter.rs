@@ -2,7 +2,7 @@
 
 use suimon_algorithms::queue::Backlog;
 use suimon_link::QueueMeter;
-use suimon_scenario as scenario;
+use suimon_model as scenario;
 use suimon_units::{Bytes, Instant};
 
 use super::Link;

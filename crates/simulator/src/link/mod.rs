@@ -10,7 +10,7 @@ use suimon_algorithms::queue::{DropReason, Dropped, Ecn, Packet as _, QueueDisci
 use suimon_algorithms::registry::{Queue, build_queue};
 use suimon_algorithms::{Probe, RandomStream};
 use suimon_link::{Impairments, Server};
-use suimon_scenario::{self as scenario, Capacity};
+use suimon_model::{self as scenario, Capacity};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::line::Line;

@@ -1,7 +1,7 @@
 //! What is left of a link that decides nothing: when it has sent.
 
 use suimon_link::{Server, Service};
-use suimon_scenario::{self as scenario, Buffer, Capacity, Loss};
+use suimon_model::{self as scenario, Buffer, Capacity, Loss};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::meter::{Meter, Passage};

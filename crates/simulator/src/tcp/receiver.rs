@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_algorithms::congestion::MarkResponse;
 use suimon_algorithms::queue::Ecn;
 use suimon_algorithms::receiver::{ReceiveWindow, Received};
-use suimon_scenario::StackProfile;
+use suimon_model::StackProfile;
 use suimon_units::{Bytes, Instant};
 
 use super::ranges::RangeSet;

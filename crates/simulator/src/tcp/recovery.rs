@@ -1,6 +1,6 @@
 //! How `cwnd` gets from where it was to `ssthresh` once congestion was noticed.
 
-use suimon_scenario::RecoveryAlgorithm;
+use suimon_model::RecoveryAlgorithm;
 use suimon_units::Bytes;
 
 /// One reduction of the congestion window, from the event to the end of recovery.

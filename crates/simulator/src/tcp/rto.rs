@@ -1,7 +1,7 @@
 //! Retransmission timeout (RFC 6298).
 
 use suimon_algorithms::path::Rtt;
-use suimon_scenario::{RtoMinimum, StackProfile};
+use suimon_model::{RtoMinimum, StackProfile};
 use suimon_units::{Duration, Instant};
 
 /// RFC 6298 §2.5 allows a maximum of at least 60 s; Linux has 120 s.

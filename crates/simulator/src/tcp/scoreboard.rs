@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use suimon_scenario::LossDetection;
+use suimon_model::LossDetection;
 use suimon_units::{Bytes, Instant};
 
 use super::ranges::RangeSet;

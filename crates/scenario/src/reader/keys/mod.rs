@@ -11,7 +11,7 @@ pub(crate) use self::flow::{AGGREGATE, FLOW, STACK};
 pub(crate) use self::link::{LINK, REVERSE};
 pub(crate) use self::radio::{CELL, HSDPA, MEDIUM};
 use super::schema::{Key, Kind, Preset, Section};
-use crate::model::Record;
+use suimon_model::Record;
 
 const MANY: u64 = 1_000_000;
 

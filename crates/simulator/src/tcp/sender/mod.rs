@@ -12,8 +12,8 @@ use std::sync::Arc;
 use suimon_algorithms::congestion::{Ack, CongestionControl, Delivery, Limits, MarkResponse};
 use suimon_algorithms::path::Rtt;
 use suimon_algorithms::queue::Ecn;
+use suimon_model::{RttSample, StackProfile};
 use suimon_results::EventKind;
-use suimon_scenario::{RttSample, StackProfile};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::delivery::Deliveries;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use suimon_algorithms::congestion::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 use suimon_algorithms::queue::Ecn;
-use suimon_scenario::StackProfile;
+use suimon_model::StackProfile;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::Sender;

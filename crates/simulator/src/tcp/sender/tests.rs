@@ -2,7 +2,7 @@
 
 use suimon_algorithms::congestion::CongestionKind;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_scenario::{LossDetection, RecoveryAlgorithm, StackProfile};
+use suimon_model::{LossDetection, RecoveryAlgorithm, StackProfile};
 use suimon_units::{Bytes, Duration, Rate};
 
 use super::script::{MSS, Script, Steady, ms, profile};

@@ -3,8 +3,8 @@
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::{Checked, MAX_PACKET_SIZE, MAX_SIZE, MAX_TIME, above_zero, bytes, refuse, time, within};
-use crate::error::{Problem, closest};
-use crate::model::{Aggregate, Flow, Start, Traffic};
+use crate::error::Problem;
+use crate::flow::{Aggregate, Flow, Start, Traffic};
 use crate::profile::StackProfile;
 
 /// Largest receive buffer that a scaled window can advertise (RFC 7323 §2.3).
@@ -75,13 +75,8 @@ pub(super) fn check_aggregate(aggregate: &Aggregate, flows: &[Flow], earlier: &[
     let mut mss = Bytes::ZERO;
     for (position, name) in aggregate.flows.iter().enumerate() {
         let Some(flow) = flows.iter().find(|flow| flow.name == *name) else {
-            let known = || flows.iter().map(|flow| flow.name.as_str());
-            let problem = Problem::UnknownName {
-                what: "flow",
-                name: name.clone(),
-                suggestion: closest(name, known()),
-                accepted: known().take(20).collect::<Vec<_>>().join(", "),
-            };
+            let known = flows.iter().map(|flow| flow.name.clone()).collect();
+            let problem = Problem::UnknownName { what: "flow", name: name.clone(), known };
             return Err(("flows".to_owned(), problem));
         };
         let Traffic::Tcp(tcp) = &flow.traffic else {

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use suimon_algorithms::queue::Buffer;
 use suimon_units::{Bytes, Duration, Rate};
 
 use crate::check::{Checked, refuse};
-use crate::error::{Problem, closest};
-use crate::model::{Buffer, Capacity, Flow, Link, Scenario, Traffic};
+use crate::error::Problem;
+use crate::flow::{Flow, Traffic};
+use crate::link::{Capacity, Link};
+use crate::scenario::Scenario;
 
 /// Whether the clock moves on while a packet travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +41,8 @@ impl<'a> Topology<'a> {
     pub(crate) fn check(&mut self, flow: &'a Flow) -> Checked {
         for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
             if !self.leaving.contains_key(node.as_str()) {
-                // A topology of thousands of nodes is not worth printing in full.
-                let accepted: Vec<_> = self.leaving.keys().take(20).copied().collect();
-                let problem = Problem::UnknownName {
-                    what: "node",
-                    name: node.clone(),
-                    suggestion: closest(node, self.leaving.keys().copied()),
-                    accepted: accepted.join(", "),
-                };
+                let known = self.leaving.keys().map(|known| (*known).to_owned()).collect();
+                let problem = Problem::UnknownName { what: "node", name: node.clone(), known };
                 return Err((key.to_owned(), problem));
             }
         }
@@ -100,13 +97,8 @@ impl<'a> Topology<'a> {
         let (mut path, mut node) = (Vec::new(), from);
         for name in names {
             let Some(link) = self.links.iter().find(|link| link.name == *name) else {
-                let known = || self.links.iter().map(|link| link.name.as_str());
-                return refuse(Problem::UnknownName {
-                    what: "link",
-                    name: name.clone(),
-                    suggestion: closest(name, known()),
-                    accepted: known().take(20).collect::<Vec<_>>().join(", "),
-                });
+                let known = self.links.iter().map(|link| link.name.clone()).collect();
+                return refuse(Problem::UnknownName { what: "link", name: name.clone(), known });
             };
             if link.from != node {
                 return refuse(Problem::NoRoute { from: node.to_owned(), to: link.from.clone() });

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use suimon_algorithms::queue::Buffer;
 use suimon_radio::hsdpa::{self, Policy};
 use suimon_radio::wlan;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::{Checked, MAX_PACKET_SIZE, MAX_SIZE, MAX_TIME, above_zero, bytes, refuse, time, within};
-use crate::model::{Buffer, Capacity, Cell, Hsdpa, Link, Medium, Outage};
+use crate::impairments::Outage;
+use crate::link::{Capacity, Cell, Hsdpa, Link, Medium};
 
 /// Longest that a report on a channel may take or hold.
 const LATEST_REPORT: Duration = Duration::from_secs(1);
@@ -78,7 +80,7 @@ fn check_outages(outages: &[Outage]) -> Checked {
 }
 
 /// Checks what can be checked of a capacity alone.
-pub(crate) fn check_capacity(capacity: &Capacity) -> Checked {
+pub(super) fn check_capacity(capacity: &Capacity) -> Checked {
     match capacity {
         Capacity::Rate(rate) => above_zero("rate", *rate == Rate::ZERO),
         Capacity::Opportunities { times, period } => {

@@ -1,0 +1,29 @@
+//! What an experiment is: hosts, routers and links, the flows over them, and what to record.
+//!
+//! A [`Scenario`] is what the simulator runs and the emulator follows. [`Scenario::check`] says whether it can be run;
+//! `suimon-scenario` reads one from files and from lines of text, and has checked it.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod error;
+mod flow;
+mod impairments;
+mod link;
+mod profile;
+mod run;
+mod scenario;
+mod topology;
+
+pub use error::{Invalid, Problem};
+pub use flow::{
+    Aggregate, DEFAULT_RECEIVER, Flow, OnOff, RECEIVERS_SENDER, Start, TcpFlow, Traffic, UdpFlow,
+    scheme_label,
+};
+pub use impairments::{Loss, Outage, Reordering};
+pub use link::{Capacity, Cell, Hsdpa, Link, Medium};
+pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
+pub use run::Run;
+pub use scenario::{Record, Scenario, Window};
+pub use suimon_algorithms::queue::Buffer;
+pub use suimon_radio as radio;
