@@ -79,7 +79,7 @@ if [ "$wanted" = checks ]; then
     fi
     # Other platforms' standard libraries, against which scripts/check_platforms.sh checks; it says so where one is missing.
     if have rustup; then
-        for target in x86_64-pc-windows-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl; do
+        for target in x86_64-pc-windows-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl thumbv7em-none-eabihf; do
             rustup target list --installed | grep -qx "$target" || rustup target add "$target" || true
         done
     fi

@@ -1,12 +1,8 @@
-//! Network algorithms as pure state machines: no I/O, no clock, no randomness of their own.
-//!
-//! `now` and a random stream are handed in; limits and verdicts come out. The same object therefore
-//! runs in the simulator, on an emulated link, and against a recording of a real kernel.
-//!
-//! To add an algorithm: write its file, add its line to [`registry`], write its page under
-//! `docs/algorithms/`. The contract tests then run over it.
-
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 pub mod congestion;
 pub mod estimate;

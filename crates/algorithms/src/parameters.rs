@@ -1,6 +1,10 @@
 //! Parameters of algorithms: declared once with default, unit and range; checked before use.
 
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 use suimon_units::{Bytes, Duration, Probability, Rate};
 

@@ -1,5 +1,7 @@
 //! Inner values of an algorithm, named and with a unit, for plots and traces.
 
+use alloc::vec::Vec;
+
 /// Receives the inner values of an algorithm.
 pub trait Probe {
     /// Takes the current `value` of the quantity `name`. A name ends in its unit: `target_bytes`,

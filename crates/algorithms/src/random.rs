@@ -50,7 +50,7 @@ impl RandomStream {
     pub fn standard_normal(&mut self) -> f64 {
         // 1 - u lies in (0, 1], so the logarithm is finite.
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
-        radius * libm::cos(std::f64::consts::TAU * self.uniform())
+        radius * libm::cos(core::f64::consts::TAU * self.uniform())
     }
 }
 

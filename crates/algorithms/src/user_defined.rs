@@ -4,8 +4,11 @@
 //! This is how an algorithm written in Python comes to be simulated. A queue discipline that is brought along does
 //! not hold packets but [`Ticket`]s for them, so that one object serves packets of every kind.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+#[cfg(feature = "std")]
 use std::sync::RwLock;
 
 use suimon_units::{Bytes, Instant, Rate};
@@ -15,7 +18,9 @@ use crate::parameters::Arguments;
 use crate::path::PathScheduler;
 use crate::probe::Probe;
 use crate::queue::{Backlog, Buffer, DropReason, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
-use crate::registry::{Description, Role, built_in};
+#[cfg(feature = "std")]
+use crate::registry::built_in;
+use crate::registry::{Description, Role};
 
 /// Builds a congestion control.
 pub type BuildCongestion = dyn Fn(&Arguments) -> Box<dyn CongestionControl> + Send + Sync;
@@ -69,6 +74,7 @@ pub enum AddError {
 }
 
 /// In the order in which they came. A line of the registry lasts as long as the program, and so does one here.
+#[cfg(feature = "std")]
 static ADDED: RwLock<Vec<&'static Own>> = RwLock::new(Vec::new());
 
 /// Adds an algorithm. One of the same name that was added before goes on where it is in use already, and is not
@@ -76,6 +82,7 @@ static ADDED: RwLock<Vec<&'static Own>> = RwLock::new(Vec::new());
 ///
 /// # Errors
 /// When the registry itself has the name, or it is none.
+#[cfg(feature = "std")]
 pub fn add(description: Description, build: Build) -> Result<(), AddError> {
     let name = description.name;
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -92,9 +99,19 @@ pub fn add(description: Description, build: Build) -> Result<(), AddError> {
     Ok(())
 }
 
+#[cfg(feature = "std")]
+fn added() -> Vec<&'static Own> {
+    ADDED.read().expect("nothing panics while it is held").clone()
+}
+
+#[cfg(not(feature = "std"))]
+fn added() -> Vec<&'static Own> {
+    Vec::new()
+}
+
 /// Those of `role`, the latest of each name.
 pub(crate) fn descriptions(role: Role) -> Vec<&'static Description> {
-    let added = ADDED.read().expect("nothing panics while it is held");
+    let added = added();
     let mut latest: Vec<&'static Description> = Vec::new();
     for own in added.iter().rev().filter(|own| own.build.role() == role) {
         if latest.iter().all(|known| known.name != own.description.name) {
@@ -107,8 +124,7 @@ pub(crate) fn descriptions(role: Role) -> Vec<&'static Description> {
 
 /// What `description` stands for, where it was added.
 fn find(description: &'static Description) -> Option<&'static Own> {
-    let added = ADDED.read().expect("nothing panics while it is held");
-    added.iter().copied().find(|own| std::ptr::eq(&raw const own.description, description))
+    added().into_iter().find(|own| core::ptr::eq(&raw const own.description, description))
 }
 
 /// Whether `description` was added.
@@ -213,7 +229,7 @@ impl<P: Packet> Tickets<P> {
     }
 
     fn obey(&mut self, dropped: &mut Vec<Dropped<P>>) {
-        let mut verdicts = std::mem::take(&mut self.verdicts);
+        let mut verdicts = core::mem::take(&mut self.verdicts);
         for ticket in verdicts.mark.drain(..) {
             if let Some(packet) = self.packets.get_mut(&ticket).filter(|p| p.ecn() != Ecn::NotCapable) {
                 packet.mark_congestion_experienced();

@@ -1,6 +1,6 @@
-use std::fmt;
-use std::ops::Neg;
-use std::str::FromStr;
+use core::fmt;
+use core::ops::Neg;
+use core::str::FromStr;
 
 use crate::parse::{self, ParseUnitError};
 

@@ -1,15 +1,15 @@
-//! Quantities of networking as types, so that a byte count is never taken for a rate or a time.
-//!
-//! Every type parses and prints text with a unit (`"90ms"`, `"96kB"`, `"3.6Mbit"`, `"0.5%"`); text
-//! without a unit is refused, since guessing one is how bits become bytes.
-
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod bytes;
 mod decibels;
 mod parse;
 mod probability;
 mod rate;
+mod round;
 mod time;
 
 pub use bytes::Bytes;

@@ -1,6 +1,10 @@
 //! Text with a unit to a number in the base unit.
 
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::fmt;
+
+use crate::round::nearest;
 
 /// Text that is not a quantity of the wanted kind. Its message names the text and the accepted units.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +53,7 @@ impl fmt::Display for ParseUnitError {
     }
 }
 
-impl std::error::Error for ParseUnitError {}
+impl core::error::Error for ParseUnitError {}
 
 /// Splits `text` into number and unit and scales by the factor that `units` gives for the unit.
 ///
@@ -89,7 +93,7 @@ pub(crate) fn display(f: &mut fmt::Formatter<'_>, value: f64, units: &[(&str, f6
         .or(units.last())
         .expect("every quantity has at least one unit");
     let scaled = value / factor;
-    let rounded = (scaled * 1e6).round() / 1e6;
+    let rounded = (nearest((scaled * 1e6).abs()) as f64).copysign(scaled) / 1e6;
     if let Some(precision) = f.precision() {
         write!(f, "{rounded:.precision$} {unit}")
     } else {

@@ -1,8 +1,8 @@
-use std::fmt;
-use std::str::FromStr;
+use core::fmt;
+use core::str::FromStr;
 
-use crate::parse;
-use crate::parse::ParseUnitError;
+use crate::parse::{self, ParseUnitError};
+use crate::round::nearest;
 
 /// A probability: a number from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -49,7 +49,7 @@ impl FromStr for Probability {
 
 impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}%", (self.0 * 100.0 * 1e9).round() / 1e9)
+        write!(f, "{}%", nearest(self.0 * 100.0 * 1e9) as f64 / 1e9)
     }
 }
 

@@ -1,9 +1,10 @@
-use std::fmt;
-use std::iter::Sum;
-use std::ops::{Add, Mul};
-use std::str::FromStr;
+use core::fmt;
+use core::iter::Sum;
+use core::ops::{Add, Mul};
+use core::str::FromStr;
 
 use crate::parse::{self, ParseUnitError};
+use crate::round::nearest;
 use crate::{Bytes, Duration};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -42,7 +43,7 @@ impl Rate {
         if time == Duration::ZERO {
             return Self::ZERO;
         }
-        Self((amount.as_f64() * 8.0 / time.as_secs_f64()).round() as u64)
+        Self(nearest(amount.as_f64() * 8.0 / time.as_secs_f64()))
     }
 
     /// How long `amount` takes to be sent, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
@@ -73,7 +74,7 @@ impl Rate {
     /// This rate times `factor`.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
-        Self((self.as_bps_f64() * factor).round() as u64)
+        Self(nearest(self.as_bps_f64() * factor))
     }
 }
 
@@ -122,7 +123,7 @@ impl FromStr for Rate {
         if value >= u64::MAX as f64 {
             return Err(ParseUnitError::too_large(text, ACCEPTED));
         }
-        Ok(Self(value.round() as u64))
+        Ok(Self(nearest(value)))
     }
 }
 

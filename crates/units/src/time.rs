@@ -1,8 +1,9 @@
-use std::fmt;
-use std::ops::{Add, AddAssign, Div, Mul, Sub};
-use std::str::FromStr;
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
+use core::str::FromStr;
 
 use crate::parse::{self, ParseUnitError};
+use crate::round::nearest;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
@@ -46,7 +47,7 @@ impl Duration {
     /// The nearest nanosecond; negative and undefined values give none.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Self {
-        Self((secs * NANOS_PER_SECOND).round() as u64)
+        Self(nearest(secs * NANOS_PER_SECOND))
     }
 
     /// Whole nanoseconds.
@@ -76,7 +77,7 @@ impl Duration {
     /// This duration times `factor`; a negative factor gives none.
     #[must_use]
     pub fn mul_f64(self, factor: f64) -> Self {
-        Self((self.0 as f64 * factor).round() as u64)
+        Self(nearest(self.0 as f64 * factor))
     }
 
     /// The absolute difference.
@@ -132,7 +133,7 @@ impl FromStr for Duration {
         if nanos >= u64::MAX as f64 {
             return Err(ParseUnitError::too_large(text, ACCEPTED));
         }
-        Ok(Self(nanos.round() as u64))
+        Ok(Self(nearest(nanos)))
     }
 }
 

@@ -1,6 +1,8 @@
 //! BIC: binary search for the window at which the last loss came (Xu, Harfoush and Rhee, 2004), as Linux
 //! 2.6 does it.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::window::{CountedIncrease, DelayedAckRatio, scaled_down, slow_start_through_ssthresh};

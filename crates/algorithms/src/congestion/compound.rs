@@ -4,6 +4,8 @@
 //! Windows are whole segments and ACKs are counted whatever they cover, as in the port. Gamma is tuned as
 //! draft-sridharan-tcpm-ctcp-02 has it.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration};
 
 use super::reno::halved;

@@ -1,5 +1,7 @@
 //! CUBIC: the window grows as a cubic function of the time since the last loss (RFC 9438).
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::reno::slow_start;
@@ -182,7 +184,7 @@ impl CongestionControl for Cubic {
             _ => Some(cwnd),
         };
         let next = Curve { w_max, cwnd_prior: cwnd, epoch: None, fraction: 0.0 };
-        self.undo = Some(std::mem::replace(&mut self.curve, next));
+        self.undo = Some(core::mem::replace(&mut self.curve, next));
         // RFC 9438 §4.6, Fig. 5.
         limits.ssthresh = Bytes::from_f64(event.flight_size.as_f64() * self.beta).max(event.mss * 2);
     }

@@ -1,5 +1,7 @@
 //! CUBIC 2.1, of Linux 2.6.22 to 2.6.24: what CUBIC was when papers of 2007 to 2009 compared with it.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::whole_curve::{Epoch, UPDATE_INTERVAL, least_delay, reno_ratio, window_to_reach};

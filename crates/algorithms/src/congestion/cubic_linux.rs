@@ -1,5 +1,7 @@
 //! CUBIC as Linux has it today, 4.0 to 6.18 at least: the curve of RFC 8312 in whole segments.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::reno::slow_start;

@@ -1,5 +1,7 @@
 //! DCTCP: cuts the window by half the share of what was marked (RFC 8257).
 
+use alloc::boxed::Box;
+
 use suimon_units::Bytes;
 
 use super::reno::{Reno, halved};

@@ -4,6 +4,8 @@
 //! Equation numbers are the paper's. Two modes, since no single reading of its equations gives all of
 //! its numbers: `printed` takes them as they stand, `fit` is what the authors' code probably did.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits, MarkResponse};
@@ -279,7 +281,7 @@ impl<C: CongestionControl> CongestionControl for FsAt<C> {
     }
 
     fn on_spurious(&mut self, now: Instant, limits: &mut Limits) {
-        if std::mem::take(&mut self.inner_knows) {
+        if core::mem::take(&mut self.inner_knows) {
             self.inner.on_spurious(now, limits);
         }
     }

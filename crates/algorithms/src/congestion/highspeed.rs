@@ -1,5 +1,7 @@
 //! HighSpeed TCP: the larger the window, the faster it grows and the less it gives up (RFC 3649).
 
+use alloc::boxed::Box;
+
 use suimon_units::Bytes;
 
 use super::reno::{AdditiveIncrease, slow_start};

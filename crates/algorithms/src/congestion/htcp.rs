@@ -1,6 +1,8 @@
 //! H-TCP: the longer since the last loss, the faster the growth; the cut leaves the queue just empty
 //! (Leith and Shorten 2004).
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::reno::{AdditiveIncrease, slow_start};

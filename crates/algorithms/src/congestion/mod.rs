@@ -22,7 +22,8 @@ pub mod vegas;
 mod whole_curve;
 mod window;
 
-use std::fmt::Debug;
+use alloc::boxed::Box;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 

@@ -1,6 +1,8 @@
 //! The essentials of Prague, a sender for L4S: DCTCP's response, paced, and not faster for a shorter round
 //! trip (RFC 9331, draft-briscoe-iccrg-prague-congestion-control).
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::dctcp::{G, MarkedShare};

@@ -1,5 +1,7 @@
 //! Reno: additive increase, multiplicative decrease (RFC 5681).
 
+use alloc::boxed::Box;
+
 use suimon_units::Bytes;
 
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};

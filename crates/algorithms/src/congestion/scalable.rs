@@ -1,6 +1,8 @@
 //! Scalable TCP: growth and cuts in proportion to the window, so that recovery from a loss takes as many
 //! round trips at any rate (Kelly 2003).
 
+use alloc::boxed::Box;
+
 use suimon_units::Bytes;
 
 use super::reno::{AdditiveIncrease, slow_start};

@@ -1,6 +1,8 @@
 //! Vegas: keeps between `alpha` and `beta` segments of its own in the queue (Brakmo and Peterson, 1995),
 //! as Linux 2.6 does it.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration};
 
 use super::reno::AdditiveIncrease;

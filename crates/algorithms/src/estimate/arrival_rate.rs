@@ -1,6 +1,6 @@
 //! How fast packets arrive.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -34,7 +34,7 @@ impl ArrivalRate {
 
     /// The rate at `now`, not earlier than the last packet.
     pub fn at(&mut self, now: Instant) -> Rate {
-        Rate::from_bps((self.bytes_per_second(now) * 8.0).round() as u64)
+        Rate::from_bps(libm::round(self.bytes_per_second(now) * 8.0) as u64)
     }
 
     /// What it holds beside itself.

@@ -4,6 +4,10 @@
 //! A self-clocked sender's pattern of packets comes again every round-trip time, so the number of packets a
 //! slot is most like itself that much later.
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::{RttEstimator, RttSample, Seen};

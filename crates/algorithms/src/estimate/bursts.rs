@@ -4,6 +4,10 @@
 //! ACKs clock a sender, so that a burst of packets comes again one round-trip time later. Two gaps
 //! between bursts that are alike, and two bursts that are alike, are taken for that.
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::{RttEstimator, RttSample, Seen};

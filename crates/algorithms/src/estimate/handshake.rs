@@ -3,6 +3,8 @@
 //!
 //! The caller's SYN and its next packet are one round-trip time apart: the SYN-ACK lies between them.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Instant};
 
 use super::slots::Slots;

@@ -7,6 +7,9 @@
 //! lines and nothing is sorted. Within its set everything is as in the paper: a flow that is not there
 //! takes the entry with the least count over, and inherits that count as its possible error.
 
+use alloc::boxed::Box;
+use alloc::vec;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::queue::FlowId;
@@ -115,7 +118,7 @@ impl<N: Copy + Default> Heaviest<N> {
     }
 
     /// The entries that `flow` may stand in.
-    fn set_of(flow: FlowId) -> std::ops::Range<usize> {
+    fn set_of(flow: FlowId) -> core::ops::Range<usize> {
         // Fibonacci hashing: consecutive numbers come to lie far apart.
         let hash = u64::from(flow.0.wrapping_mul(0x9e37_79b9));
         let first = ((hash * Self::SETS as u64) >> 32) as usize * WAYS;

@@ -15,7 +15,7 @@ mod slots;
 pub mod slow_start;
 pub mod zombies;
 
-use std::fmt::Debug;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Duration, Instant};
 

@@ -1,5 +1,8 @@
 //! State for a bounded number of flows.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use suimon_units::Bytes;
 
 use crate::queue::FlowId;

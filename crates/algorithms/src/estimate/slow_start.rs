@@ -4,6 +4,8 @@
 //! A connection sends its initial window in a burst and the next one when the first is acknowledged: the
 //! starts of these two bursts are one round-trip time apart.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Instant};
 
 use super::slots::Slots;

@@ -1,6 +1,8 @@
 //! How many flows are active, by SRED's zombie list (Ott, Lakshman, Wong: SRED: Stabilized RED,
 //! INFOCOM 1999).
 
+use alloc::vec::Vec;
+
 use suimon_units::{Bytes, Probability};
 
 use crate::queue::FlowId;

@@ -12,7 +12,7 @@ pub mod lowest_rtt;
 pub mod redundant;
 pub mod round_robin;
 
-use std::fmt::Debug;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 

@@ -1,6 +1,10 @@
 //! CAKE without its shaper: a queue for each flow without hash collisions in practice, deficit round robin
 //! with care for sparse flows, and COBALT in each (Høiland-Jørgensen, Täht, Morton: Piece of CAKE, 2018).
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::cobalt::{Cobalt, Settings};
@@ -187,7 +191,7 @@ impl<P: Packet> Cake<P> {
     /// The flow is in `state` from now on, and its hosts have one bulky flow more or less.
     fn enter(&mut self, at: usize, state: State) {
         let flow = &mut self.flows[at];
-        let was_bulk = std::mem::replace(&mut flow.state, state) == State::Bulk;
+        let was_bulk = core::mem::replace(&mut flow.state, state) == State::Bulk;
         let is_bulk = state == State::Bulk;
         if was_bulk != is_bulk {
             let hosts = [(&mut self.sources, flow.source), (&mut self.destinations, flow.destination)];

@@ -3,6 +3,8 @@
 //! [`CoDel`] stands alone over any queue of packets that know since when they wait: one here, many in
 //! [`super::fq_codel`].
 
+use alloc::vec::Vec;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::Capabilities;
@@ -92,7 +94,7 @@ impl Settings {
 
 /// When the drop after the `count`th of a series falls due, `t` being when that one did (RFC 8289 §5.6).
 pub(super) fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
-    t + Duration::from_nanos((interval.as_nanos() as f64 / f64::from(count).sqrt()) as u64)
+    t + Duration::from_nanos((interval.as_nanos() as f64 / libm::sqrt(f64::from(count))) as u64)
 }
 
 /// CoDel's state over one queue (RFC 8289 §5.2).

@@ -4,6 +4,8 @@
 //!
 //! Both work over any early detection: the flow that uses most bandwidth is chosen more often.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Duration, Probability};
 
 use super::Backlog;

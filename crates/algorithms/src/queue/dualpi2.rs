@@ -3,6 +3,8 @@
 //!
 //! Names are the RFC's: `p` is its p', the base probability.
 
+use alloc::vec::Vec;
+
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
 use super::fifo::Fifo;

@@ -4,7 +4,8 @@
 //! is that thing, and one file each; [`EarlyPolicy`] is all the rest. What works over another, such as
 //! preferential dropping, is a [`Preference`](super::over::Preference).
 
-use std::fmt::Debug;
+use alloc::boxed::Box;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Instant, Probability, Rate};
 

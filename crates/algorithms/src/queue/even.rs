@@ -1,6 +1,8 @@
 //! Even shares: early detection says how much is lost, shares say who loses it, and nobody loses twice
 //! before it could have slowed down. This project's answer to what DPD-QT leaves open.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Duration, Instant, Probability};
 
 use super::early::{Advice, Early, EarlyDetection};

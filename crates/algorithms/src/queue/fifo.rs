@@ -1,6 +1,6 @@
 //! First in, first out: what most disciplines keep their packets in.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use suimon_units::Bytes;
 

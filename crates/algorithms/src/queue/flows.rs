@@ -1,5 +1,9 @@
 //! Many queues in one store: what disciplines that keep flows apart put their packets in.
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use suimon_units::Bytes;
 
 use super::timed::Timed;
@@ -57,7 +61,7 @@ impl<P: Packet> FlowQueues<P> {
             (self.places.len() - 1) as u32
         } else {
             let at = self.free;
-            self.free = std::mem::replace(&mut self.places[at as usize], place).next;
+            self.free = core::mem::replace(&mut self.places[at as usize], place).next;
             at
         };
         let queue = &mut self.queues[queue];
@@ -77,8 +81,8 @@ impl<P: Packet> FlowQueues<P> {
         let queue = &mut self.queues[queue];
         let place = self.places.get_mut(queue.first as usize)?;
         let packet = place.packet.take()?;
-        let at = std::mem::replace(&mut queue.first, place.next);
-        place.next = std::mem::replace(&mut self.free, at);
+        let at = core::mem::replace(&mut queue.first, place.next);
+        place.next = core::mem::replace(&mut self.free, at);
         if queue.first == NONE {
             queue.last = NONE;
         }
@@ -160,7 +164,7 @@ impl Rings {
 
     /// The flows of `list`, first to last.
     pub fn members(&self, list: usize) -> impl Iterator<Item = usize> {
-        std::iter::successors(self.first(list), |at| {
+        core::iter::successors(self.first(list), |at| {
             let next = usize::from(self.links[*at].1);
             (next < self.flows).then_some(next)
         })
@@ -178,7 +182,7 @@ impl Rings {
     pub fn move_to(&mut self, flow: usize, list: usize) {
         self.remove(flow);
         let head = self.flows + list;
-        let last = std::mem::replace(&mut self.links[head].0, flow as u16);
+        let last = core::mem::replace(&mut self.links[head].0, flow as u16);
         self.links[usize::from(last)].1 = flow as u16;
         self.links[flow] = (last, head as u16);
     }

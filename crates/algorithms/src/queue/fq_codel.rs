@@ -1,6 +1,9 @@
 //! FQ-CoDel: a queue for each flow, deficit round robin among them, and CoDel in each (RFC 8290).
 
-use std::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use suimon_units::{Bytes, Instant};
 

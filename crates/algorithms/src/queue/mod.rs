@@ -27,7 +27,8 @@ pub mod spacing;
 pub mod sred;
 pub mod timed;
 
-use std::fmt::Debug;
+use alloc::vec::Vec;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Instant, Rate};
 

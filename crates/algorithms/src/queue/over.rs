@@ -1,6 +1,6 @@
 //! Early detection over another: it changes the advice of the one below it and leaves all else to it.
 
-use std::fmt::Debug;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Instant, Probability, Rate};
 

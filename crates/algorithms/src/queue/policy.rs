@@ -3,7 +3,9 @@
 //! A policy judges arrivals and is told of departures. [`PolicyQueue`] adds the packets, first in, first out; a driver
 //! that keeps its packets itself, such as the kernel, asks the policy alone.
 
-use std::fmt::Debug;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Instant, Rate};
 

@@ -131,7 +131,7 @@ impl Rem {
         }
         let late = now.saturating_since(self.next_update).as_nanos() / self.period.as_nanos();
         self.next_update += self.period * (late + 1);
-        let arrived = std::mem::take(&mut self.arrived);
+        let arrived = core::mem::take(&mut self.arrived);
         self.rate += self.inw * (arrived - self.rate);
         self.raise(self.rate, 1.0);
         if late > 0 {

@@ -4,6 +4,8 @@
 //! round-trip time ahead, the rate is chosen that brings it to a target within another, and that share of
 //! the flows is marked whose halving gives this rate. No state is kept for a flow.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use super::Buffer;
@@ -11,10 +13,8 @@ use super::early::{self, Advice, Early, EarlyDetection};
 use super::policy::Arrival;
 use super::spacing::{Distances, Spacing};
 use crate::estimate::arrival_rate::ArrivalRate;
-use crate::estimate::representative::Representative;
 use crate::estimate::segment_size::SegmentSize;
-use crate::estimate::zombies::Zombies;
-use crate::estimate::{RttEstimator, Seen, bursts};
+use crate::estimate::{RttEstimator, Seen, bursts, representative::Representative, zombies::Zombies};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;

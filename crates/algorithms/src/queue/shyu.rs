@@ -4,7 +4,7 @@
 //!
 //! What is known of it here is its description by Hoshihara, Koga, Watanabe; the formula is our own.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use suimon_units::{Bytes, Duration, Instant, Probability};
 

@@ -3,6 +3,8 @@
 //!
 //! It bounds the flight, and so the queue, as a side effect; FS-AT's paper compares with it.
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant};
 
 use super::{ReceiveWindow, Received};

@@ -1,5 +1,7 @@
 //! A receive buffer of fixed size, advertised in full.
 
+use alloc::boxed::Box;
+
 use suimon_units::Bytes;
 
 use super::{ReceiveWindow, Received};

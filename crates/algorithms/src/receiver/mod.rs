@@ -3,7 +3,7 @@
 pub mod drs;
 pub mod fixed;
 
-use std::fmt::Debug;
+use core::fmt::Debug;
 
 use suimon_units::{Bytes, Duration, Instant};
 

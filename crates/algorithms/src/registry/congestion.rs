@@ -1,5 +1,7 @@
 //! Congestion controls.
 
+use alloc::boxed::Box;
+
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::congestion::*;
 use crate::parameters::Arguments;

@@ -1,5 +1,7 @@
 //! Estimators of round-trip times.
 
+use alloc::boxed::Box;
+
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::estimate::*;
 use crate::parameters::Arguments;

@@ -7,7 +7,8 @@ mod queue;
 mod receiver;
 mod spec;
 
-use std::fmt;
+use alloc::vec::Vec;
+use core::fmt;
 
 use strum::VariantArray;
 

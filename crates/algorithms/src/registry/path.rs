@@ -1,5 +1,7 @@
 //! Path schedulers.
 
+use alloc::boxed::Box;
+
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::parameters::Arguments;
 use crate::path::*;

@@ -1,5 +1,7 @@
 //! Queue disciplines.
 
+use alloc::boxed::Box;
+
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::parameters::Arguments;
 use crate::queue::early::{Early, EarlyDetection, EarlyPolicy};

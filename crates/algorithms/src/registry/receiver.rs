@@ -1,5 +1,7 @@
 //! Receive windows.
 
+use alloc::boxed::Box;
+
 use suimon_units::Bytes;
 
 use super::{AlgorithmSpec, Description, Role, builder};

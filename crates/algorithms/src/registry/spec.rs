@@ -1,6 +1,10 @@
 //! An algorithm chosen by name, with its settings.
 
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 use super::{CONGESTION, Description, EARLY, EARLY_WRAPPERS, Role, WRAPPERS, described, descriptions};
 use super::{congestion, queue};
@@ -133,7 +137,7 @@ impl AlgorithmSpec {
     fn short_name(layers: &[Layer], default: &str) -> String {
         // The default below a wrapper goes without saying.
         let shown = match layers {
-            [first, (inner, _)] if inner.name == default => std::slice::from_ref(first),
+            [first, (inner, _)] if inner.name == default => core::slice::from_ref(first),
             all => all,
         };
         shown.iter().map(|(d, _)| d.name).collect::<Vec<_>>().join("+")

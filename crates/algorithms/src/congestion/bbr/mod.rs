@@ -10,6 +10,8 @@ mod max_filter;
 mod policer;
 mod window;
 
+use alloc::boxed::Box;
+
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::aggregation::Aggregation;
