@@ -20,16 +20,13 @@ impl Impairments {
     /// Those of `link`; `None` where it has none.
     #[must_use]
     pub fn of(link: &Link, random: RandomStream) -> Option<Self> {
-        let impaired = link.loss != Loss::None
-            || link.jitter != Duration::ZERO
-            || link.reordering.is_some()
-            || !link.outages.is_empty();
-        impaired.then_some(Self {
-            loss: link.loss,
+        let impairments = &link.impairments;
+        (!impairments.are_none()).then(|| Self {
+            loss: impairments.loss,
             in_bad_state: false,
-            jitter: link.jitter,
-            reordering: link.reordering,
-            outages: link.outages.clone(),
+            jitter: impairments.jitter,
+            reordering: impairments.reordering,
+            outages: impairments.outages.clone(),
             latest_arrival: Instant::ZERO,
             random,
         })

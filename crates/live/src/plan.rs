@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use suimon_emulator::FlowKey;
 use suimon_linux::RouteMetrics;
-use suimon_model::{Capacity, Flow, Link, Loss, Scenario, Traffic};
+use suimon_model::{Capacity, Flow, Impairments, Link, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::LiveError;
@@ -120,7 +120,7 @@ impl Plan {
                 .map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
         }
         let mut notes = options.notes;
-        if scenario.links.iter().any(|link| !emulates(link) && link.jitter > Duration::ZERO) {
+        if scenario.links.iter().any(|link| !emulates(link) && link.impairments.jitter > Duration::ZERO) {
             notes.push(
                 "Live: the jitter of links that are not emulated is left to the hosts, which have their own."
                     .to_owned(),
@@ -159,7 +159,8 @@ pub(crate) fn slowest<'a>(links: impl Iterator<Item = &'a Link>) -> Rate {
 /// somebody looks at, so that what waits waits there.
 fn decides_nothing(link: &Link, slowest: Rate) -> bool {
     let fast = matches!(link.capacity, Capacity::Rate(rate) if rate >= slowest);
-    let harmless = link.loss == Loss::None && link.reordering.is_none() && link.outages.is_empty();
+    // Jitter is left to the hosts.
+    let harmless = Impairments { jitter: Duration::ZERO, ..link.impairments.clone() }.are_none();
     !link.reported && fast && harmless && link.queue.name() == "droptail" && link.overhead == Bytes::ZERO
 }
 

@@ -15,7 +15,7 @@ pub struct Flow {
     pub from: String,
     /// Where it goes.
     pub to: String,
-    /// The links on its way; `None` for the fewest. The way back is over [`Link::other_direction`].
+    /// The links on its way; `None` for the fewest. The way back is over [`crate::Link::other_direction`].
     pub via: Option<Vec<String>>,
     /// When it starts.
     pub start: Start,

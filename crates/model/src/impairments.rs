@@ -4,10 +4,42 @@ use std::fmt;
 
 use suimon_units::{Duration, Instant, Probability};
 
+use crate::check::{Checked, refuse, time};
+
+/// What a link does to packets beside delaying them; nothing by default.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Impairments {
+    /// Random loss, after transmission.
+    pub loss: Loss,
+    /// Extra delay, uniform from zero to this, that varies from packet to packet but keeps their order.
+    pub jitter: Duration,
+    /// Packets that are overtaken.
+    pub reordering: Option<Reordering>,
+    /// When nothing gets through: what leaves the link meanwhile is lost. In order, apart from each other.
+    pub outages: Vec<Outage>,
+}
+
+impl Impairments {
+    /// True where every packet arrives, in order and without further delay.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn check(&self) -> Checked {
+        time("jitter", self.jitter)?;
+        if let Some(reordering) = self.reordering {
+            time("reordering.delay", reordering.delay)?;
+        }
+        check_outages(&self.outages)
+    }
+}
+
 /// Random loss.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Loss {
     /// None.
+    #[default]
     None,
     /// Each packet alone.
     Random(Probability),
@@ -50,4 +82,19 @@ impl fmt::Display for Outage {
         }
         Ok(())
     }
+}
+
+fn check_outages(outages: &[Outage]) -> Checked {
+    let mut ended = Instant::ZERO;
+    for outage in outages {
+        if outage.to <= outage.from {
+            return refuse("outages", outage, "does not end after it begins", "such as \"10s..15s\"");
+        }
+        if outage.from < ended {
+            let accepted = "periods in order and apart";
+            return refuse("outages", outage, "begins before the one before has ended", accepted);
+        }
+        ended = outage.to;
+    }
+    Ok(())
 }

@@ -20,7 +20,7 @@ pub use flow::{
     Aggregate, DEFAULT_RECEIVER, Flow, OnOff, RECEIVERS_SENDER, Start, TcpFlow, Traffic, UdpFlow,
     scheme_label,
 };
-pub use impairments::{Loss, Outage, Reordering};
+pub use impairments::{Impairments, Loss, Outage, Reordering};
 pub use link::{Capacity, Cell, Hsdpa, Link, Medium};
 pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use run::Run;

@@ -7,7 +7,7 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_radio::{hsdpa, wlan};
 use suimon_units::{Bytes, Duration, Rate};
 
-use crate::impairments::{Loss, Outage, Reordering};
+use crate::impairments::Impairments;
 
 /// A unidirectional link with the queue in front of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,14 +28,8 @@ pub struct Link {
     pub buffer: Buffer,
     /// The queue discipline.
     pub queue: AlgorithmSpec,
-    /// Random loss, after transmission.
-    pub loss: Loss,
-    /// Extra delay, uniform from zero to this, that varies from packet to packet but keeps their order.
-    pub jitter: Duration,
-    /// Packets that are overtaken.
-    pub reordering: Option<Reordering>,
-    /// When nothing gets through: what leaves the link meanwhile is lost. In order, apart from each other.
-    pub outages: Vec<Outage>,
+    /// What it does to packets beside delaying them.
+    pub impairments: Impairments,
     /// What estimates round-trip times from the packets that come to it.
     pub estimator: Option<AlgorithmSpec>,
     /// Whether results show it; access links of a comparison are not worth a row.
@@ -68,10 +62,7 @@ impl Link {
             overhead: Bytes::ZERO,
             buffer: Buffer::Unbounded,
             queue: AlgorithmSpec::parse(Role::Queue, "droptail").expect("drop tail is registered"),
-            loss: Loss::None,
-            jitter: Duration::ZERO,
-            reordering: None,
-            outages: Vec::new(),
+            impairments: Impairments::default(),
             estimator: None,
             reported: false,
         }
@@ -113,6 +104,15 @@ impl Capacity {
     #[must_use]
     pub fn is_radio(&self) -> bool {
         matches!(self, Self::Hsdpa(_) | Self::Wifi(_))
+    }
+
+    /// What the way back takes beside the propagation delay.
+    #[must_use]
+    pub fn uplink_delay(&self) -> Duration {
+        match self {
+            Self::Hsdpa(terminal) => terminal.uplink_delay,
+            _ => Duration::ZERO,
+        }
     }
 }
 

@@ -148,6 +148,6 @@ fn lists_of_capacity_made_by_hand_are_checked_too() {
     }
     let mut good = scenario();
     good.links[0].capacity = times(&[ms(1), ms(1), ms(10)]);
-    good.links[0].loss = Loss::Random(Probability::ONE);
+    good.links[0].impairments.loss = Loss::Random(Probability::ONE);
     assert_eq!(good.check(), Ok(()));
 }

@@ -13,7 +13,7 @@ use crate::shorthand::LinkSpec;
 use crate::text;
 use suimon_model::Run;
 use suimon_model::StackProfile;
-use suimon_model::{Buffer, Capacity, Flow, Link, Loss, Record, Scenario, Start, TcpFlow, Traffic};
+use suimon_model::{Buffer, Capacity, Flow, Impairments, Link, Record, Scenario, Start, TcpFlow, Traffic};
 
 /// Most flows of one run.
 const MAX_FLOWS: u64 = 1_000_000;
@@ -277,10 +277,7 @@ impl LinkSpec {
             overhead: Bytes::ZERO,
             buffer: self.buffer,
             queue: queue.clone(),
-            loss: self.loss,
-            jitter: self.jitter,
-            reordering: self.reordering,
-            outages: self.outages.clone(),
+            impairments: self.impairments.clone(),
             estimator: None,
             reported: true,
         };
@@ -293,14 +290,11 @@ impl LinkSpec {
                 Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
                 _ => Capacity::Rate(Rate::MAX),
             },
-            delay: self.rtt - there + self.uplink_delay(),
+            delay: self.rtt - there + self.capacity.uplink_delay(),
             overhead: Bytes::ZERO,
             buffer: Buffer::Unbounded,
             queue: drop_tail(),
-            loss: Loss::None,
-            jitter: Duration::ZERO,
-            reordering: None,
-            outages: self.outages.clone(),
+            impairments: Impairments { outages: self.impairments.outages.clone(), ..Impairments::default() },
             estimator: None,
             reported: false,
         };
@@ -319,6 +313,8 @@ fn marks(queue: &AlgorithmSpec) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use suimon_model::Loss;
+
     use super::*;
 
     #[test]
@@ -387,7 +383,7 @@ mod tests {
         assert_eq!(there.delay + back.delay, Duration::from_millis(181));
         assert_eq!((&there.from, &there.to), (&back.to, &back.from));
         assert_eq!(
-            (back.capacity.clone(), back.loss, back.reported),
+            (back.capacity.clone(), back.impairments.loss, back.reported),
             (Capacity::Rate(Rate::MAX), Loss::None, false)
         );
         assert_eq!(runs[0].labels, [("cc".to_owned(), "reno".to_owned())]);

@@ -24,7 +24,7 @@ pub use reader::{Document, Plan, print_defaults};
 pub use scheme::Scheme;
 pub use shorthand::LinkSpec;
 pub use suimon_model::{
-    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Link, Loss, LossDetection, Medium, OnOff, Outage, Record,
-    RecoveryAlgorithm, Reordering, RtoMinimum, RttSample, Run, Scenario, StackProfile, Start, TcpFlow,
-    Traffic, UdpFlow, Window, radio,
+    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Impairments, Link, Loss, LossDetection, Medium, OnOff,
+    Outage, Record, RecoveryAlgorithm, Reordering, RtoMinimum, RttSample, Run, Scenario, StackProfile, Start,
+    TcpFlow, Traffic, UdpFlow, Window, radio,
 };

@@ -11,7 +11,7 @@ use crate::error::{Problem, ScenarioError};
 use crate::reader::{medium_of_words, terminal_of_words};
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
-use suimon_model::{Buffer, Capacity, Loss, Outage, Reordering};
+use suimon_model::{Buffer, Capacity, Impairments, Loss, Reordering};
 
 /// After this time a synthetic cell starts again.
 const SYNTHETIC: Duration = Duration::from_secs(120);
@@ -28,14 +28,8 @@ pub struct LinkSpec {
     pub rtt: Duration,
     /// What may wait, without the packet that is being sent.
     pub buffer: Buffer,
-    /// Random loss, after transmission.
-    pub loss: Loss,
-    /// Delay that varies from packet to packet but keeps their order.
-    pub jitter: Duration,
-    /// Packets that are overtaken.
-    pub reordering: Option<Reordering>,
-    /// When nothing gets through, either way.
-    pub outages: Vec<Outage>,
+    /// What it does to packets beside delaying them; outages hold either way.
+    pub impairments: Impairments,
 }
 
 impl LinkSpec {
@@ -46,15 +40,7 @@ impl LinkSpec {
     #[must_use]
     pub fn new(capacity: Capacity, rtt: Duration) -> Self {
         let buffer = text::buffer(text::DEFAULT_BUFFER).expect("the default buffer reads, as a test shows");
-        Self {
-            capacity,
-            rtt,
-            buffer,
-            loss: Loss::None,
-            jitter: Duration::ZERO,
-            reordering: None,
-            outages: Vec::new(),
-        }
+        Self { capacity, rtt, buffer, impairments: Impairments::default() }
     }
 
     /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME] [outages=FROM..TO,..]`, as in `2Mbit 180ms 96kB`. In
@@ -132,14 +118,6 @@ impl LinkSpec {
         Ok(())
     }
 
-    /// What the way back takes beside half of the round-trip time.
-    pub(crate) fn uplink_delay(&self) -> Duration {
-        match &self.capacity {
-            Capacity::Hsdpa(terminal) => terminal.uplink_delay,
-            _ => Duration::ZERO,
-        }
-    }
-
     /// Sets what a word behind the round-trip time says: a buffer, `loss=1%`, `jitter=1ms`, `reorder=1%/10ms`,
     /// `outages=10s..15s`.
     ///
@@ -157,20 +135,21 @@ impl LinkSpec {
             text.parse().map_err(|error| refuse(word, &error, "a time, such as 10ms"))
         };
         match name {
-            "loss" => self.loss = Loss::Random(probability(value)?),
-            "jitter" => self.jitter = time(value)?,
+            "loss" => self.impairments.loss = Loss::Random(probability(value)?),
+            "jitter" => self.impairments.jitter = time(value)?,
             "outages" => {
                 let read = |period| {
                     let accepted = "periods, such as 10s..15s,40s..";
                     text::outage(period).map_err(|problem| refuse(word, &problem, accepted))
                 };
-                self.outages = value.split(',').map(read).collect::<Result<_, _>>()?;
+                self.impairments.outages = value.split(',').map(read).collect::<Result<_, _>>()?;
             }
             "reorder" => {
                 let Some((share, delay)) = value.split_once('/') else {
                     return Err(refuse(word, &"no \"/\"", "reorder=SHARE/DELAY, such as reorder=1%/10ms"));
                 };
-                self.reordering = Some(Reordering { probability: probability(share)?, delay: time(delay)? });
+                self.impairments.reordering =
+                    Some(Reordering { probability: probability(share)?, delay: time(delay)? });
             }
             _ => return Err(refuse(word, &"not understood", OPTIONS)),
         }
@@ -280,13 +259,13 @@ mod tests {
         let link = LinkSpec::parse("unlimited 10ms reorder=1%/10ms loss=0.5% 50 packets jitter=1ms").unwrap();
         assert_eq!(link.capacity, Capacity::Rate(Rate::MAX));
         assert_eq!(link.buffer, Buffer::Packets(50));
-        assert_eq!(link.loss, Loss::Random(Probability::clamped(0.005)));
-        assert_eq!(link.jitter, Duration::from_millis(1));
-        assert_eq!(link.reordering.unwrap().delay, Duration::from_millis(10));
+        assert_eq!(link.impairments.loss, Loss::Random(Probability::clamped(0.005)));
+        assert_eq!(link.impairments.jitter, Duration::from_millis(1));
+        assert_eq!(link.impairments.reordering.unwrap().delay, Duration::from_millis(10));
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let link = LinkSpec::parse("2Mbit 180ms outages=1s..2s,5s..").unwrap();
         let expected = [(at(1), at(2)), (at(5), Instant::MAX)].map(|(from, to)| Outage { from, to });
-        assert_eq!(link.outages, expected);
+        assert_eq!(link.impairments.outages, expected);
     }
 
     #[test]

@@ -197,7 +197,7 @@ impl<'a> Planner<'a> {
             .map(|(index, (link, feeder))| {
                 let Feeder::One(before) = feeder else { return None };
                 let before = before.map(|before| &links[before as usize]);
-                let in_order = before.is_none_or(|before| before.reordering.is_none());
+                let in_order = before.is_none_or(|before| before.impairments.reordering.is_none());
                 if !in_order || !decides_nothing(link) || watched == Some(index) {
                     return None;
                 }

@@ -57,8 +57,8 @@ fn busy(seconds: u64) -> Scenario {
         link("c", "b", rate, ms(5), Buffer::Unbounded),
         link("b", "a", rate, ms(5), Buffer::Unbounded),
     ];
-    links[1].loss = Loss::Random(Probability::clamped(1e-4));
-    links[1].jitter = Duration::from_micros(50);
+    links[1].impairments.loss = Loss::Random(Probability::clamped(1e-4));
+    links[1].impairments.jitter = Duration::from_micros(50);
     let schemes = ["reno", "cubic", "cubic-2.1", "bic", "vegas", "fs-at", "fs-at+cubic", "bbr"];
     let mut flows: Vec<_> = schemes.iter().map(|cc| tcp(cc, ("a", "c"), cc, |_| {})).collect();
     flows.push(tcp("paced", ("a", "c"), "cubic", |tcp| {

@@ -110,7 +110,7 @@ fn two_flows_share_within_a_fifth() {
 fn one_percent_of_random_loss_costs_bbr_little_and_cubic_most() {
     let with_loss = |cc| {
         let mut scenario = deep(cc, 1);
-        scenario.links[0].loss = Loss::Random(Probability::clamped(0.01));
+        scenario.links[0].impairments.loss = Loss::Random(Probability::clamped(0.01));
         shares(&run(&scenario))[0]
     };
     let (bbr, cubic) = (with_loss("bbr"), with_loss("cubic"));

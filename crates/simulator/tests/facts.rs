@@ -171,7 +171,7 @@ fn an_unlimited_application_rate_is_no_limit() {
 fn what_is_measured_after_the_warm_up_is_the_whole_less_the_warm_up() {
     let totals = |duration, warmup| {
         let mut scenario = over_ten_mbit(duration, vec![reno("flow")]);
-        scenario.links[0].loss = Loss::Random(Probability::clamped(0.002));
+        scenario.links[0].impairments.loss = Loss::Random(Probability::clamped(0.002));
         scenario.record.warmup = warmup;
         let mut result = run(&scenario);
         (result.flows.remove(0), result.queues.remove(0))
@@ -350,7 +350,7 @@ fn packets_held_back_are_overtaken_and_the_sender_learns_to_wait_for_them() {
     let mut scenario = over_ten_mbit(seconds(60), vec![flow]);
     scenario.links[0].buffer = Buffer::Unbounded;
     let reordering = Reordering { probability: Probability::clamped(0.01), delay: ms(8) };
-    scenario.links[0].reordering = Some(reordering);
+    scenario.links[0].impairments.reordering = Some(reordering);
     let flow = &run(&scenario).flows[0];
     assert_eq!((flow.packets_lost, flow.timeouts), (0, 0));
     // At 1.2 ms a packet some six overtake one held back: believed lost once or twice, and then no more.
@@ -366,7 +366,7 @@ fn events_beyond_the_limit_are_counted_only() {
         (link.capacity, link.delay) =
             (Capacity::Rate(Rate::from_bps(1_000 * MBIT)), Duration::from_micros(200));
     }
-    scenario.links[0].loss = Loss::Random(Probability::clamped(0.03));
+    scenario.links[0].impairments.loss = Loss::Random(Probability::clamped(0.03));
     scenario.record.events = 1_000;
     let result = run(&scenario);
     assert_eq!(result.events.len(), 1_000);

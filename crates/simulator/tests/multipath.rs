@@ -92,7 +92,7 @@ fn at(seconds: u64) -> Instant {
 fn out(mut scenario: Scenario, name: &str, outages: &[Outage]) -> Scenario {
     let links = scenario.links.iter_mut();
     for link in links.filter(|link| link.name == name || link.name == Link::other_direction(name)) {
-        link.outages = outages.to_vec();
+        link.impairments.outages = outages.to_vec();
     }
     scenario
 }
@@ -221,7 +221,7 @@ proptest! {
             scenario.stop_when_complete = true;
             scenario.aggregates[0].size = Some(Bytes::new(size));
             for link in &mut scenario.links {
-                link.loss = suimon_scenario::Loss::Random(suimon_units::Probability::clamped(loss));
+                link.impairments.loss = suimon_scenario::Loss::Random(suimon_units::Probability::clamped(loss));
             }
             let result = run(&scenario);
             let aggregate = &result.aggregates[0];

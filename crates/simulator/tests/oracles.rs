@@ -106,7 +106,7 @@ fn random_loss_gives_the_square_root_law() {
         let profile = StackProfile { delayed_ack, counting, ..StackProfile::ns_2() };
         let rate = Rate::from_bps(1_000 * MBIT);
         let mut scenario = alone("reno", profile, 10_000_000, rate, ms(50), Buffer::Unbounded);
-        scenario.links[0].loss = Loss::Random(Probability::clamped(p));
+        scenario.links[0].impairments.loss = Loss::Random(Probability::clamped(p));
         scenario.duration = Duration::from_secs(1_000);
         let mut sent = 0;
         let seeds = 1..=10;
@@ -141,7 +141,7 @@ fn a_lost_retransmission_takes_a_timeout_only_where_the_stack_does_not_detect_it
         let mut scenario = alone("cubic-2.1", profile.clone(), 10_000_000, rate, ms(2), Buffer::Packets(167));
         let queue = "dpd:min_th=63kB:max_th=187500B:max_p=0.1:w_q=0.002:gentle=false";
         scenario.links[0].queue = AlgorithmSpec::parse(Role::Queue, queue).expect("it is registered");
-        scenario.links[0].jitter = Duration::from_micros(20);
+        scenario.links[0].impairments.jitter = Duration::from_micros(20);
         scenario.flows.push(tcp("compound", ("a", "b"), "compound", |tcp| tcp.profile = profile));
         scenario.duration = Duration::from_secs(12);
         scenario.record.warmup = Duration::ZERO;
@@ -197,7 +197,7 @@ fn equal_reno_flows_share_fairly_in_the_long_run() {
     }
     let mut bottleneck = link("a", "b", rate, ms(20), Buffer::Packets(40));
     // Enough to break the phase effects of flows that are exactly alike.
-    bottleneck.jitter = ms(2);
+    bottleneck.impairments.jitter = ms(2);
     let links = vec![bottleneck, link("b", "a", rate, ms(20), Buffer::Unbounded)];
     let mut scenario = scenario(Duration::from_secs(400), links, flows);
     scenario.record.warmup = Duration::from_secs(20);

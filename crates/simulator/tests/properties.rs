@@ -8,7 +8,8 @@ use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_algorithms::registry::{CONGESTION, RECEIVERS, Role, WRAPPERS};
 use suimon_results::RunResult;
 use suimon_scenario::{
-    Buffer, Capacity, Flow, Link, Loss, Record, Reordering, Scenario, StackProfile, Start, Traffic, UdpFlow,
+    Buffer, Capacity, Flow, Impairments, Link, Loss, Record, Reordering, Scenario, StackProfile, Start,
+    Traffic, UdpFlow,
 };
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
@@ -70,9 +71,7 @@ fn any_link(from: usize, to: usize) -> impl Strategy<Value = Link> {
     (capacity(), millis(1, 60), buffer, loss(), jitter, reordering).prop_map(
         move |(capacity, delay, buffer, loss, jitter, reordering)| Link {
             capacity,
-            loss,
-            jitter,
-            reordering,
+            impairments: Impairments { loss, jitter, reordering, ..Impairments::default() },
             ..link(&format!("n{from}"), &format!("n{to}"), Rate::MAX, delay, buffer)
         },
     )
@@ -164,11 +163,18 @@ fn dumbbell() -> impl Strategy<Value = Scenario> {
     (any_link(1, 2), delay(), rate(), delay(), access, flows, any::<u64>()).prop_map(
         move |(there, odd, back, back_delay, access, flows, seed)| {
             let mut links = vec![
-                Link { delay: there.delay + odd, jitter: there.jitter + shake, ..there },
+                Link {
+                    delay: there.delay + odd,
+                    impairments: Impairments {
+                        jitter: there.impairments.jitter + shake,
+                        ..there.impairments
+                    },
+                    ..there
+                },
                 Link {
                     estimator: None,
                     reported: false,
-                    jitter: shake,
+                    impairments: Impairments { jitter: shake, ..Impairments::default() },
                     ..link("n2", "n1", back, back_delay, Buffer::Unbounded)
                 },
             ];
@@ -255,7 +261,7 @@ proptest! {
             }
             prop_assert!(queue.backlog_mean_packets <= queue.backlog_max_packets as f64);
             prop_assert!(queue.delay_p50 <= queue.delay_p95 && queue.delay_p99 <= queue.delay_max);
-            prop_assert!(queue.lost_on_link == 0 || link.loss != Loss::None);
+            prop_assert!(queue.lost_on_link == 0 || link.impairments.loss != Loss::None);
             if let Some(utilisation) = queue.utilisation {
                 // What is being sent as the run ends counts whole; an opportunity may be one ahead.
                 let potential = queue.bytes.as_f64() / utilisation.max(1e-9);
@@ -333,7 +339,7 @@ proptest! {
         bounded.links.iter_mut().skip(1).for_each(|link| link.buffer = Buffer::Packets(u64::MAX));
         // A loss that never strikes has to be told in time all the same, so packets wait in the queue.
         let mut kept = waiting.clone();
-        kept.links.iter_mut().skip(2).for_each(|link| link.loss = Loss::Random(Probability::ZERO));
+        kept.links.iter_mut().skip(2).for_each(|link| link.impairments.loss = Loss::Random(Probability::ZERO));
         let expected = run(&kept);
         for other in [run(&waiting), run(&bounded)] {
             prop_assert_eq!(&expected.flows, &other.flows);
@@ -349,7 +355,7 @@ proptest! {
         let rate = Rate::from_bps(10_000_000);
         both.links.push(link("x", "y", rate, ms(5), Buffer::Packets(10)));
         both.links.push(link("y", "x", rate, ms(5), Buffer::Packets(10)));
-        both.links.iter_mut().rev().take(2).for_each(|link| link.loss = Loss::Random(Probability::clamped(0.1)));
+        both.links.iter_mut().rev().take(2).for_each(|link| link.impairments.loss = Loss::Random(Probability::clamped(0.1)));
         both.flows.push(tcp("elsewhere", ("x", "y"), "cubic", |tcp| tcp.size = Some(Bytes::new(50_000))));
         let mut together = run(&both);
         together.flows.pop();

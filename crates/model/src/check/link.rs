@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use suimon_algorithms::queue::Buffer;
 use suimon_radio::hsdpa::{self, Policy};
 use suimon_radio::wlan;
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Rate};
 
 use super::{Checked, MAX_PACKET_SIZE, MAX_SIZE, MAX_TIME, above_zero, bytes, refuse, time, within};
-use crate::impairments::Outage;
 use crate::link::{Capacity, Cell, Hsdpa, Link, Medium};
 
 /// Longest that a report on a channel may take or hold.
@@ -51,32 +50,13 @@ pub(super) fn check_link(link: &Link) -> Checked {
     }
     time("delay", link.delay)?;
     bytes("overhead", link.overhead, Bytes::ZERO, MAX_PACKET_SIZE)?;
-    time("jitter", link.jitter)?;
-    if let Some(reordering) = link.reordering {
-        time("reordering.delay", reordering.delay)?;
-    }
-    check_outages(&link.outages)?;
+    link.impairments.check()?;
     match link.buffer {
         Buffer::Packets(count) => above_zero("buffer", count == 0)?,
         Buffer::Bytes(size) => bytes("buffer", size, Bytes::new(1), MAX_SIZE)?,
         Buffer::Unbounded => {}
     }
     check_capacity(&link.capacity)
-}
-
-fn check_outages(outages: &[Outage]) -> Checked {
-    let mut ended = Instant::ZERO;
-    for outage in outages {
-        if outage.to <= outage.from {
-            return refuse("outages", outage, "does not end after it begins", "such as \"10s..15s\"");
-        }
-        if outage.from < ended {
-            let accepted = "periods in order and apart";
-            return refuse("outages", outage, "begins before the one before has ended", accepted);
-        }
-        ended = outage.to;
-    }
-    Ok(())
 }
 
 /// Checks what can be checked of a capacity alone.

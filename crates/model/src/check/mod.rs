@@ -139,7 +139,7 @@ fn above_zero(key: &str, is_zero: bool) -> Checked {
     if is_zero { refuse(key, &0, "is nothing", "more than zero") } else { Ok(()) }
 }
 
-fn time(key: &str, value: Duration) -> Checked {
+pub(crate) fn time(key: &str, value: Duration) -> Checked {
     if value > MAX_TIME { refuse(key, &value, "is too long", "at most a year (8760h)") } else { Ok(()) }
 }
 

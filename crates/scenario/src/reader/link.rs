@@ -9,7 +9,7 @@ use suimon_units::Rate;
 use super::fields::{Field, Fields};
 use super::files::{Files, Format};
 use crate::error::{Problem, ScenarioError, closest};
-use suimon_model::{Capacity, Cell, Hsdpa, Link, Loss, Medium, Reordering};
+use suimon_model::{Capacity, Cell, Hsdpa, Impairments, Link, Loss, Medium, Reordering};
 
 /// What links share by name, and the files that they name.
 pub(super) struct Shared<'a> {
@@ -46,10 +46,7 @@ fn direction(
     to: String,
 ) -> Result<Link, ScenarioError> {
     let delay = match (fields.optional("delay"), there) {
-        (None, Some(there)) => match &there.capacity {
-            Capacity::Hsdpa(terminal) => there.delay + terminal.uplink_delay,
-            _ => there.delay,
-        },
+        (None, Some(there)) => there.delay + there.capacity.uplink_delay(),
         _ => fields.field("delay")?.time()?,
     };
     Ok(Link {
@@ -64,6 +61,17 @@ fn direction(
         },
         buffer: fields.field("buffer")?.buffer()?,
         queue: fields.field("queue")?.algorithm(Role::Queue)?,
+        impairments: impairments(fields, there)?,
+        estimator: match there.map_or_else(|| fields.optional("estimator"), |_| None) {
+            Some(field) => Some(field.algorithm(Role::Estimator)?),
+            None => None,
+        },
+        reported: fields.field("reported")?.flag()?,
+    })
+}
+
+fn impairments(fields: &Fields<'_>, there: Option<&Link>) -> Result<Impairments, ScenarioError> {
+    Ok(Impairments {
         loss: loss(fields)?,
         jitter: fields.field("jitter")?.time()?,
         reordering: match fields.inner("reordering")? {
@@ -75,14 +83,9 @@ fn direction(
         },
         outages: match (fields.optional("outages"), there) {
             (Some(field), _) => field.outages()?,
-            (None, Some(there)) => there.outages.clone(),
+            (None, Some(there)) => there.impairments.outages.clone(),
             (None, None) => Vec::new(),
         },
-        estimator: match there.map_or_else(|| fields.optional("estimator"), |_| None) {
-            Some(field) => Some(field.algorithm(Role::Estimator)?),
-            None => None,
-        },
-        reported: fields.field("reported")?.flag()?,
     })
 }
 
@@ -253,10 +256,13 @@ mod tests {
         let scenario = one(&[LINK, "loss = \"1%\"\nbuffer = \"50 packets\"", FLOW]);
         let [there, back] = scenario.links.as_slice() else { panic!("two links") };
         assert_eq!(there.buffer, Buffer::Packets(50));
-        assert_eq!(there.loss, Loss::Random(Probability::clamped(0.01)));
+        assert_eq!(there.impairments.loss, Loss::Random(Probability::clamped(0.01)));
         assert_eq!((&back.from, &back.to), (&there.to, &there.from));
         assert_eq!((&back.capacity, back.delay), (&there.capacity, there.delay));
-        assert_eq!((back.buffer, back.loss, back.reported), (Buffer::Unbounded, Loss::None, false));
+        assert_eq!(
+            (back.buffer, back.impairments.loss, back.reported),
+            (Buffer::Unbounded, Loss::None, false)
+        );
     }
 
     #[test]
@@ -290,7 +296,8 @@ mod tests {
     #[test]
     fn losses_come_alone_or_in_bursts() {
         let scenario = one(&[LINK, "loss = { to_bad = \"1%\", to_good = 0.3, loss_bad = \"50%\" }", FLOW]);
-        let Loss::GilbertElliott { to_good, loss_good, loss_bad, .. } = scenario.links[0].loss else {
+        let Loss::GilbertElliott { to_good, loss_good, loss_bad, .. } = scenario.links[0].impairments.loss
+        else {
             panic!("bursts")
         };
         assert_eq!((to_good.get(), loss_good.get(), loss_bad.get()), (0.3, 0.0, 0.5));
@@ -306,7 +313,7 @@ mod tests {
     #[test]
     fn reordering_takes_both_of_its_keys() {
         let scenario = one(&[LINK, "reordering = { probability = \"1%\", delay = \"10ms\" }", FLOW]);
-        assert_eq!(scenario.links[0].reordering.unwrap().delay, Duration::from_millis(10));
+        assert_eq!(scenario.links[0].impairments.reordering.unwrap().delay, Duration::from_millis(10));
         assert!(
             message(&[LINK, "reordering = { delay = \"10ms\" }", FLOW])
                 .contains("reordering.probability: missing")
@@ -322,10 +329,13 @@ mod tests {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let links = one(&[LINK, outages, FLOW]).links;
         let two = [Outage { from: at(10), to: at(15) }, Outage { from: at(40), to: Instant::MAX }];
-        assert_eq!((links[0].outages.as_slice(), links[1].outages.as_slice()), (&two[..], &two[..]));
+        assert_eq!(
+            (links[0].impairments.outages.as_slice(), links[1].impairments.outages.as_slice()),
+            (&two[..], &two[..])
+        );
         let links = one(&[LINK, outages, "[link.reverse]\noutages = []", FLOW]).links;
-        assert_eq!((links[0].outages.len(), links[1].outages.len()), (2, 0));
-        assert_eq!(one(&[LINK, "outages = \"1s..2s\"", FLOW]).links[0].outages.len(), 1);
+        assert_eq!((links[0].impairments.outages.len(), links[1].impairments.outages.len()), (2, 0));
+        assert_eq!(one(&[LINK, "outages = \"1s..2s\"", FLOW]).links[0].impairments.outages.len(), 1);
         for (outages, told) in [
             ("\"10s\"", "link.bottleneck.outages: \"10s\" is not a period; accepted: periods"),
             ("\"10s..9s\"", "outages: \"10 s..9 s\" does not end after it begins"),

@@ -26,14 +26,14 @@ pub(crate) fn decides_nothing(link: &scenario::Link) -> bool {
     let never_waits = link.capacity == Capacity::Rate(Rate::MAX);
     let first_in_first_out = link.queue.name() == "droptail";
     let takes_all = never_waits || (first_in_first_out && link.buffer == Buffer::Unbounded);
-    let harmless = loses_nothing(link) && link.jitter == Duration::ZERO && link.reordering.is_none();
+    let harmless = link.impairments.are_none();
     let unseen = link.estimator.is_none() && (first_in_first_out || !link.reported);
     takes_all && harmless && unseen && !link.capacity.is_radio()
 }
 
 /// True where all that `link` sends arrives.
 pub(super) fn loses_nothing(link: &scenario::Link) -> bool {
-    link.loss == Loss::None && link.outages.is_empty()
+    link.impairments.loss == Loss::None && link.impairments.outages.is_empty()
 }
 
 impl Wire {

@@ -2,7 +2,7 @@
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_scenario::{
-    Buffer, Capacity, Flow, Link, Loss, Record, Scenario, StackProfile, Start, TcpFlow, Traffic,
+    Buffer, Capacity, Flow, Impairments, Link, Record, Scenario, StackProfile, Start, TcpFlow, Traffic,
 };
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -17,10 +17,7 @@ pub(crate) fn link(from: &str, to: &str, rate: Rate, delay: Duration, buffer: Bu
         overhead: Bytes::ZERO,
         buffer,
         queue: AlgorithmSpec::parse(Role::Queue, "droptail").expect("drop tail is registered"),
-        loss: Loss::None,
-        jitter: Duration::ZERO,
-        reordering: None,
-        outages: Vec::new(),
+        impairments: Impairments::default(),
         estimator: None,
         reported: true,
     }
