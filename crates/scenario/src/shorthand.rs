@@ -241,6 +241,7 @@ fn refuse(word: &str, reason: &dyn Display, accepted: &str) -> ScenarioError {
 
 #[cfg(test)]
 mod tests {
+    use suimon_model::Outage;
     use suimon_units::{Bytes, Instant, Rate};
 
     use super::*;

@@ -163,7 +163,7 @@ impl Ports for Served<'_> {
         self.at(port, |link, context| link.carried(at, context));
     }
 
-    fn give_up(&mut self, _: Instant, port: PortId) {
-        self.at(port, Link::not_carried);
+    fn give_up(&mut self, now: Instant, port: PortId) {
+        self.at(port, |link, context| link.not_carried(now, context));
     }
 }

@@ -7,7 +7,7 @@ use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::Event;
 use crate::link::line::Line;
-use crate::link::wire::{Wire, decides_nothing};
+use crate::link::wire::Wire;
 use crate::packet::Frame;
 
 /// Where a route begins that does not exist.
@@ -198,7 +198,7 @@ impl<'a> Planner<'a> {
                 let Feeder::One(before) = feeder else { return None };
                 let before = before.map(|before| &links[before as usize]);
                 let in_order = before.is_none_or(|before| before.impairments.reordering.is_none());
-                if !in_order || !decides_nothing(link) || watched == Some(index) {
+                if !in_order || !Wire::serves(link) || watched == Some(index) {
                     return None;
                 }
                 let new = lines.len() as u32;

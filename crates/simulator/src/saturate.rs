@@ -1,7 +1,7 @@
 //! What a link lets through when packets always wait.
 
 use suimon_algorithms::RandomStream;
-use suimon_link::Server;
+use suimon_link::Transmitter;
 use suimon_model::Capacity;
 use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
 use suimon_units::{Bytes, Duration, Instant};
@@ -27,7 +27,7 @@ pub fn saturate(
             alone.add_station(1, random("station"));
             Box::new(alone)
         }
-        _ => return serve(Server::new(capacity), size, length, each),
+        _ => return serve(Transmitter::at(capacity), size, length, each),
     };
     let end = Instant::ZERO + length;
     let mut endless = Endless { size, end, each };
@@ -37,14 +37,14 @@ pub fn saturate(
     }
 }
 
-fn serve(mut server: Server, size: Bytes, length: Duration, each: &mut dyn FnMut(Instant)) {
-    if matches!(server, Server::Unlimited) {
+fn serve(mut transmitter: Transmitter, size: Bytes, length: Duration, each: &mut dyn FnMut(Instant)) {
+    if transmitter.is_unlimited() {
         return;
     }
     let end = Instant::ZERO + length;
     let mut now = Instant::ZERO;
     loop {
-        now = server.send(now, size).ends;
+        now = transmitter.send(now, size).ends;
         if now > end {
             return;
         }

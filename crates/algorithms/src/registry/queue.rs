@@ -9,6 +9,7 @@ use crate::queue::policy::{ArrivalPolicy, PolicyQueue};
 use crate::queue::*;
 use crate::random::RandomStream;
 use crate::user_defined;
+use suimon_units::Bytes;
 
 /// Builds early detection for a queue with room for the buffer.
 pub type BuildEarly = fn(&Arguments, Buffer) -> Early<Box<dyn EarlyDetection>>;
@@ -125,6 +126,33 @@ pub fn build_queue<P: Packet + Send + 'static>(
 }
 
 impl AlgorithmSpec {
+    /// What the queue that this names allows its driver.
+    ///
+    /// # Panics
+    /// When this is not of a queue discipline.
+    #[must_use]
+    pub fn queue_capabilities(&self) -> Capabilities {
+        /// A packet of which there is none.
+        #[derive(Debug)]
+        enum Never {}
+
+        impl Packet for Never {
+            fn size(&self) -> Bytes {
+                match *self {}
+            }
+            fn flow(&self) -> FlowId {
+                match *self {}
+            }
+            fn ecn(&self) -> Ecn {
+                match *self {}
+            }
+            fn mark_congestion_experienced(&mut self) {
+                match *self {}
+            }
+        }
+        build_queue::<Never>(self, Buffer::Unbounded, RandomStream::new(0, "")).capabilities()
+    }
+
     /// Builds the early detection of a queue with room for `buffer`.
     fn build_early(&self, buffer: Buffer) -> Early<Box<dyn EarlyDetection>> {
         let (wrappers, (inner, arguments)) = self.wrappers_and_inner(Role::Queue);
