@@ -234,10 +234,10 @@ impl Observer<WirePacket> for Passing {
         self.dropped = dropped;
     }
 
-    fn extra_delay(&self, packet: &WirePacket) -> Duration {
+    fn delayed(&self, packet: &WirePacket, arrival: Instant) -> Instant {
         match self.flow_delays.is_empty() {
-            true => Duration::ZERO,
-            false => self.flow_delays.get(&packet.flow()).copied().unwrap_or(Duration::ZERO),
+            true => arrival,
+            false => arrival + self.flow_delays.get(&packet.flow()).copied().unwrap_or(Duration::ZERO),
         }
     }
 

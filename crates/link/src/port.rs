@@ -36,9 +36,9 @@ pub trait Observer<P> {
     /// Packets may have been dropped or lost at `now`.
     fn on_dropped(&mut self, _now: Instant) {}
 
-    /// What a packet takes to the far end beside the link's delay.
-    fn extra_delay(&self, _packet: &P) -> Duration {
-        Duration::ZERO
+    /// When a packet that would reach the far end at `arrival` does, where packets take time beside the link's delay.
+    fn delayed(&self, _packet: &P, arrival: Instant) -> Instant {
+        arrival
     }
 
     /// A packet is in flight, and reaches the far end at the time that it bears.
@@ -263,7 +263,8 @@ impl<P: Transit> Port<P> {
     /// Puts a packet that left at `departure` in flight, where it is not lost.
     #[inline(always)]
     fn propagate(&mut self, departure: Instant, mut packet: P, observer: &mut impl Observer<P>) {
-        match self.transmitter.arrival(departure, observer.extra_delay(&packet)) {
+        let arrival = observer.delayed(&packet, departure + self.transmitter.delay());
+        match self.transmitter.impair(departure, arrival) {
             Some(arrival) => {
                 packet.set_time(arrival);
                 observer.on_departure(packet);

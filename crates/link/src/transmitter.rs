@@ -127,7 +127,7 @@ impl Transmitter {
     #[inline(always)]
     #[must_use]
     pub fn cost(&self, size: Bytes) -> Bytes {
-        size + self.overhead
+        Bytes::new(size.get() + self.overhead.get())
     }
 
     /// Sends a packet of `size` that has its `turn`. Packets are sent in the order of their turns.
@@ -141,11 +141,10 @@ impl Transmitter {
         service
     }
 
-    /// When a packet that left at `departure`, and takes `extra` time of its own, reaches the far end; `None` where it
-    /// is lost.
+    /// When a packet reaches the far end that left at `departure` and would do so at `arrival`, which is
+    /// [`delay`](Self::delay) later or more; `None` where it is lost.
     #[inline(always)]
-    pub fn arrival(&mut self, departure: Instant, extra: Duration) -> Option<Instant> {
-        let arrival = departure + self.delay + extra;
+    pub fn impair(&mut self, departure: Instant, arrival: Instant) -> Option<Instant> {
         match &mut self.impairments {
             None => Some(arrival),
             Some(impairments) => impairments.apply(departure, arrival),

@@ -163,18 +163,22 @@ impl Link {
     #[inline(always)]
     fn proceed(&mut self, now: Instant, context: &mut Context) {
         loop {
-            let coming = self.next_coming();
-            let (kind, mut sink) = self.parts(context);
-            if let Kind::Port(port) = kind {
-                port.proceed(coming.min(now), &mut sink);
+            if matches!(self.kind, Kind::Port(_)) {
+                self.proceed_port(now, context);
             }
-            if coming > now {
-                return;
-            }
-            let Some(first) = self.coming.front() else { return };
+            let Some(first) = self.coming.front().filter(|frame| frame.time <= now) else { return };
             let mut frame = *first;
             self.coming.pass_front();
             self.admit(&mut frame, context);
+        }
+    }
+
+    /// Sends what has its turn by `now` and before the next packet comes.
+    #[inline(always)]
+    fn proceed_port(&mut self, now: Instant, context: &mut Context) {
+        let until = self.next_coming().min(now);
+        if let (Kind::Port(port), mut sink) = self.parts(context) {
+            port.proceed(until, &mut sink);
         }
     }
 

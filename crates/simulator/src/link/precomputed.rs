@@ -94,7 +94,8 @@ impl Precomputed {
             }
             sink.on_sent(frame, service, waited, newly_marked);
         }
-        if let Some(arrival) = self.transmitter.arrival(service.ends, Duration::ZERO) {
+        let arrival = service.ends + self.transmitter.delay();
+        if let Some(arrival) = self.transmitter.impair(service.ends, arrival) {
             frame.time = arrival;
             sink.travel(frame);
         }
