@@ -1,8 +1,6 @@
 //! What holds in every scenario: random topologies, links, stacks, algorithms and applications.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use proptest::prelude::*;
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_algorithms::registry::{CONGESTION, RECEIVERS, Role, WRAPPERS};

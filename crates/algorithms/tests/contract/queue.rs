@@ -10,7 +10,7 @@ use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, EARLY, EARLY_WRAPPERS, QUEUES, Queue, Role, build_queue};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::{config, duration, spec};
+use super::{config, duration, spec};
 
 /// Every queue discipline, and every wrapper over each that it works over.
 fn queue_disciplines() -> Vec<AlgorithmSpec> {
