@@ -13,7 +13,7 @@ use crate::shorthand::LinkSpec;
 use crate::text;
 use suimon_model::Run;
 use suimon_model::StackProfile;
-use suimon_model::{Buffer, Capacity, Flow, Impairments, Link, Record, Scenario, Start, TcpFlow, Traffic};
+use suimon_model::{Capacity, Flow, Impairments, Link, Record, Scenario, Start, TcpFlow, Traffic};
 
 /// Most flows of one run.
 const MAX_FLOWS: u64 = 1_000_000;
@@ -268,35 +268,19 @@ impl LinkSpec {
     #[must_use]
     pub fn links(&self, queue: &AlgorithmSpec) -> [Link; 2] {
         let there = self.rtt / 2;
-        let bottleneck = Link {
-            name: "bottleneck".to_owned(),
-            from: "sender".to_owned(),
-            to: "receiver".to_owned(),
-            capacity: self.capacity.clone(),
-            delay: there,
-            overhead: Bytes::ZERO,
-            buffer: self.buffer,
-            queue: queue.clone(),
-            impairments: self.impairments.clone(),
-            estimator: None,
-            reported: true,
-        };
+        let bottleneck = Link { delay: there, queue: queue.clone(), ..self.link.clone() };
+        let back = self.rtt - there + bottleneck.capacity.uplink_delay();
         let reverse = Link {
-            name: "bottleneck-reverse".to_owned(),
-            from: "receiver".to_owned(),
-            to: "sender".to_owned(),
-            capacity: match &self.capacity {
+            capacity: match &bottleneck.capacity {
                 // Answers contend for the medium too.
                 Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
                 _ => Capacity::Rate(Rate::MAX),
             },
-            delay: self.rtt - there + self.capacity.uplink_delay(),
-            overhead: Bytes::ZERO,
-            buffer: Buffer::Unbounded,
-            queue: drop_tail(),
-            impairments: Impairments { outages: self.impairments.outages.clone(), ..Impairments::default() },
-            estimator: None,
-            reported: false,
+            impairments: Impairments {
+                outages: bottleneck.impairments.outages.clone(),
+                ..Impairments::default()
+            },
+            ..Link::delaying(Link::other_direction(&bottleneck.name), &bottleneck.to, &bottleneck.from, back)
         };
         [bottleneck, reverse]
     }

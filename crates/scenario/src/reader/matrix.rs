@@ -57,7 +57,7 @@ impl Axis {
         };
         let name = match fields.optional("name") {
             Some(field) => field.name()?,
-            None if paths == [ANYTHING] => return Err(fields.field("name").expect_err("it was not written")),
+            None if paths == [ANYTHING] => return Err(fields.lacks("name")),
             None => paths[0].rsplit('.').next().unwrap_or_default().to_owned(),
         };
         let field = fields.field("values")?;
