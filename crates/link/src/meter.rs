@@ -8,7 +8,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::window::QueueWindow;
 
-/// Keeps the books of one queue and link.
+/// The statistics of one queue and link.
 #[derive(Debug, Clone)]
 pub struct QueueMeter {
     name: String,

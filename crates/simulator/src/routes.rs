@@ -37,6 +37,13 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
+    /// One route, over the first link of all.
+    #[cfg(test)]
+    pub(crate) fn of_one_link() -> Self {
+        let steps = vec![Step::Link(0), Step::Deliver];
+        Self { steps, wires: Vec::new(), wire_of: vec![None], lines: Vec::new() }
+    }
+
     /// Takes a packet over the wires that come next for it, if any, as is known `now`: it then bears the time at
     /// which it reaches the end of the last of them. Gives the line of that one, and the step that comes next.
     #[inline(always)]

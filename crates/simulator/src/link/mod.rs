@@ -8,6 +8,8 @@ pub(crate) mod line;
 pub(crate) mod meter;
 mod precomputed;
 mod sink;
+#[cfg(test)]
+mod tests;
 pub(crate) mod wire;
 
 use suimon_algorithms::queue::{Dropped, Ecn};
