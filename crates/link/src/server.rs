@@ -5,8 +5,7 @@ use std::sync::Arc;
 use suimon_model::Capacity;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// One opportunity of a Mahimahi trace carries this much.
-const OPPORTUNITY_BYTES: u64 = 1_500;
+const OPPORTUNITY_BYTES: u64 = Capacity::OPPORTUNITY.get();
 
 /// The sending side of a link as a clock: asked packet by packet, in order.
 #[derive(Debug)]
