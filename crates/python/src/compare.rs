@@ -6,6 +6,7 @@ use suimon_study::{PathQuestion, Question};
 use crate::arguments::{optional, quantity};
 use crate::errors::Failure;
 use crate::link::LinkSpec;
+use crate::registry::registry;
 use crate::results::Findings;
 use crate::work::simulate;
 
@@ -31,6 +32,7 @@ pub(crate) fn compare(
     progress: bool,
 ) -> PyResult<Findings> {
     let question = Question {
+        registry: registry(),
         schemes: senders,
         queues,
         flows,
@@ -72,6 +74,7 @@ pub(crate) fn compare_paths(
     progress: bool,
 ) -> PyResult<Findings> {
     let question = PathQuestion {
+        registry: registry(),
         schedulers,
         schemes: senders,
         send_buffer: optional("send_buffer", send_buffer)?,

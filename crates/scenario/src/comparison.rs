@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_algorithms::Value;
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::{Problem, ScenarioError};
@@ -287,7 +287,8 @@ impl LinkSpec {
 }
 
 pub(crate) fn drop_tail() -> AlgorithmSpec {
-    algorithm(Role::Queue, "droptail").expect("drop tail is registered, as the scenario tests show")
+    algorithm(&Registry::standard(), Role::Queue, "droptail")
+        .expect("drop tail is registered, as the scenario tests show")
 }
 
 /// The discipline marks packets of flows that understand it.
@@ -328,7 +329,7 @@ mod tests {
     #[test]
     fn each_queue_is_a_run_and_marks_flows_that_then_understand_marks() {
         let queues = ["droptail", "red", "red:ecn=false"];
-        let queues = queues.map(|name| algorithm(Role::Queue, name).unwrap()).to_vec();
+        let queues = queues.map(|name| algorithm(&Registry::standard(), Role::Queue, name).unwrap()).to_vec();
         let comparison = Comparison { queues, flows: FlowCounts::always(2), ..comparison(&["reno"]) };
         let runs = comparison.runs().unwrap();
         let names: Vec<_> = runs.iter().map(|run| run.labels.clone()).collect();

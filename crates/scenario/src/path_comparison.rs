@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::comparison::drop_tail;
@@ -56,7 +56,7 @@ impl PathComparison {
     /// Linux.
     #[must_use]
     pub fn new(paths: Vec<LinkSpec>, schedulers: Vec<AlgorithmSpec>) -> Self {
-        let cubic = Scheme::read(crate::scheme::DEFAULT_CC).expect("the default reads, as a test shows");
+        let cubic = Scheme::parse(crate::scheme::DEFAULT_CC).expect("the default reads, as a test shows");
         Self {
             name: "paths".to_owned(),
             paths,
@@ -114,7 +114,7 @@ impl PathComparison {
             let names: Vec<_> = (0..self.paths.len()).map(Self::path_name).collect();
             if names.len() > 1 {
                 // One path leaves a scheduler no choice; this one also leaves TCP alone.
-                let scheduler = algorithm(Role::Path, "least-buffered")
+                let scheduler = algorithm(&Registry::standard(), Role::Path, "least-buffered")
                     .map_err(|problem| ScenarioError::new(&self.name, problem))?;
                 for name in &names {
                     let label = format!("{name} alone");
@@ -219,12 +219,20 @@ impl PathComparison {
             .collect()
     }
 
-    /// Reads path schedulers, as the key `scheduler` of an aggregate takes them.
+    /// Reads a built-in path scheduler, as the key `scheduler` of an aggregate takes it.
     ///
     /// # Errors
     /// When a name or a parameter is not known, with what is.
     pub fn parse_scheduler(name: &str) -> Result<AlgorithmSpec, ScenarioError> {
-        algorithm(Role::Path, name).map_err(|problem| ScenarioError::new("scheduler", problem))
+        Self::parse_scheduler_with(&Registry::standard(), name)
+    }
+
+    /// The same, where names stand for what they do in `registry`.
+    ///
+    /// # Errors
+    /// As [`PathComparison::parse_scheduler`].
+    pub fn parse_scheduler_with(registry: &Registry, name: &str) -> Result<AlgorithmSpec, ScenarioError> {
+        algorithm(registry, Role::Path, name).map_err(|problem| ScenarioError::new("scheduler", problem))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_algorithms::registry::{Registry, Role};
 use suimon_report::ReportHeader;
 use suimon_scenario::trace::read_capacity;
 use suimon_scenario::{Comparison, FlowCounts, LinkSpec, Scheme, StackProfile};
@@ -18,6 +18,8 @@ pub struct Question {
     pub link: LinkSpec,
     /// The link as the title shows it.
     pub link_name: String,
+    /// What names of algorithms stand for.
+    pub registry: Registry,
     /// Algorithms of the ends as [`Scheme::parse`] reads them; where none is named, those that are worth
     /// comparing.
     pub schemes: Vec<String>,
@@ -53,6 +55,7 @@ impl Question {
         Self {
             link,
             link_name: link_name.into(),
+            registry: Registry::standard(),
             schemes: Vec::new(),
             queues: vec!["droptail".to_owned()],
             flows: "1".to_owned(),
@@ -99,9 +102,10 @@ impl Question {
     /// # Errors
     /// What is not known, with what is.
     pub fn comparison(&self) -> Result<Comparison, StudyError> {
-        let schemes = schemes(&self.scheme_names())?;
+        let schemes = schemes(&self.registry, &self.scheme_names())?;
         let queue = |name: &String| {
-            AlgorithmSpec::parse(Role::Queue, name)
+            self.registry
+                .parse(Role::Queue, name)
                 .map_err(|error| StudyError::input(Input::Queues, error.to_string()))
         };
         let queues = self.queues.iter().map(queue).collect::<Result<_, _>>()?;
@@ -146,9 +150,10 @@ impl Question {
 }
 
 /// The algorithms of the ends with these `names`.
-pub(crate) fn schemes(names: &[String]) -> Result<Vec<Scheme>, StudyError> {
+pub(crate) fn schemes(registry: &Registry, names: &[String]) -> Result<Vec<Scheme>, StudyError> {
     let scheme = |name: &String| {
-        Scheme::parse(name).map_err(|error| StudyError::input(Input::Schemes, error.problem().to_string()))
+        Scheme::parse_with(registry, name)
+            .map_err(|error| StudyError::input(Input::Schemes, error.problem().to_string()))
     };
     names.iter().map(scheme).collect()
 }

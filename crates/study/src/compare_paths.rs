@@ -1,5 +1,6 @@
 //! Path schedulers side by side over several links, as users write them.
 
+use suimon_algorithms::registry::Registry;
 use suimon_report::ReportHeader;
 use suimon_scenario::PathComparison;
 use suimon_units::{Bytes, Duration};
@@ -13,6 +14,8 @@ use crate::error::{Input, StudyError};
 pub struct PathQuestion {
     /// Links apart by semicolons, as in `10Mbit 1ms; wifi 802.11b 2Mbit`.
     pub paths: String,
+    /// What names of algorithms stand for.
+    pub registry: Registry,
     /// Path schedulers; where none is named, those that are worth comparing.
     pub schedulers: Vec<String>,
     /// Algorithms of the flows' ends; else CUBIC.
@@ -46,6 +49,7 @@ impl PathQuestion {
     pub fn new(paths: impl Into<String>) -> Self {
         Self {
             paths: paths.into(),
+            registry: Registry::standard(),
             schedulers: Vec::new(),
             schemes: Vec::new(),
             send_buffer: None,
@@ -68,13 +72,17 @@ impl PathQuestion {
         let paths = PathComparison::parse_paths(&self.paths)
             .map_err(|error| StudyError::of_line(Input::Paths, error))?;
         let scheduler = |name: &String| {
-            PathComparison::parse_scheduler(name)
+            PathComparison::parse_scheduler_with(&self.registry, name)
                 .map_err(|error| StudyError::input(Input::Schedulers, error.problem().to_string()))
         };
         let schedulers = self.scheduler_names().iter().map(scheduler).collect::<Result<_, _>>()?;
         let default = PathComparison::new(paths, schedulers);
         Ok(PathComparison {
-            schemes: if self.schemes.is_empty() { default.schemes } else { schemes(&self.schemes)? },
+            schemes: if self.schemes.is_empty() {
+                default.schemes
+            } else {
+                schemes(&self.registry, &self.schemes)?
+            },
             profile: profile(&self.profile)?,
             duration: self.duration.unwrap_or(default.duration),
             warmup: self.warmup,

@@ -1,6 +1,6 @@
 //! An `[[aggregate]]` to several flows that carry one stream.
 
-use suimon_algorithms::registry::Role;
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_model::Aggregate;
 use suimon_units::Bytes;
 
@@ -8,11 +8,11 @@ use super::fields::Fields;
 use super::keys::AGGREGATE;
 use super::shared::Shared;
 use crate::error::ScenarioError;
-use crate::scheme::algorithm;
 use crate::text::DEFAULT_SCHEDULER;
 
 pub(super) fn read(fields: &Fields<'_>, shared: &Shared<'_>) -> Result<Aggregate, ScenarioError> {
-    let scheduler = algorithm(Role::Path, DEFAULT_SCHEDULER).expect("the default reads, as a test shows");
+    let scheduler =
+        AlgorithmSpec::parse(Role::Path, DEFAULT_SCHEDULER).expect("the default reads, as a test shows");
     let mut aggregate = Aggregate {
         name: String::new(),
         flows: Vec::new(),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
 use suimon_radio::hsdpa;
 use suimon_units::{Bytes, Decibels, Duration, Instant, Probability, Rate};
 
@@ -17,6 +17,8 @@ use suimon_model::{Buffer, Outage, StackProfile, Start};
 /// A table whose keys are all known.
 pub(crate) struct Fields<'a> {
     source_name: &'a str,
+    /// What names of algorithms stand for.
+    registry: &'a Registry,
     table: &'a Table,
     section: &'static dyn Section,
     /// Key path of the table, empty for the document.
@@ -40,12 +42,13 @@ impl<'a> Fields<'a> {
     /// When a key is unknown or excludes another that is there too.
     pub(super) fn new(
         source_name: &'a str,
+        registry: &'a Registry,
         table: &'a Table,
         section: &'static dyn Section,
         path: String,
         line: Option<usize>,
     ) -> Result<Self, ScenarioError> {
-        let mut fields = Self { source_name, table, section, path, line, excluded: Vec::new() };
+        let mut fields = Self { source_name, registry, table, section, path, line, excluded: Vec::new() };
         for entry in &table.entries {
             let refuse = |problem| {
                 let key = fields.path_of(text::bounded(&entry.key).unwrap_or("..."));
@@ -66,6 +69,11 @@ impl<'a> Fields<'a> {
     /// What messages call the document.
     pub(super) fn source_name(&self) -> &str {
         self.source_name
+    }
+
+    /// What names of algorithms stand for.
+    pub(super) fn registry(&self) -> &'a Registry {
+        self.registry
     }
 
     pub(super) fn path_of(&self, key: &str) -> String {
@@ -141,9 +149,9 @@ impl<'a> Fields<'a> {
         let (path, inner) = (self.path_of(key), self.key(key).inner());
         let section = inner.expect("only keys that take a table are read as one");
         match self.table.get(key) {
-            None => Fields::new(self.source_name, &EMPTY, section, path, self.line),
+            None => Fields::new(self.source_name, self.registry, &EMPTY, section, path, self.line),
             Some(node) => match node.table() {
-                Some(table) => Fields::new(self.source_name, table, section, path, node.line),
+                Some(table) => Fields::new(self.source_name, self.registry, table, section, path, node.line),
                 None => Err(self.field(key)?.wrong_kind()),
             },
         }
@@ -168,7 +176,7 @@ impl<'a> Fields<'a> {
                 }
                 _ => (position + 1).to_string(),
             };
-            Fields::new(self.source_name, table, section, format!("{key}.{name}"), node.line)
+            Fields::new(self.source_name, self.registry, table, section, format!("{key}.{name}"), node.line)
         };
         items.iter().enumerate().map(read).collect()
     }
@@ -361,7 +369,7 @@ impl<'a> Field<'a> {
             return Err(self.wrong_kind());
         };
         let path = self.fields.path_of(self.key.name());
-        Fields::new(self.fields.source_name, table, section, path, self.node.line)
+        Fields::new(self.fields.source_name, self.fields.registry, table, section, path, self.node.line)
     }
 
     pub(super) fn is_table(&self) -> bool {
@@ -386,11 +394,12 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn algorithm(&self, role: Role) -> Result<AlgorithmSpec, ScenarioError> {
-        scheme::algorithm(role, &self.algorithm_text()?).map_err(|problem| self.error(problem))
+        scheme::algorithm(self.fields.registry, role, &self.algorithm_text()?)
+            .map_err(|problem| self.error(problem))
     }
 
     pub(super) fn scheme(&self) -> Result<Scheme, ScenarioError> {
-        Scheme::read(&self.algorithm_text()?).map_err(|problem| self.error(problem))
+        Scheme::read(self.fields.registry, &self.algorithm_text()?).map_err(|problem| self.error(problem))
     }
 
     fn cut(&self) -> String {

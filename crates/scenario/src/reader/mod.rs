@@ -21,6 +21,7 @@ pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 
+use suimon_algorithms::registry::Registry;
 use suimon_units::{Duration, Instant};
 
 pub use defaults::print_defaults;
@@ -55,6 +56,7 @@ pub struct Document {
     directory: PathBuf,
     text: String,
     root: Table,
+    registry: Registry,
 }
 
 impl Document {
@@ -91,6 +93,7 @@ impl Document {
             directory: PathBuf::new(),
             text: text.to_owned(),
             root: Node::document(text, source_name)?,
+            registry: Registry::standard(),
         })
     }
 
@@ -98,6 +101,12 @@ impl Document {
     #[must_use]
     pub fn in_directory(self, directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), ..self }
+    }
+
+    /// The same, where names of algorithms stand for what they do in `registry`, and not for the built-in ones alone.
+    #[must_use]
+    pub fn with_registry(self, registry: Registry) -> Self {
+        Self { registry, ..self }
     }
 
     /// The text as read, without what [`Document::set`] changed.
@@ -119,7 +128,7 @@ impl Document {
     /// When there is no such key; whether it takes the value, [`Document::runs`] tells.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
         let refuse = |(key, problem): (String, Problem)| ScenarioError::new("--set", problem).at_key(key);
-        paths::resolve_for_all(&self.root, key)
+        paths::resolve_for_all(&self.registry, &self.root, key)
             .and_then(|paths| paths::set(&mut self.root, &paths, &Node::argument(value)))
             .map_err(refuse)
     }
@@ -169,7 +178,7 @@ impl Document {
     }
 
     fn fields<'a>(&'a self, root: &'a Table) -> Result<Fields<'a>, ScenarioError> {
-        Fields::new(&self.source_name, root, &SCENARIO, String::new(), None)
+        Fields::new(&self.source_name, &self.registry, root, &SCENARIO, String::new(), None)
     }
 
     /// The scenario that `root` describes.
@@ -217,8 +226,31 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
+    use suimon_algorithms::congestion::reno::Reno;
+    use suimon_algorithms::registry::Description;
+    use suimon_algorithms::user_defined::Build;
+    use suimon_model::Traffic;
+
     use super::testing::{FLOW, LINK, message, one, runs};
     use super::*;
+
+    #[test]
+    fn names_of_algorithms_stand_for_what_they_do_in_the_registry_of_the_document() {
+        let mut registry = Registry::standard();
+        let description =
+            Description { name: "mine", summary: "", source: "", colour: "#123456", parameters: &[] };
+        registry.add(description, Build::Congestion(Box::new(|_| Box::<Reno>::default()))).unwrap();
+        let document = || Document::parse(&format!("{LINK}\n{FLOW}"), "test.toml").unwrap();
+        let set = |mut document: Document| {
+            document.set("flow.main.cc", "fs-at+mine").unwrap();
+            document.runs()
+        };
+        let refusal = set(document()).unwrap_err().to_string();
+        assert!(refusal.contains("unknown congestion control \"mine\""), "{refusal}");
+        let runs = set(document().with_registry(registry)).unwrap();
+        let Traffic::Tcp(tcp) = &runs[0].scenario.flows[0].traffic else { panic!("a TCP flow") };
+        assert_eq!((tcp.cc.label(), tcp.cc.is_user_defined()), ("fs-at+mine", true));
+    }
 
     #[test]
     fn a_link_and_a_flow_are_enough() {

@@ -1,6 +1,6 @@
 //! Key paths: what they lead to, setting it, and where it was written.
 
-use suimon_algorithms::registry::{Role, descriptions};
+use suimon_algorithms::registry::{Registry, Role};
 
 use super::fields::unknown_key;
 use super::keys::{AGGREGATE, CELL, FLOW, LINK, MEDIUM, SCENARIO};
@@ -29,15 +29,15 @@ pub(super) struct Target {
 pub(super) type Wrong = (String, Problem);
 
 /// What `path` leads to in `root`, where it is set once and for all: before the runs are counted.
-pub(super) fn resolve_for_all(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
+pub(super) fn resolve_for_all(registry: &Registry, root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     match path {
         "seeds" => Ok(vec![Target { item: None, keys: vec!["seeds"] }]),
-        _ => resolve(root, path),
+        _ => resolve(registry, root, path),
     }
 }
 
 /// What `path` leads to in `root`: more than one thing where it has a `*`.
-pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
+pub(super) fn resolve(registry: &Registry, root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     let wrong = |problem| (path.chars().take(text::MAX_LENGTH).collect::<String>(), problem);
     let mut parts = path.split('.');
     let first = parts.next().unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     let mut algorithm = None;
     for part in parts {
         if let Some(role) = algorithm.take() {
-            keys.push(parameter(role, part).map_err(wrong)?);
+            keys.push(parameter(registry, role, part).map_err(wrong)?);
             continue;
         }
         let Some(section) = inside else {
@@ -104,8 +104,9 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
 
 /// The parameter called `name` of any algorithm of this role; whether it is one of the algorithm that is
 /// meant, shows when that is read.
-fn parameter(role: Role, name: &str) -> Result<&'static str, Problem> {
-    let names = || descriptions(role).into_iter().flat_map(|d| d.parameters).map(|parameter| parameter.name);
+fn parameter(registry: &Registry, role: Role, name: &str) -> Result<&'static str, Problem> {
+    let parameters = || registry.descriptions(role).into_iter().flat_map(|d| d.parameters);
+    let names = || parameters().map(|parameter| parameter.name);
     names().find(|known| *known == name).ok_or_else(|| {
         let mut accepted: Vec<_> = names().collect();
         accepted.sort_unstable();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use suimon_algorithms::registry::Registry;
 use suimon_model::{Hsdpa, Link, Medium};
 
 use super::fields::Fields;
@@ -14,6 +15,9 @@ use super::shared::Shared;
 use crate::error::{Problem, ScenarioError};
 use crate::text;
 
+/// A link in one line names no algorithm.
+static STANDARD: Registry = Registry::standard();
+
 /// The terminal that `PROFILE GEOMETRY` at the beginning of `words` and `KEY=VALUE` anywhere in them describe, with
 /// its table; these are taken out.
 ///
@@ -22,7 +26,7 @@ use crate::text;
 pub(crate) fn terminal(words: &mut Vec<String>) -> Result<(Table, Hsdpa), ScenarioError> {
     let table = table(words, &["profile", "geometry"], &HSDPA);
     let mut terminal = radio::any_terminal();
-    let fields = Fields::new(SOURCE, &table, &HSDPA, "hsdpa".to_owned(), None)?;
+    let fields = Fields::new(SOURCE, &STANDARD, &table, &HSDPA, "hsdpa".to_owned(), None)?;
     HSDPA.enter(&mut terminal, &fields, &Shared::none(&here()))?;
     Ok((table, terminal))
 }
@@ -36,7 +40,7 @@ pub(crate) fn medium(words: &mut Vec<String>) -> Result<(Table, Medium), Scenari
     let mut table = table(words, &["standard", "rate"], &MEDIUM);
     table.insert("name", Node::text(MEDIUM_NAME));
     let mut medium = radio::any_medium();
-    let fields = Fields::new(SOURCE, &table, &MEDIUM, MEDIUM_NAME.to_owned(), None)?;
+    let fields = Fields::new(SOURCE, &STANDARD, &table, &MEDIUM, MEDIUM_NAME.to_owned(), None)?;
     MEDIUM.enter(&mut medium, &fields, &Shared::none(&here()))?;
     Ok((table, medium))
 }
@@ -88,7 +92,7 @@ pub(crate) fn enter(
     let node = key.node(value)?;
     let mut alone = Table::default();
     alone.insert(key.about.name, node.clone());
-    let fields = Fields::new(SOURCE, &alone, &LINK, String::new(), None)?;
+    let fields = Fields::new(SOURCE, &STANDARD, &alone, &LINK, String::new(), None)?;
     key.enter(link, &fields, &Shared::none(&here()))?;
     table.insert(key.about.name, node);
     Ok(())
