@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod crossing;
-mod flow;
+mod flow_tally;
 mod impairments;
 mod meter;
 mod port;
@@ -19,7 +19,7 @@ mod transmitter;
 mod window;
 
 pub use crossing::{Crossing, FlowSums};
-pub use flow::{FlowTally, FlowTimes};
+pub use flow_tally::{FlowTally, FlowTimes};
 pub use meter::QueueMeter;
 pub use port::{Observer, Port, Transit};
 pub use radios::{Serving, radios};

@@ -10,7 +10,7 @@ use suimon_model::{Flow, Link, Scenario, Traffic};
 use suimon_results::{EmulatedLink, Event, EventKind, FlowResult, RunResult, Series, WindowResult};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::flow::Shared;
+use crate::endpoints::Shared;
 use crate::plan::{Plan, PlannedFlow};
 
 /// What is known of all flows of a run so far.

@@ -11,8 +11,8 @@ use suimon_model::Scenario;
 use suimon_results::RunResult;
 use suimon_units::{Duration, Instant};
 
+use crate::endpoints::{Shared, Stage, most_unsent};
 use crate::error::LiveError;
-use crate::flow::{Shared, Stage, most_unsent};
 use crate::plan::{Plan, slowest};
 use crate::result::Statistics;
 use crate::stack_options::KernelNames;
