@@ -55,13 +55,14 @@ impl LinkSpec {
             }
             of_link
         });
-        let spec = capacity_of(argument, &line.join(" "))?;
+        let mut spec = capacity_of(argument, &line.join(" "))?;
         let near = matches!(spec.link.capacity, Capacity::Wifi(_));
         let rtt = round_trip(delay, rtt, near.then_some(Duration::ZERO))?;
         if !near || rtt > Duration::ZERO {
             line.push(joined(&rtt.to_string()));
         }
-        Self::with_keys(suimon_scenario::LinkSpec { rtt, ..spec }, line, &keys)
+        spec.rtt = rtt;
+        Self::with_keys(spec, line, &keys)
     }
 
     /// The link that is recorded at `path`.
@@ -73,11 +74,12 @@ impl LinkSpec {
         keys: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let keys = texts(keys)?;
-        let spec = suimon_scenario::LinkSpec::recorded(&path, Duration::ZERO).map_err(Failure::from)?;
+        let mut spec = suimon_scenario::LinkSpec::recorded(&path, Duration::ZERO).map_err(Failure::from)?;
         let rtt = round_trip(delay, rtt, None)?;
+        spec.rtt = rtt;
         let rtt_word = joined(&rtt.to_string());
         let line = vec![format!("trace={}", path.display()), rtt_word.clone()];
-        let link = Self::with_keys(suimon_scenario::LinkSpec { rtt, ..spec }, line, &keys)?;
+        let link = Self::with_keys(spec, line, &keys)?;
         let buffer = match keys.as_slice() {
             [] => String::new(),
             [(name, buffer)] if name == "buffer" => format!(" --buffer {}", joined(buffer)),
