@@ -1,8 +1,7 @@
 //! Radios that serve the directions of a link, driven by real time.
 
-use suimon_algorithms::RandomStream;
-use suimon_model::{Capacity, Link};
-use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
+use suimon_model::{Link, radios};
+use suimon_radio::{PortId, Ports, Radio};
 use suimon_units::{Bytes, Instant};
 
 use crate::direction::Direction;
@@ -19,38 +18,10 @@ struct Serving {
 }
 
 impl Radios {
-    /// Those of the directions `links`: a cell of its own for a terminal, one medium for both where both name it.
+    /// Those of the directions `links`.
     pub(crate) fn new(links: &[Link; 2], seed: u64) -> Self {
-        let mut radios = Vec::new();
-        let mut media = Vec::new();
-        for (direction, link) in links.iter().enumerate() {
-            match &link.capacity {
-                Capacity::Hsdpa(terminal) => {
-                    let users = std::slice::from_ref(&terminal.user);
-                    let mut random =
-                        |_, what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
-                    let cell = hsdpa::Cell::new(hsdpa::Policy::RoundRobin, users, &mut random);
-                    radios.push(Serving { radio: Box::new(cell), directions: vec![direction] });
-                }
-                Capacity::Wifi(medium) => media.push((direction, link, medium)),
-                _ => {}
-            }
-        }
-        while let Some((direction, link, medium)) = media.pop() {
-            let mut alone = wlan::Medium::new(medium.parameters.clone());
-            let mut directions = Vec::new();
-            let mut add = |direction, link: &Link| {
-                let stream = format!("medium {} station {}", medium.name, link.from);
-                alone.add_station(1, RandomStream::new(seed, &stream));
-                directions.push(direction);
-            };
-            add(direction, link);
-            if let Some((other, its_link, _)) = media.pop_if(|(_, _, other)| other.name == medium.name) {
-                add(other, its_link);
-            }
-            radios.push(Serving { radio: Box::new(alone), directions });
-        }
-        Self(radios)
+        let serving = |(radio, directions)| Serving { radio, directions };
+        Self(radios(links, seed).into_iter().map(serving).collect())
     }
 
     /// A packet has come to wait in `direction`.

@@ -1,9 +1,8 @@
 //! What a link lets through when packets always wait.
 
-use suimon_algorithms::RandomStream;
 use suimon_link::Transmitter;
-use suimon_model::Capacity;
-use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
+use suimon_model::{Capacity, Link, radios};
+use suimon_radio::{PortId, Ports};
 use suimon_units::{Bytes, Duration, Instant};
 
 /// When packets of `size` leave a link of this `capacity` that always has one waiting, for `length`, calling `each` for
@@ -16,18 +15,10 @@ pub fn saturate(
     length: Duration,
     each: &mut dyn FnMut(Instant),
 ) {
-    let random = |what: &str| RandomStream::new(seed, &format!("link bottleneck {what}"));
-    let mut radio: Box<dyn Radio> = match capacity {
-        Capacity::Hsdpa(terminal) => {
-            let users = std::slice::from_ref(&terminal.user);
-            Box::new(hsdpa::Cell::new(hsdpa::Policy::RoundRobin, users, &mut |_, what| random(what)))
-        }
-        Capacity::Wifi(medium) => {
-            let mut alone = wlan::Medium::new(medium.parameters.clone());
-            alone.add_station(1, random("station"));
-            Box::new(alone)
-        }
-        _ => return serve(Transmitter::at(capacity), size, length, each),
+    let wire = Link::delaying("bottleneck".to_owned(), "sender", "receiver", Duration::ZERO);
+    let link = Link { capacity: capacity.clone(), ..wire };
+    let Some((mut radio, _)) = radios(&[link], seed).pop() else {
+        return serve(Transmitter::at(capacity), size, length, each);
     };
     let end = Instant::ZERO + length;
     let mut endless = Endless { size, end, each };
