@@ -49,7 +49,8 @@ impl Server {
                 left: OPPORTUNITY_BYTES,
             }),
             Capacity::Steps { steps, period } => Self::Steps(Steps::new(Arc::clone(steps), *period)),
-            Capacity::Hsdpa(_) | Capacity::Wifi(_) => Self::Radio,
+            // All others are radios.
+            _ => Self::Radio,
         }
     }
 

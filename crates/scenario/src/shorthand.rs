@@ -2,7 +2,6 @@
 
 use std::fmt::{Display, Write as _};
 use std::path::Path;
-use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_model::{Capacity, Link};
@@ -195,10 +194,11 @@ impl LinkSpec {
             return Err(missing(&accepted_capacity()));
         }
         let medium = keys.get("medium").and_then(Node::table).cloned();
+        if let Some(name) = medium.as_ref().and_then(|medium| medium.get("name")) {
+            keys.insert("medium", name.clone());
+        }
         let mut reverse = Table::default();
-        if medium.is_some() {
-            keys.insert("medium", Node::text(words::MEDIUM_NAME));
-        } else if keys.get("hsdpa").is_none() {
+        if !self.link.capacity.is_radio() {
             reverse.insert("rate", Node::text("unlimited"));
         }
         reverse.insert("buffer", Node::text("unbounded"));
@@ -222,7 +222,7 @@ const BUFFER: &str = "buffer";
 fn name(key: &Key<Link>, word: Word) -> &'static str {
     match word {
         Word::Bare(_) => key.about.name,
-        Word::Named { name, .. } => name,
+        Word::Named { name, .. } | Word::Radio { name, .. } => name,
     }
 }
 
@@ -231,6 +231,7 @@ fn options() -> String {
     let option = |(key, word): (&Key<Link>, Word)| match word {
         Word::Bare(examples) => format!("a {} ({examples})", key.about.name),
         Word::Named { name, example, .. } => format!("{name}={example}"),
+        Word::Radio { name, .. } => name.to_owned(),
     };
     keys().map(option).collect::<Vec<_>>().join(", ")
 }
@@ -280,8 +281,8 @@ fn accepted_capacity() -> String {
     let cells: Vec<_> = CellularModel::NAMED.iter().map(|(name, _)| *name).collect();
     let cells = cells.join(", ");
     format!(
-        "a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, \
-         wifi STANDARD RATE, {cells}"
+        "a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, {}, {cells}",
+        words::accepted_radios()
     )
 }
 
@@ -290,15 +291,10 @@ fn capacity(words: &mut Vec<String>) -> Result<Read, ScenarioError> {
     if words.is_empty() {
         return Err(missing(&accepted_capacity()));
     }
+    if let Some((capacity, key, table)) = words::radio(words)? {
+        return Ok((capacity, one(key, Node::of_table(table))));
+    }
     let word = words.remove(0);
-    if word == "hsdpa" {
-        let (table, terminal) = words::terminal(words)?;
-        return Ok((Capacity::Hsdpa(Box::new(terminal)), one("hsdpa", Node::of_table(table))));
-    }
-    if word == "wifi" {
-        let (table, medium) = words::medium(words)?;
-        return Ok((Capacity::Wifi(Arc::new(medium)), one("medium", Node::of_table(table))));
-    }
     let word = word.as_str();
     if let Some(model) = CellularModel::named(word) {
         let trace = model.generate(SYNTHETIC, &mut RandomStream::new(1, "cellular"))?;

@@ -12,7 +12,6 @@ mod matrix;
 mod node;
 mod paths;
 mod plan;
-mod radio;
 mod schema;
 mod shared;
 #[cfg(test)]
