@@ -10,6 +10,7 @@ use suimon_units::{Bytes, Duration, Probability, Rate};
 
 /// One settable quantity of an algorithm.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Parameter {
     /// As written in a scenario, for example `beta`.
     pub name: &'static str,
@@ -69,6 +70,12 @@ impl fmt::Display for Value {
 }
 
 impl Parameter {
+    /// A parameter that goes by `name`, with one line of `help`.
+    #[must_use]
+    pub const fn new(name: &'static str, help: &'static str, default: Value, range: Range) -> Self {
+        Self { name, help, default, range }
+    }
+
     /// Which values are accepted, in words.
     #[must_use]
     pub fn accepted(&self) -> String {
@@ -129,6 +136,7 @@ impl Parameter {
 
 /// Why a setting of an algorithm was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParameterError {
     /// The algorithm has no such parameter.
     #[error("{algorithm} has no parameter \"{parameter}\"; accepted: {accepted}")]

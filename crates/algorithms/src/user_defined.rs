@@ -61,6 +61,7 @@ impl Debug for UserDefined {
 
 /// Why an algorithm cannot join the registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddError {
     /// The registry has an algorithm of that name.
     #[error("\"{name}\" is a {role} of the registry; accepted: another name")]

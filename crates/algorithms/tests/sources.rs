@@ -149,3 +149,11 @@ fn the_index_lists_every_page() {
         assert!(index.contains(&link), "no link {link}");
     }
 }
+
+#[test]
+fn the_guide_shows_the_example_that_is_built() {
+    let guide = read(&pages().join("../guides/own-stack.md"));
+    let example = read(&crate_root().join("examples/own_stack.rs"));
+    assert!(guide.contains(&format!("```rust\n{example}```\n")));
+    assert!(example.lines().count() <= 40);
+}

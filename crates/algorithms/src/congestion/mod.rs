@@ -201,6 +201,29 @@ pub enum AckCounting {
 }
 
 impl Ack {
+    /// An acknowledgement at `now` that confirms `delivered` in order, of segments of `mss`. Nothing is marked, and nothing
+    /// but the window holds the sender back; the round-trip time, the sequence numbers and what is in flight are to be set.
+    #[must_use]
+    pub const fn new(now: Instant, delivered: Bytes, mss: Bytes) -> Self {
+        Self {
+            now,
+            newly_acked: delivered,
+            delivered,
+            marked: Bytes::ZERO,
+            rtt: None,
+            snd_una: 0,
+            snd_nxt: 0,
+            flight_size: Bytes::ZERO,
+            prior_flight_size: Bytes::ZERO,
+            snd_wnd: Bytes::MAX,
+            mss,
+            cwnd_limited: true,
+            app_limited: false,
+            in_recovery: false,
+            counting: AckCounting::Bytes { limit: 2 },
+        }
+    }
+
     /// Bytes that this ACK adds to `cwnd` in slow start: of what it covers only what is news, since a
     /// filled hole also covers what was selectively acknowledged before and left the network then.
     #[must_use]

@@ -24,6 +24,7 @@ use crate::user_defined::{AddError, Build, UserDefined, check_name};
 
 /// What users see of an algorithm.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Description {
     /// As written in scenarios and on the command line.
     pub name: &'static str,
@@ -35,6 +36,20 @@ pub struct Description {
     pub colour: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
+}
+
+impl Description {
+    /// An algorithm that goes by `name`, with what users see of it.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        source: &'static str,
+        colour: &'static str,
+        parameters: &'static [Parameter],
+    ) -> Self {
+        Self { name, summary, source, colour, parameters }
+    }
 }
 
 /// What an algorithm is for.

@@ -40,6 +40,7 @@ impl Layer {
 
 /// Why a name was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecError {
     /// Nothing of that role has the name.
     #[error("unknown {role} \"{name}\"; accepted: {accepted}")]
