@@ -467,19 +467,21 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_a_line_is_settable_by_its_name() {
+    fn every_word_of_a_line_is_settable_by_its_name_to_its_example() {
         let mut link = LinkSpec::parse("2Mbit 180ms").unwrap();
-        let values = [
-            ("buffer", "50 packets"),
-            ("loss", "1%"),
-            ("jitter", "1 ms"),
-            ("reorder", "1%/10ms"),
-            ("outages", "1s.."),
-        ];
-        assert!(LinkSpec::settable().eq(values.map(|(name, _)| name)));
-        let words: Vec<_> = values.iter().map(|(name, value)| link.set_key(name, value).unwrap()).collect();
+        let mut set = |(key, word)| {
+            let example = match word {
+                Word::Bare(examples) => examples.split(", ").next().unwrap(),
+                Word::Named { example, .. } => example,
+                Word::Radio { .. } => unreachable!("a radio stands in place of the rate"),
+            };
+            link.set_key(name(key, word), example).unwrap()
+        };
+        let words: Vec<_> = keys().map(&mut set).collect();
+        assert_eq!(words.len(), LinkSpec::settable().count());
         let line = LinkSpec::parse(&format!("2Mbit 180ms {}", words.join(" "))).unwrap();
         assert_eq!(link.link, line.link);
+        assert_ne!(link.link.impairments, suimon_model::Impairments::default());
     }
 
     #[test]
