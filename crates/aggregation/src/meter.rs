@@ -50,8 +50,8 @@ impl RateMeter {
 
 /// The rate at which a connection's data is acknowledged, read from its kernel now and then.
 ///
-/// Unlike a [`RateMeter`], a program reads its sockets when it has something to do, and in between a connection may have
-/// run dry. So the least occupancy counts, and a rate that nothing has confirmed for long is forgotten.
+/// A program reads its sockets when it has something to do, and in between a connection may have run dry. So, unlike in
+/// a [`RateMeter`], the least occupancy counts, and a rate that nothing has confirmed for long is forgotten.
 #[derive(Debug, Default)]
 pub struct CapacityMeter {
     sampler: Sampler,

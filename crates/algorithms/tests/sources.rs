@@ -1,4 +1,4 @@
-//! What the sources and the pages of this crate must keep: purity, citations that exist, a page for every
+//! The rules for the sources and the pages of this crate: purity, citations that exist, a page for every
 //! algorithm.
 
 use std::collections::{BTreeMap, BTreeSet};

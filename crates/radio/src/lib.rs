@@ -1,8 +1,9 @@
 //! Radio links as clocks that serve packets queued elsewhere: HSDPA cells and 802.11 media.
 //!
 //! A [`Radio`] serves one or several [`Ports`]. The driver tells it when a packet has come to wait. The radio names
-//! the time of its next call, and then takes packets from the queues of its ports and says when they arrive. It knows
-//! neither the packets nor the clock, so the simulator and a live driver with real packets can both drive it.
+//! the time of its next call, and then takes packets from the queues of its ports and says when they
+//! arrive. A radio knows neither the packets nor the clock, so the simulator and a live driver with real packets can
+//! both drive it.
 
 #![forbid(unsafe_code)]
 
