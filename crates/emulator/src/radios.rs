@@ -18,7 +18,7 @@ struct Serving {
 }
 
 impl Radios {
-    /// Those of the directions `links`.
+    /// The radios of the directions `links`.
     pub(crate) fn new(links: &[Link; 2], seed: u64) -> Self {
         let serving = |(radio, directions)| Serving { radio, directions };
         Self(radios(links, seed).into_iter().map(serving).collect())

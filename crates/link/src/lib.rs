@@ -1,7 +1,7 @@
-//! What a link does to packets, whatever a packet is and whose clock it runs on.
+//! A link, for packets of any kind and on any clock.
 //!
 //! A [`Port`] is one direction of a link: the queue, the [`Transmitter`] that says when a packet leaves and arrives, and
-//! the impairments. Its [`Observer`] learns what becomes of each packet; [`QueueMeter`] keeps the statistics of a queue,
+//! the impairments. Its [`Observer`] learns the fate of each packet; [`QueueMeter`] keeps the statistics of a queue,
 //! and [`FlowTally`] those of a flow. The simulator and the emulator both drive ports, so that a figure means the same
 //! in both.
 

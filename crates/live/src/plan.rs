@@ -87,8 +87,7 @@ const FIRST_PORT: u16 = 10_000;
 const MAX_FLOWS: usize = 1_000;
 
 impl Plan {
-    /// The plan of `scenario`, where the kernel has the congestion controls `available`, some of them named as in
-    /// `names`.
+    /// The plan of `scenario` for a kernel with the congestion controls `available`, some of them named as in `names`.
     pub(crate) fn new(
         scenario: &Scenario,
         available: &[String],

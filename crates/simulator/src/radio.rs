@@ -17,7 +17,7 @@ pub(crate) struct Radios {
     radios: Vec<Shared>,
     /// The radio and its port that serve a link, by the link's index.
     ports: BTreeMap<u32, (u32, PortId)>,
-    /// What links dropped or gave up, until the world accounts for it.
+    /// Frames that links dropped or gave up, until the world accounts for them.
     pub(crate) dropped: Vec<(u32, Dropped<Frame>)>,
 }
 

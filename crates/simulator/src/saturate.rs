@@ -1,4 +1,4 @@
-//! What a link lets through when packets always wait.
+//! The throughput of a link when packets always wait.
 
 use suimon_link::Transmitter;
 use suimon_model::{Capacity, Link, radios};
