@@ -2,9 +2,8 @@
 //!
 //! TCP is not carried within TCP. This host's kernel speaks it with the program, as [`flows`] redirects each connection to
 //! a listener here, and its data goes over a stream of its own. A connection is taken up once its target is reached,
-//! and
-//! refused where it is not. Datagrams go as they are. The device, and with it its routes, ends with the process, however
-//! that ends.
+//! and refused where it is not. Datagrams go as they are. The device, and with it its routes, ends with the process,
+//! however that ends.
 
 pub(crate) mod flows;
 pub(crate) mod packet;
