@@ -76,8 +76,7 @@ pub fn limit_timeout(socket: impl AsFd, most: Duration) -> io::Result<()> {
 }
 
 /// Never advertises more than `window` from now on; sockets that a listener accepts inherit that. The kernel sets it
-/// anew
-/// when it learns how much memory packets take, so a receiver that must keep to it says so again as data comes.
+/// anew when it learns how much memory packets take, so a receiver that must keep to it says so again as data comes.
 ///
 /// # Errors
 /// Without the right to reserve so much memory for a socket.
