@@ -182,13 +182,14 @@ impl Table {
         &self.columns
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
     }
 
-    /// Writes the rows as a list of JSON objects, their keys in the order of the columns: what a key of a document has.
+    /// Writes the rows as a list of JSON objects, their keys in the order of the columns: the value of a document's
+    /// key.
     pub(crate) fn write_json_rows(&self, out: &mut Vec<u8>) {
         let columns: Vec<_> = self.columns.iter().map(JsonColumn::new).collect();
         out.push(b'[');
@@ -212,7 +213,7 @@ impl Table {
 
 /// A column whose name and words are JSON already.
 struct JsonColumn<'a> {
-    /// The name as a key, with what goes before it in a row.
+    /// The name as a key, with the text before it in a row.
     key: Vec<u8>,
     words: Vec<Vec<u8>>,
     values: &'a Values,
