@@ -75,7 +75,7 @@ const MAX_SEGMENTS_BEFORE_A_LOSS: u64 = 20;
 /// A count is kept this long where the window stays as it is (HZ / 32 of Linux).
 const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Bic {
     beta: f64,
     low_window: u64,
@@ -88,7 +88,7 @@ struct Bic {
 }
 
 /// The state that a timeout resets. Windows are in segments.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Search {
     /// ACKs for one segment of growth.
     cnt: u64,

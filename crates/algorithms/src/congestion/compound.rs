@@ -76,7 +76,7 @@ const TUNED_GAMMA: (f64, f64) = (5.0, 30.0);
 const LAMBDA: f64 = 0.8;
 const SHARE_OF_RENO: f64 = 0.75;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Compound {
     alpha: f64,
     k: f64,

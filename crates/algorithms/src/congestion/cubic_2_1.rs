@@ -72,7 +72,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// Segments per segment of growth until the first loss.
 const CNT_BEFORE_A_LOSS: u64 = 50;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Cubic21 {
     beta: f64,
     c: f64,
@@ -86,7 +86,7 @@ struct Cubic21 {
 }
 
 /// The state that a timeout resets. Windows are in segments.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct History {
     /// ACKs for one segment of growth.
     cnt: u64,

@@ -90,7 +90,7 @@ impl MarkedShare {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Dctcp {
     share: MarkedShare,
     reno: Reno,

@@ -63,7 +63,7 @@ const FRACTION: u32 = 16;
 const MAX_BYTES: u64 = 1 << 40;
 
 /// FS-AT over another congestion control.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FsAt<C> {
     inner: C,
     mode: Mode,
@@ -248,7 +248,7 @@ impl<C: CongestionControl> FsAt<C> {
     }
 }
 
-impl<C: CongestionControl> CongestionControl for FsAt<C> {
+impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAt<C> {
     fn on_established(&mut self, now: Instant, limits: &mut Limits) {
         self.inner.on_established(now, limits);
         self.space = limits.cwnd.max(self.min_target);

@@ -25,13 +25,14 @@ mod window;
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::probe::Probe;
 use crate::queue::Ecn;
 
 /// One connection's congestion control.
-pub trait CongestionControl: Debug + Send {
+pub trait CongestionControl: Debug + Send + DynClone {
     /// The connection is established; `limits` hold the stack's initial window.
     fn on_established(&mut self, _now: Instant, _limits: &mut Limits) {}
 
@@ -65,6 +66,8 @@ pub trait CongestionControl: Debug + Send {
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
+
+clone_trait_object!(CongestionControl);
 
 impl CongestionControl for Box<dyn CongestionControl> {
     fn on_established(&mut self, now: Instant, limits: &mut Limits) {

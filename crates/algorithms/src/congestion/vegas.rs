@@ -65,7 +65,7 @@ const ENOUGH_SAMPLES: u64 = 3;
 /// The smallest window that Vegas sets, in segments.
 const MIN_WINDOW: u64 = 2;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Vegas {
     alpha: f64,
     beta: f64,

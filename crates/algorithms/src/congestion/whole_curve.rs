@@ -12,7 +12,7 @@ pub(super) const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
 const DELAY_SETTLES: Duration = Duration::from_secs(1);
 
 /// Congestion avoidance since the last loss. Windows are in segments.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Epoch {
     pub(super) start: Instant,
     /// Seconds from the start to the curve's origin.

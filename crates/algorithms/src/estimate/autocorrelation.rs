@@ -51,7 +51,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Estimates the round-trip time of a few flows at a time, chosen by their packets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Autocorrelation {
     window: Duration,
     slot: Duration,

@@ -63,7 +63,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Estimates the round-trip time of a few flows at a time, chosen by their packets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bursts {
     rules: Rules,
     tries: Vec<Option<Try>>,

@@ -92,7 +92,7 @@ struct Isolation {
 }
 
 /// The number of bulky flows of each host.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Hosts(Box<[Host]>);
 
 #[derive(Debug, Clone, Default)]
@@ -119,7 +119,7 @@ fn way(first: usize, is_user_defined: impl Fn(usize) -> bool, is_free: impl Fn(u
 }
 
 /// Flows in turn, COBALT in each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cake<P> {
     queues: FlowQueues<P>,
     flows: Box<[Flow]>,

@@ -112,7 +112,7 @@ pub struct CoDel {
 }
 
 /// A packet taken from the queue, and whether delay has been above the target for an interval.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Head<P> {
     packet: Timed<P>,
     ok_to_drop: bool,
@@ -208,7 +208,7 @@ fn discard<P>(head: Option<Head<P>>, dropped: &mut Vec<Dropped<P>>) {
 }
 
 /// One queue under CoDel.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CoDelQueue<P> {
     fifo: Fifo<Timed<P>>,
     buffer: Buffer,

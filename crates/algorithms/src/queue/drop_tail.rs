@@ -14,7 +14,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Lets a packet join where it fits the buffer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DropTail(pub Buffer);
 
 impl ArrivalPolicy for DropTail {

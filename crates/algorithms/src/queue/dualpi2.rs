@@ -131,7 +131,7 @@ impl Recurrence {
 }
 
 /// The two queues and what couples them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DualPi2<P> {
     classic: Fifo<Timed<P>>,
     l4s: Fifo<Timed<P>>,

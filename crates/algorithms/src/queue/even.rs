@@ -74,7 +74,7 @@ impl Losses {
 }
 
 /// Weighs the probability by the flow's share, and spaces each flow's losses apart.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Even {
     exponent: f64,
     hold: f64,
@@ -166,7 +166,7 @@ mod tests {
     use crate::random::RandomStream;
 
     /// Gives the same advice for every arrival.
-    #[derive(Debug)]
+    #[derive(Debug, Clone)]
     struct Constant(Advice);
 
     impl EarlyDetection for Constant {

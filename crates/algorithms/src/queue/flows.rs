@@ -12,7 +12,7 @@ use crate::random::RandomStream;
 
 /// A fixed number of first-in, first-out queues with one buffer. Their packets share one store, so that
 /// memory follows what waits, however many flows there are and have been.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FlowQueues<P> {
     places: Vec<Place<P>>,
     free: u32,
@@ -22,7 +22,7 @@ pub struct FlowQueues<P> {
 }
 
 /// A packet and the place of the one behind it; an unused place has no packet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Place<P> {
     packet: Option<Timed<P>>,
     next: u32,
@@ -137,7 +137,7 @@ impl<P: Packet> FlowQueues<P> {
 }
 
 /// Ordered lists over the numbers of flows, each of which is in one list at most.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rings {
     /// Before and behind each flow; then the same for the head of each list, which closes it to a ring.
     links: Box<[(u16, u16)]>,

@@ -64,7 +64,7 @@ struct Flow {
 }
 
 /// Flows in turn, CoDel in each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FqCoDel<P> {
     queues: FlowQueues<P>,
     flows: Box<[Flow]>,

@@ -105,7 +105,7 @@ struct Settings {
 }
 
 /// PIE's drop probability, and the departure rate from which it follows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pie {
     /// The backlog.
     backlog: Backlog,

@@ -66,7 +66,7 @@ pub const DESCRIPTION: Description = Description {
 /// REM's probability, from a price that is worked out period by period.
 ///
 /// The backlog and the rate are in packets: packets themselves, or bytes over `mean_packet`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rem {
     target: f64,
     gamma: f64,

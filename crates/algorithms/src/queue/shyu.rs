@@ -38,7 +38,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// RED's probability, weighed by the round-trip time of the arriving packet's connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Shyu {
     red: Red,
     connections: BTreeMap<FlowId, Opening>,

@@ -5,7 +5,7 @@ use suimon_units::{Bytes, Duration, Instant};
 use super::{Ecn, FlowId, Hosts, Packet};
 
 /// A packet and when it joined the queue.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Timed<P> {
     /// The packet.
     pub packet: P,

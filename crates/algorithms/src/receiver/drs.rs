@@ -52,7 +52,7 @@ pub enum RttReading {
 }
 
 /// DRS's state.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Drs {
     reading: RttReading,
     max_buffer: Bytes,

@@ -5,12 +5,13 @@ pub mod fixed;
 
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::probe::Probe;
 
 /// One connection's receive window.
-pub trait ReceiveWindow: Debug + Send {
+pub trait ReceiveWindow: Debug + Send + DynClone {
     /// A segment arrived.
     fn on_segment(&mut self, segment: &Received);
 
@@ -25,6 +26,8 @@ pub trait ReceiveWindow: Debug + Send {
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
+
+clone_trait_object!(ReceiveWindow);
 
 /// An arriving segment, as seen by the receiver once its reassembly queue is up to date.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ const MAX_EXTRA: Duration = Duration::from_millis(100);
 const ROUNDS: u32 = 5;
 
 /// `extra_acked`: data of a burst of ACKs beyond the bandwidth, the maximum over five to ten rounds.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Aggregation {
     /// The start of the burst under way, and the data that it has brought.
     since: Instant,

@@ -7,7 +7,7 @@ const GROWTH: f64 = 1.25;
 const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 
 /// Whether the bandwidth still grows. A pipe that was full once stays so.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FullPipe {
     full_bandwidth: Rate,
     rounds_without_growth: u32,

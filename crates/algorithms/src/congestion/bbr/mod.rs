@@ -79,7 +79,7 @@ enum Mode {
     ProbeRtt { until: Option<Instant>, round_done: bool },
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Bbr {
     min_rtt_window: Duration,
     probe_rtt_time: Duration,

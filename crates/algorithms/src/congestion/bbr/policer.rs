@@ -13,7 +13,7 @@ const SAME: Rate = Rate::from_bps(4_000);
 const ROUNDS_IN_USE: u32 = 48;
 
 /// Looks for two intervals in a row from loss to loss that lose a fifth at the same rate, the policer's.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Policer {
     /// The interval under way: when it began, and with what delivered and lost.
     since: Option<(Instant, Bytes, Bytes)>,
