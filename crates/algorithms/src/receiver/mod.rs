@@ -19,7 +19,7 @@ pub trait ReceiveWindow: Debug + Send {
         false
     }
 
-    /// The buffer to advertise: the peer may send up to this many bytes past what was received in order.
+    /// The buffer to advertise: the peer may send up to this many bytes past the data received in order.
     fn buffer(&self) -> Bytes;
 
     /// Tells the inner values that are worth plotting.
