@@ -1,4 +1,4 @@
-//! CUBIC 2.1, of Linux 2.6.22 to 2.6.24: what CUBIC was when papers of 2007 to 2009 compared with it.
+//! CUBIC 2.1, of Linux 2.6.22 to 2.6.24: the CUBIC that papers of 2007 to 2009 compared with.
 
 use alloc::boxed::Box;
 

@@ -233,7 +233,7 @@ mod tests {
         build(&Arguments::defaults(DESCRIPTION.parameters))
     }
 
-    /// A path that holds `bdp` segments; what is in flight beyond them waits, and shows in the RTT.
+    /// A path that holds `bdp` segments; the flight beyond them waits, and shows in the RTT.
     struct Path {
         bdp: u64,
         in_flight: VecDeque<Duration>,

@@ -1,4 +1,4 @@
-//! Estimators: what a router or a reader of captures can tell from the packets that pass, without
+//! Estimators: measurements of a router or a reader of captures from the packets that pass, without
 //! sending any and without seeing the way back.
 //!
 //! An [`RttEstimator`] is shown every packet and now and then tells the round-trip time of a flow. The

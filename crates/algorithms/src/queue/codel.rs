@@ -269,7 +269,7 @@ mod tests {
         CoDelQueue::new(&arguments, Buffer::Unbounded)
     }
 
-    /// After how many milliseconds drops and marks happen in a queue in which every packet waits for `sojourn`, one leaving each
+    /// Times in ms of drops and marks in a queue in which every packet waits for `sojourn`, one leaving each
     /// millisecond with `left` bytes behind it.
     fn events(settings: &str, ecn: Ecn, sojourn: Duration, left: u64, packets: u64) -> Vec<u64> {
         let mut queue = codel(settings);

@@ -1,4 +1,4 @@
-//! Tail drop: first in, first out, and what does not fit is lost.
+//! Tail drop: first in, first out, and a packet that does not fit is lost.
 
 use super::policy::{Arrival, ArrivalPolicy, Verdict};
 use super::{Buffer, Capabilities, DropReason};

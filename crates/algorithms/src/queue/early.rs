@@ -34,7 +34,7 @@ pub trait EarlyDetection: Debug + Send + DynClone {
     }
 
     /// True where `backlog` is so short that, whatever its average, a packet less would leave the link idle
-    /// before its sender is heard of again. For wrappers; false where a law knows no such length.
+    /// before its sender sends again. For wrappers; false where a law knows no such length.
     fn is_short(&self, _backlog: Backlog) -> bool {
         false
     }

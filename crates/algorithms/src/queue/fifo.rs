@@ -1,4 +1,4 @@
-//! First in, first out: what most disciplines keep their packets in.
+//! First in, first out: the queue of most disciplines.
 
 use alloc::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Arrival policies: what to do with a packet that comes to a queue, without holding any packet.
+//! Arrival policies: the verdict on a packet that comes to a queue, without holding any packet.
 //!
 //! A policy judges arrivals and is told of departures. [`PolicyQueue`] adds the packets, first in, first out; a driver
 //! that keeps its packets itself, such as the kernel, asks the policy alone.

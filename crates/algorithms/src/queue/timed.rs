@@ -4,7 +4,7 @@ use suimon_units::{Bytes, Duration, Instant};
 
 use super::{Ecn, FlowId, Hosts, Packet};
 
-/// A packet and when it joined the queue.
+/// A packet and the time at which it joined the queue.
 #[derive(Debug, Clone)]
 pub struct Timed<P> {
     /// The packet.

@@ -20,7 +20,7 @@ pub trait ReceiveWindow: Debug + Send + DynClone {
         false
     }
 
-    /// The buffer to advertise: the peer may send up to this many bytes past what was received in order.
+    /// The buffer to advertise: the peer may send up to this many bytes past the data received in order.
     fn buffer(&self) -> Bytes;
 
     /// Tells the inner values that are worth plotting.

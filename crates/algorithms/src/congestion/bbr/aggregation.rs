@@ -68,7 +68,7 @@ mod tests {
             take(&mut aggregation, millis, false, 2);
         }
         assert_eq!(aggregation.room(RATE, MSS), 2, "delayed acknowledgements");
-        // Forty segments within 4 ms: all but what arrives in the meantime is in excess.
+        // Forty segments within 4 ms: all but the data that arrives in the meantime is in excess.
         for millis in 110..114 {
             take(&mut aggregation, millis, false, 10);
         }

@@ -2,7 +2,7 @@
 
 use suimon_units::Rate;
 
-/// A round in which the bandwidth grew by less than this, and so many of them, fill the pipe (§4.3.2.1).
+/// The pipe is full after this many rounds in which the bandwidth grew by less than this factor (§4.3.2.1).
 const GROWTH: f64 = 1.25;
 const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 

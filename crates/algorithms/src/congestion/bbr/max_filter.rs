@@ -17,7 +17,7 @@ struct Sample {
 }
 
 impl MaxFilter {
-    /// A sample counts until it is older than so many rounds.
+    /// Rounds after which a sample no longer counts.
     const ROUNDS: u64 = 10;
 
     /// Takes the `sample` of `round`, which is not before the one of the last sample. The filter forgets only
