@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use suimon_scenario::Document;
+use suimon_study::numbers::count;
 use suimon_study::sweep::{Folder, Sweep, make, progress_of};
 
 use crate::error::CliError;
-use crate::numbers::count;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::run::setting;

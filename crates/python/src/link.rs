@@ -1,11 +1,12 @@
 //! A link between two hosts, from arguments.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use suimon_scenario::Capacity;
 use suimon_scenario::trace::read_capacity;
-use suimon_study::{Question, StudyError, quoted};
+use suimon_study::problem_of_link;
 use suimon_units::Duration;
 
 use crate::arguments::quantity;
@@ -14,15 +15,12 @@ use crate::errors::{Failure, of_argument};
 /// A link, checked.
 #[pyclass(frozen, module = "suimon._suimon")]
 pub(crate) struct LinkSpec {
-    pub(crate) spec: suimon_scenario::LinkSpec,
     /// As `suimon compare --link` takes it.
     #[pyo3(get)]
-    pub(crate) line: String,
-    /// As titles show it.
-    pub(crate) title: String,
-    /// The options of `suimon compare` that give it.
+    line: String,
+    /// The fields of a comparison that give it.
     #[pyo3(get)]
-    option: String,
+    fields: HashMap<&'static str, String>,
     /// Round-trip time without queueing.
     #[pyo3(get)]
     rtt_s: f64,
@@ -33,9 +31,9 @@ impl LinkSpec {
     /// The link that a line such as `2Mbit 180ms 96kB` describes.
     #[staticmethod]
     fn of_line(line: &str) -> PyResult<Self> {
-        let spec =
-            suimon_scenario::LinkSpec::parse(line).map_err(|e| Failure::from(StudyError::of_link(e)))?;
-        Ok(Self::new(spec, line.to_owned()))
+        let spec = suimon_scenario::LinkSpec::parse(line)
+            .map_err(|error| of_argument("link", &problem_of_link(&error)))?;
+        Ok(Self::new(&spec, line.to_owned()))
     }
 
     /// The link of `capacity`, words that a line may begin with, or of a recorded `trace`.
@@ -89,15 +87,14 @@ impl LinkSpec {
             spec.set(&word).map_err(|error| of_argument(name, &error.problem().to_string()))?;
             words.push(word);
         }
-        let link = Self::new(spec, words.join(" "));
+        let link = Self::new(&spec, words.join(" "));
         Ok(match trace {
-            // The option of its own takes a path with blanks too.
+            // The field of its own takes a path with blanks too.
             Some(path) if is_plain => {
-                let buffer =
-                    buffer.map_or_else(String::new, |buffer| format!(" --buffer {}", joined(buffer)));
-                let rtt_word = joined(&rtt.to_string());
-                let option = format!("--trace {} --rtt {rtt_word}{buffer}", quoted(&path.to_string_lossy()));
-                Self { title: Question::title_of_trace(&path, rtt), option, ..link }
+                let trace = path.to_string_lossy().into_owned();
+                let mut fields = HashMap::from([("trace", trace), ("rtt", joined(&rtt.to_string()))]);
+                fields.extend(buffer.map(|buffer| ("buffer", joined(buffer))));
+                Self { fields, ..link }
             }
             _ => link,
         })
@@ -105,18 +102,15 @@ impl LinkSpec {
 }
 
 impl LinkSpec {
-    fn new(spec: suimon_scenario::LinkSpec, line: String) -> Self {
-        let option = format!("--link {}", quoted(&line));
-        Self { rtt_s: spec.rtt.as_secs_f64(), spec, title: line.clone(), option, line }
+    fn new(spec: &suimon_scenario::LinkSpec, line: String) -> Self {
+        Self { rtt_s: spec.rtt.as_secs_f64(), fields: HashMap::from([("link", line.clone())]), line }
     }
 }
 
 /// What the words of the argument called `name` say.
 fn capacity_of(name: &str, words: &str) -> PyResult<Capacity> {
-    suimon_scenario::LinkSpec::parse_capacity(words).map_err(|error| match StudyError::of_link(error) {
-        StudyError::Input { problem, .. } => of_argument(name, &problem),
-        other => Failure::from(other).into(),
-    })
+    suimon_scenario::LinkSpec::parse_capacity(words)
+        .map_err(|error| of_argument(name, &problem_of_link(&error)))
 }
 
 /// A quantity as one word.

@@ -80,7 +80,10 @@ fn also_receivers(problem: Problem, text: &str) -> Problem {
 }
 
 /// Reads an algorithm; an unknown name gets the closest known one as a hint.
-pub(crate) fn algorithm(role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
+///
+/// # Errors
+/// When the name, a parameter or a value is not known; the message lists what is.
+pub fn algorithm(role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
     AlgorithmSpec::parse(role, text::bounded(text)?).map_err(|error| {
         let suggestion = match &error {
             SpecError::UnknownName { name, .. } => closest(name, descriptions(role).iter().map(|d| d.name)),

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
-use suimon_units::{Duration, Probability};
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_units::{Bytes, Duration, Probability, Rate};
 
 use crate::error::{Problem, ScenarioError};
 use crate::reader::{medium_of_words, terminal_of_words};
+use crate::scheme::algorithm;
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
-use suimon_model::{Buffer, Capacity, Impairments, Loss, Reordering};
+use suimon_model::{Buffer, Capacity, Impairments, Link, Loss, Reordering};
 
 /// After this time a synthetic cell starts again.
 const SYNTHETIC: Duration = Duration::from_secs(120);
@@ -114,10 +116,47 @@ impl LinkSpec {
     /// When it is none of those.
     pub fn set_buffer(&mut self, text: &str) -> Result<(), ScenarioError> {
         let refuse = |problem| ScenarioError::new("link", problem).at_key("buffer");
-        self.buffer = text::bounded(text).and_then(text::buffer).map_err(refuse)?;
+        self.buffer = text::parse_buffer(text).map_err(refuse)?;
         Ok(())
     }
 
+    /// Both directions, `queue` in front of the first, which is called `bottleneck` and leads from `sender` to
+    /// `receiver`. The way back is as fast as it comes, but for a medium, where answers contend too.
+    #[must_use]
+    pub fn links(&self, queue: &AlgorithmSpec) -> [Link; 2] {
+        let there = self.rtt / 2;
+        let bottleneck = Link {
+            name: "bottleneck".to_owned(),
+            from: "sender".to_owned(),
+            to: "receiver".to_owned(),
+            capacity: self.capacity.clone(),
+            delay: there,
+            overhead: Bytes::ZERO,
+            buffer: self.buffer,
+            queue: queue.clone(),
+            impairments: self.impairments.clone(),
+            estimator: None,
+            reported: true,
+        };
+        let reverse = Link {
+            name: "bottleneck-reverse".to_owned(),
+            from: "receiver".to_owned(),
+            to: "sender".to_owned(),
+            capacity: match &self.capacity {
+                // Answers contend for the medium too.
+                Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
+                _ => Capacity::Rate(Rate::MAX),
+            },
+            delay: self.rtt - there + self.capacity.uplink_delay(),
+            overhead: Bytes::ZERO,
+            buffer: Buffer::Unbounded,
+            queue: drop_tail(),
+            impairments: Impairments { outages: self.impairments.outages.clone(), ..Impairments::default() },
+            estimator: None,
+            reported: false,
+        };
+        [bottleneck, reverse]
+    }
     /// Sets what a word behind the round-trip time says: a buffer, `loss=1%`, `jitter=1ms`, `reorder=1%/10ms`,
     /// `outages=10s..15s`.
     ///
@@ -155,6 +194,15 @@ impl LinkSpec {
         }
         Ok(())
     }
+}
+
+/// The queue discipline that drops what finds no room, and nothing else.
+///
+/// # Panics
+/// Never: the registry has it.
+#[must_use]
+pub fn drop_tail() -> AlgorithmSpec {
+    algorithm(Role::Queue, "droptail").expect("drop tail is registered, as the scenario tests show")
 }
 
 /// Takes the file of a recorded link off the beginning of `words`, where there is one of that name.
@@ -241,7 +289,8 @@ fn refuse(word: &str, reason: &dyn Display, accepted: &str) -> ScenarioError {
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::{Bytes, Instant, Rate};
+    use suimon_model::Outage;
+    use suimon_units::Instant;
 
     use super::*;
 

@@ -18,13 +18,13 @@ use suimon_report::{
     terminal_capture,
 };
 use suimon_results::CaptureResult;
+use suimon_study::numbers::{count, whole};
 use suimon_study::{VERSION, write_tables};
 use suimon_units::Duration;
 
 use self::select::{Network, Selection};
 use self::study::Study;
 use crate::error::CliError;
-use crate::numbers::{count, whole};
 use crate::output::{OutputOptions, command_line};
 use crate::progress::Progress;
 

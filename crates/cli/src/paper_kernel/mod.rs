@@ -4,17 +4,16 @@ mod programs;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::thread;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use suimon_results::RunResult;
-use suimon_scenario::{Comparison, LinkSpec, Run, Scheme};
-use suimon_study::StudyError;
+use suimon_scenario::{Run, Scheme};
+use suimon_study::comparison::Parsed;
+use suimon_study::{Comparison, StudyError};
 use suimon_units::{Bytes, Duration};
 
 use self::programs::{Job, Program, Programs, installed};
@@ -28,11 +27,9 @@ use crate::view::ViewOptions;
 #[serde(deny_unknown_fields)]
 struct Experiment {
     description: String,
-    #[serde(deserialize_with = "of_text")]
-    duration: Duration,
-    #[serde(deserialize_with = "of_text")]
-    window: Bytes,
-    cc: Vec<String>,
+    duration: Parsed<Duration>,
+    window: Parsed<Bytes>,
+    cc: Vec<Parsed<Scheme>>,
     agreement: f64,
     agreement_packets: f64,
     #[serde(rename = "link")]
@@ -48,18 +45,13 @@ struct LinkOf {
     name: String,
     link: String,
     #[serde(default = "one")]
-    seeds: u64,
+    seeds: NonZeroUsize,
     /// A file that does not come with the project; without it the link is left out.
     needs: Option<PathBuf>,
 }
 
-/// A quantity with its unit.
-fn of_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-}
-
-fn one() -> u64 {
-    1
+fn one() -> NonZeroUsize {
+    NonZeroUsize::MIN
 }
 
 /// What must hold of a ratio, in the kernel.
@@ -194,17 +186,18 @@ impl Experiment {
     fn runs(&self) -> Result<Vec<(Cell, Run)>, CliError> {
         let mut all = Vec::new();
         for link in &self.links {
-            let spec = LinkSpec::parse(&link.link)?;
             for cc in &self.cc {
                 let comparison = Comparison {
-                    duration: self.duration,
-                    window: self.window,
+                    senders: vec![cc.clone()],
+                    duration: Some(self.duration.clone()),
+                    window: self.window.clone(),
                     seeds: link.seeds,
-                    record_interval: None,
-                    ..Comparison::new(spec.clone(), vec![Scheme::parse(cc)?])
+                    ..Comparison::over(&link.link)?
                 };
-                let of_cell = comparison.runs()?.into_iter();
-                all.extend(of_cell.map(|run| ((link.name.clone(), cc.clone()), run)));
+                for mut run in comparison.runs()? {
+                    run.scenario.record.interval = None;
+                    all.push(((link.name.clone(), cc.to_string()), run));
+                }
             }
         }
         Ok(all)
@@ -212,7 +205,7 @@ impl Experiment {
 
     fn rows(&self, kernel: &Cells, simulator: &Cells) -> Vec<Row> {
         let cells =
-            self.links.iter().flat_map(|link| self.cc.iter().map(|cc| (link.name.clone(), cc.clone())));
+            self.links.iter().flat_map(|link| self.cc.iter().map(|cc| (link.name.clone(), cc.to_string())));
         let row = |cell: Cell| {
             let (kernel, simulator) = (*kernel.get(&cell)?, *simulator.get(&cell)?);
             let near = |a: f64, b: f64, least: f64| (a - b).abs() <= (self.agreement * b).max(least);
@@ -240,16 +233,17 @@ impl Experiment {
         for program in there {
             for link in self.links.iter().filter(|link| programs.links.contains(&link.name)) {
                 for cc in &self.cc {
-                    let kernel_cc = held.names.get(cc).unwrap_or(cc).as_str();
-                    jobs.extend((1..=link.seeds).map(|seed| {
-                        let (link_spec, window) = (link.link.as_str(), self.window);
+                    let cc = cc.cc.label();
+                    let kernel_cc = held.names.get(cc).map_or(cc, String::as_str);
+                    jobs.extend((1..=link.seeds.get() as u64).map(|seed| {
+                        let (link_spec, window) = (link.link.as_str(), *self.window);
                         let job = Job { program, link: link_spec, seed, kernel_cc, window };
-                        ((program, link.name.as_str(), cc.as_str()), job)
+                        ((program, link.name.as_str(), cc), job)
                     }));
                 }
             }
         }
-        let progress = Progress::new(programs.iperf3 * jobs.len() as u64);
+        let progress = Progress::new(*programs.iperf3 * jobs.len() as u64);
         let told: Vec<_> = thread::scope(|scope| {
             let running: Vec<_> = jobs
                 .iter()

@@ -11,9 +11,9 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::tcp::choose;
 use suimon_scenario::LinkSpec;
+use suimon_study::comparison::Parsed;
 use suimon_units::{Bytes, Duration};
 
-use super::of_text;
 use crate::error::CliError;
 
 /// `[programs]` of `kernel.toml`.
@@ -23,11 +23,9 @@ pub(super) struct Programs {
     /// Over which of the links, by name.
     pub(super) links: Vec<String>,
     /// How long iperf3 sends.
-    #[serde(deserialize_with = "of_text")]
-    pub(super) iperf3: Duration,
+    pub(super) iperf3: Parsed<Duration>,
     /// How much curl downloads.
-    #[serde(deserialize_with = "of_text")]
-    pub(super) download: Bytes,
+    pub(super) download: Parsed<Bytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -99,8 +97,8 @@ impl Job<'_> {
                 lines.filter_map(|line| round_trip(&line)).collect()
             });
             let told = match self.program {
-                Program::Iperf3 => self.iperf3(&hosts, programs.iperf3),
-                Program::Http => self.http(&hosts, programs.download),
+                Program::Iperf3 => self.iperf3(&hosts, *programs.iperf3),
+                Program::Http => self.http(&hosts, *programs.download),
             };
             drop(ping);
             let pings = pings.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -16,7 +16,7 @@ use suimon_results::RunResult;
 use suimon_scenario::{Document, Run};
 
 use crate::VERSION;
-use crate::error::{Input, StudyError};
+use crate::error::StudyError;
 use crate::findings::Findings;
 
 /// Which experiments of a paper are to be run.
@@ -100,7 +100,7 @@ pub fn find(name: &str, places: &[PathBuf]) -> Result<PathBuf, StudyError> {
         }
         _ => known.into_iter().collect::<Vec<_>>().join(", "),
     };
-    Err(StudyError::input(Input::Paper, format!("unknown paper \"{name}\"; accepted: {accepted}")))
+    Err(StudyError::input("name", format!("unknown paper \"{name}\"; accepted: {accepted}")))
 }
 
 fn papers_in(place: &Path) -> Vec<String> {
@@ -119,7 +119,7 @@ impl Paper {
             self.experiments.iter().filter(|one| one.live == (world == World::Live)).peekable();
         if of_world.peek().is_none() {
             let problem = format!("\"{}\" has nothing to run live; accepted: without --live", self.title);
-            return Err(StudyError::input(Input::Paper, problem));
+            return Err(StudyError::input("name", problem));
         }
         let chosen = self.experiments.iter().find(|experiment| name == Some(experiment.name.as_str()));
         let wanted = |experiment: &&Experiment| match chosen {
@@ -131,7 +131,7 @@ impl Paper {
             let accepted: Vec<_> = others.iter().map(|experiment| experiment.name.as_str()).collect();
             let name = name.unwrap_or_default();
             let problem = format!("unknown experiment \"{name}\"; accepted: {}", accepted.join(", "));
-            return Err(StudyError::input(Input::Experiment, problem));
+            return Err(StudyError::input("experiment", problem));
         }
         Ok(selected)
     }

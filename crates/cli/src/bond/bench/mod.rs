@@ -67,7 +67,7 @@ fn links(text: &str) -> Result<Vec<[Link; 2]>, CliError> {
 
 fn link(text: &str) -> Result<[Link; 2], CliError> {
     let queue = AlgorithmSpec::parse(Role::Queue, "droptail").expect("the registry has it");
-    let spec = LinkSpec::parse(text.trim()).map_err(|error| CliError::of_link("--paths", error))?;
+    let spec = LinkSpec::parse(text.trim()).map_err(|error| CliError::of_link("--paths", &error))?;
     let mut links = spec.links(&queue);
     // The way back is not what is measured: as fast, and never full. A radio serves both.
     if matches!(links[1].capacity, Capacity::Opportunities { .. } | Capacity::Steps { .. }) {
