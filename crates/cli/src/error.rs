@@ -91,6 +91,8 @@ impl From<StudyError> for CliError {
                 let (input, other) = (option(input), option(other));
                 Self::Input(format!("{input}: has no meaning with {other}; accepted: one of the two"))
             }
+            #[cfg(feature = "capture")]
+            StudyError::Capture(error) => error.into(),
             StudyError::Report(error) => error.into(),
             error @ (StudyError::Folder { .. } | StudyError::Claims { .. }) => Self::Study(error),
         }

@@ -31,13 +31,9 @@ impl From<PyErr> for Failure {
 impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         Self(match error {
-            StudyError::Scenario(error) => InputError::new_err(error.to_string()),
             StudyError::Input { input, problem } => of_argument(&input, &problem),
-            StudyError::Requires { .. }
-            | StudyError::Excludes { .. }
-            | StudyError::Folder { .. }
-            | StudyError::Claims { .. } => InputError::new_err(error.to_string()),
             StudyError::Report(error) => FileError::new_err(error.to_string()),
+            error => InputError::new_err(error.to_string()),
         })
     }
 }

@@ -12,6 +12,10 @@ pub enum StudyError {
     /// A scenario, a trace, a link or an algorithm was refused.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// A packet capture was refused.
+    #[cfg(feature = "capture")]
+    #[error(transparent)]
+    Capture(#[from] suimon_capture::CaptureError),
     /// A field of a request was refused. Front ends say how they call it.
     #[error("{input}: {problem}")]
     Input {

@@ -2,12 +2,14 @@
 //!
 //! A [`Comparison`] is of senders over a link or of path schedulers over several, [`paper`] re-runs a published
 //! evaluation and judges it, and `sweep` makes more runs than fit a screen. All simulate by [`simulate`], and
-//! [`Findings`] are what they yield. Nothing here prints, asks for the time, or ends the process.
+//! [`Findings`] are what they yield. `estimate` reads a packet capture. Nothing here prints, asks for the time, or ends the process.
 
 #![forbid(unsafe_code)]
 
 pub mod comparison;
 mod error;
+#[cfg(feature = "capture")]
+pub mod estimate;
 mod findings;
 pub mod numbers;
 pub mod paper;
