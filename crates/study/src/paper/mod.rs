@@ -1,6 +1,7 @@
 //! A published evaluation, re-run and judged claim by claim.
 
 mod claims;
+mod columns;
 mod estimation;
 mod figures;
 mod heat_maps;
@@ -193,10 +194,11 @@ fn batch(experiment: &Experiment, outcomes: &[Outcome<'_>]) -> Result<Vec<RunRes
 
 /// The verdicts of one experiment, and how many claims that once held do not.
 fn judge_outcome(paper: &Paper, outcome: &Outcome<'_>) -> Result<(VerdictTable, usize), StudyError> {
+    let results = outcome.results.as_deref().ok().map(columns::Results::new);
     let mut rows = Vec::new();
     let mut broken = 0;
     for claim in paper.claims.iter().filter(|claim| claim.experiment == outcome.experiment.name) {
-        for judged in judge::judge(paper, claim, outcome.results.as_deref().ok())? {
+        for judged in judge::judge(paper, claim, results.as_ref())? {
             broken += usize::from(judged.once_held && judged.row.verdict == Verdict::NotReproduced);
             rows.push(judged.row);
         }
