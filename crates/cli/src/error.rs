@@ -8,6 +8,8 @@ use suimon_bond::keys::KeyError;
 #[cfg(feature = "capture")]
 use suimon_capture::CaptureError;
 #[cfg(feature = "live")]
+use suimon_lab::LabError;
+#[cfg(feature = "live")]
 use suimon_linux::LinuxError;
 #[cfg(feature = "live")]
 use suimon_live::LiveError;
@@ -95,6 +97,23 @@ impl From<StudyError> for CliError {
             StudyError::Capture(error) => error.into(),
             StudyError::Report(error) => error.into(),
             error @ (StudyError::Folder { .. } | StudyError::Claims { .. }) => Self::Study(error),
+        }
+    }
+}
+
+#[cfg(feature = "live")]
+impl From<LabError> for CliError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Study(error) => error.into(),
+            LabError::Linux(error) => error.into(),
+            #[cfg(feature = "bpf")]
+            LabError::Congestion(error) => error.into(),
+            #[cfg(feature = "bond")]
+            LabError::Key(error) => error.into(),
+            #[cfg(feature = "bond")]
+            LabError::NoBond { .. } => Self::Bench(error.to_string()),
+            LabError::Io(error) => error.into(),
         }
     }
 }

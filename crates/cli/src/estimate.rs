@@ -68,7 +68,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let progress = Progress::of_bytes(length);
     let result =
         arguments.estimation.run(capture, &arguments.name(), |bytes| progress.advance_by(bytes))?;
-    progress.finish();
+    drop(progress);
     deliver(&arguments.output, &arguments.folder_name(), &result)
 }
 

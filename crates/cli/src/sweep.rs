@@ -76,7 +76,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok());
     let progress = Progress::new(sweep.duration(&missing));
     make(&sweep, &folder, &missing, jobs.map_or(1, NonZeroUsize::get), &progress)?;
-    progress.finish();
+    drop(progress);
     let parts = path.join("part-*");
     writeln!(out, "{} runs in {}", manifest.runs, path.display())?;
     writeln!(out, "Read them: polars.read_parquet(\"{}/runs.parquet\")", parts.display())?;

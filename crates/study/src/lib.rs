@@ -13,6 +13,7 @@ pub mod estimate;
 mod findings;
 pub mod numbers;
 pub mod paper;
+mod request;
 mod simulate;
 #[cfg(feature = "parquet")]
 pub mod sweep;
@@ -21,6 +22,7 @@ mod worlds;
 pub use comparison::Comparison;
 pub use error::{StudyError, problem_of_link};
 pub use findings::{Findings, quoted, write_tables};
+pub use request::defaults;
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, total_duration};
 pub use worlds::{Pair, compare_worlds, in_both_worlds};
 

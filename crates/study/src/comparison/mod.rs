@@ -12,7 +12,7 @@ mod paths;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, FromArgMatches};
+use clap::{Args, Command};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use suimon_report::ReportHeader;
@@ -26,7 +26,7 @@ pub use self::flow_counts::FlowCounts;
 pub use self::parsed::{FromText, Parsed, PathScheduler, Paths, QueueDiscipline};
 use crate::error::StudyError;
 use crate::numbers::{count, whole};
-use crate::{VERSION, quoted};
+use crate::{VERSION, defaults, quoted};
 
 /// A comparison as users ask for it: each field is an option.
 ///
@@ -112,8 +112,7 @@ const SENDER_OF_QUEUES: &str = "reno";
 /// What holds where nothing is given, as the options say.
 impl Default for Comparison {
     fn default() -> Self {
-        let nothing = Self::augment_args(Command::new("compare")).get_matches_from(["compare"]);
-        Self::from_arg_matches(&nothing).expect("each option has a default that reads, or may be left out")
+        defaults()
     }
 }
 
@@ -280,6 +279,7 @@ fn names<T>(parsed: &[Parsed<T>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
     use serde_json::json;
 
     use super::*;

@@ -9,7 +9,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_scenario::{Buffer, LinkSpec, Scheme, StackProfile, algorithm, parse_buffer};
-use suimon_units::{Bytes, Duration};
+use suimon_units::{Bytes, Duration, Rate};
 
 use crate::error::problem_of_link;
 
@@ -109,6 +109,12 @@ impl FromText for Bytes {
 }
 
 impl FromText for Duration {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: <Self as FromStr>::Err| error.to_string())
+    }
+}
+
+impl FromText for Rate {
     fn from_text(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: <Self as FromStr>::Err| error.to_string())
     }

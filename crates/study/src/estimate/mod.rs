@@ -8,7 +8,7 @@ mod select;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, FromArgMatches};
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
 use suimon_capture::Capture;
@@ -22,7 +22,7 @@ pub use self::select::Network;
 use crate::comparison::{FromText, Parsed};
 use crate::error::StudyError;
 use crate::numbers::{count, whole};
-use crate::{VERSION, write_tables};
+use crate::{VERSION, defaults, write_tables};
 
 /// What of a capture is studied, and which estimators see it: the options of `suimon estimate`.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
@@ -70,8 +70,7 @@ impl FromText for Estimator {
 /// All estimators, on every packet that carries data.
 impl Default for Estimation {
     fn default() -> Self {
-        let nothing = Self::augment_args(Command::new("estimate")).get_matches_from(["estimate"]);
-        Self::from_arg_matches(&nothing).expect("each option has a default that reads, or may be left out")
+        defaults()
     }
 }
 
