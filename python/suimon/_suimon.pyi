@@ -46,21 +46,10 @@ class LinkSpec:
     fields: dict[str, str]
     rtt_s: float
     @staticmethod
-    def of_line(line: str) -> LinkSpec: ...
+    def of_words(argument: str, words: str, delay: str | None, rtt: str | None, keys: dict[str, Any]) -> LinkSpec: ...
     @staticmethod
-    def of_parts(
-        *,
-        argument: str,
-        capacity: str | None = None,
-        trace: str | None = None,
-        delay: str | None = None,
-        rtt: str | None = None,
-        buffer: str | None = None,
-        loss: str | None = None,
-        jitter: str | None = None,
-        reorder: str | None = None,
-        outages: str | None = None,
-    ) -> LinkSpec: ...
+    def of_trace(path: str, delay: str | None, rtt: str | None, keys: dict[str, Any]) -> LinkSpec: ...
+    def tables(self) -> str: ...
 
 @final
 class Findings:

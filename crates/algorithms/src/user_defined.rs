@@ -1,15 +1,13 @@
-//! Algorithms that a program brings along: they join the registry while it runs, and go by their names wherever
-//! those of the registry do.
+//! Algorithms that a program adds to a [`Registry`](crate::registry::Registry), and that go by their names wherever
+//! those of the built-in lines do.
 //!
-//! This is how an algorithm written in Python comes to be simulated. A queue discipline that is brought along does
+//! This is how an algorithm written in Python comes to be simulated. A queue discipline that a program adds does
 //! not hold packets but [`Ticket`]s for them, so that one object serves packets of every kind.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt::Debug;
-#[cfg(feature = "std")]
-use std::sync::RwLock;
+use core::fmt::{self, Debug};
 
 use suimon_units::{Bytes, Instant, Rate};
 
@@ -18,9 +16,7 @@ use crate::parameters::Arguments;
 use crate::path::PathScheduler;
 use crate::probe::Probe;
 use crate::queue::{Backlog, Buffer, DropReason, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
-#[cfg(feature = "std")]
-use crate::registry::built_in;
-use crate::registry::{Description, Role};
+use crate::registry::{Description, Role, descriptions};
 
 /// Builds a congestion control.
 pub type BuildCongestion = dyn Fn(&Arguments) -> Box<dyn CongestionControl> + Send + Sync;
@@ -40,7 +36,9 @@ pub enum Build {
 }
 
 impl Build {
-    fn role(&self) -> Role {
+    /// What it builds.
+    #[must_use]
+    pub fn role(&self) -> Role {
         match self {
             Self::Congestion(_) => Role::Congestion,
             Self::Queue(_) => Role::Queue,
@@ -49,9 +47,16 @@ impl Build {
     }
 }
 
-struct Own {
-    description: Description,
-    build: Build,
+/// A line that a program adds to a [`Registry`](crate::registry::Registry).
+pub(crate) struct UserDefined {
+    pub(crate) description: Description,
+    pub(crate) build: Build,
+}
+
+impl Debug for UserDefined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UserDefined").field("description", &self.description).finish_non_exhaustive()
+    }
 }
 
 /// Why an algorithm cannot join the registry.
@@ -73,94 +78,26 @@ pub enum AddError {
     },
 }
 
-/// In the order in which they came. A line of the registry lasts as long as the program, and so does one here.
-#[cfg(feature = "std")]
-static ADDED: RwLock<Vec<&'static Own>> = RwLock::new(Vec::new());
-
-/// Adds an algorithm. One of the same name that was added before goes on where it is in use already, and is not
-/// found any more.
+/// Whether `name` reads back, and is not one of the built-in lines.
 ///
 /// # Errors
-/// When the registry itself has the name, or it is none.
-#[cfg(feature = "std")]
-pub fn add(description: Description, build: Build) -> Result<(), AddError> {
-    let name = description.name;
+/// When it does not, or is.
+pub(crate) fn check_name(name: &'static str) -> Result<(), AddError> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
         return Err(AddError::NoName { name });
     }
     // A receive window would be taken for a sender, so names are told apart over all roles.
-    if let Some(role) = Role::ALL.iter().copied().find(|role| built_in(*role).iter().any(|d| d.name == name))
-    {
-        return Err(AddError::Taken { name, role });
-    }
-    let own: &'static Own = Box::leak(Box::new(Own { description, build }));
-    ADDED.write().expect("nothing panics while it is held").push(own);
-    Ok(())
+    let taken = Role::ALL.iter().find(|role| descriptions(**role).iter().any(|d| d.name == name));
+    taken.map_or(Ok(()), |role| Err(AddError::Taken { name, role: *role }))
 }
 
-#[cfg(feature = "std")]
-fn added() -> Vec<&'static Own> {
-    ADDED.read().expect("nothing panics while it is held").clone()
-}
-
-#[cfg(not(feature = "std"))]
-fn added() -> Vec<&'static Own> {
-    Vec::new()
-}
-
-/// Those of `role`, the latest of each name.
-pub(crate) fn descriptions(role: Role) -> Vec<&'static Description> {
-    let added = added();
-    let mut latest: Vec<&'static Description> = Vec::new();
-    for own in added.iter().rev().filter(|own| own.build.role() == role) {
-        if latest.iter().all(|known| known.name != own.description.name) {
-            latest.push(&own.description);
-        }
-    }
-    latest.reverse();
-    latest
-}
-
-/// What `description` stands for, where it was added.
-fn find(description: &'static Description) -> Option<&'static Own> {
-    added().into_iter().find(|own| core::ptr::eq(&raw const own.description, description))
-}
-
-/// Whether `description` was added.
-pub(crate) fn is_user_defined(description: &'static Description) -> bool {
-    find(description).is_some()
-}
-
-pub(crate) fn congestion(
-    description: &'static Description,
-    arguments: &Arguments,
-) -> Option<Box<dyn CongestionControl>> {
-    match &find(description)?.build {
-        Build::Congestion(build) => Some(build(arguments)),
-        Build::Queue(_) | Build::Path(_) => None,
-    }
-}
-
-pub(crate) fn path(
-    description: &'static Description,
-    arguments: &Arguments,
-) -> Option<Box<dyn PathScheduler>> {
-    match &find(description)?.build {
-        Build::Path(build) => Some(build(arguments)),
-        Build::Queue(_) | Build::Congestion(_) => None,
-    }
-}
-
-pub(crate) fn queue<P: Packet + Send + 'static>(
-    description: &'static Description,
-    arguments: &Arguments,
+/// The packets with the tickets that `discipline` orders.
+pub(crate) fn over_tickets<P: Packet + Send + 'static>(
+    discipline: Box<dyn TicketQueue>,
     buffer: Buffer,
-) -> Option<Box<dyn QueueDiscipline<P>>> {
-    match &find(description)?.build {
-        Build::Queue(build) => Some(Box::new(Tickets::new(build(arguments, buffer), buffer))),
-        Build::Path(_) | Build::Congestion(_) => None,
-    }
+) -> Box<dyn QueueDiscipline<P>> {
+    Box::new(Tickets::new(discipline, buffer))
 }
 
 /// Stands for a packet that waits; later packets have larger ones.
@@ -287,7 +224,7 @@ mod tests {
 
     use super::*;
     use crate::queue::testing::{TestPacket, drain};
-    use crate::registry::{AlgorithmSpec, build_queue};
+    use crate::registry::{AlgorithmSpec, Registry, build_queue};
     use crate::{RandomStream, congestion};
 
     fn described(name: &'static str) -> Description {
@@ -317,16 +254,18 @@ mod tests {
 
     #[test]
     fn a_sender_that_is_added_goes_by_its_name_also_below_a_wrapper() {
-        add(described("mine"), Build::Congestion(Box::new(|_| Box::<congestion::reno::Reno>::default())))
+        let mut registry = Registry::standard();
+        registry
+            .add(described("mine"), Build::Congestion(Box::new(|_| Box::<congestion::reno::Reno>::default())))
             .unwrap();
-        let spec = AlgorithmSpec::parse(Role::Congestion, "fs-at+mine").unwrap();
+        let spec = registry.parse(Role::Congestion, "fs-at+mine").unwrap();
         assert_eq!(spec.label(), "fs-at+mine");
         assert!(
             spec.is_user_defined()
                 && !AlgorithmSpec::parse(Role::Congestion, "reno").unwrap().is_user_defined()
         );
         let _: Box<dyn CongestionControl> = spec.build_congestion();
-        let message = AlgorithmSpec::parse(Role::Congestion, "nobody").unwrap_err().to_string();
+        let message = registry.parse(Role::Congestion, "nobody").unwrap_err().to_string();
         assert!(message.contains(", mine"), "{message}");
     }
 
@@ -334,7 +273,7 @@ mod tests {
     fn names_of_the_registry_and_what_does_not_read_back_are_refused() {
         let refusal = |name| {
             let build = Build::Congestion(Box::new(|_| Box::<congestion::reno::Reno>::default()));
-            add(described(name), build).unwrap_err().to_string()
+            Registry::standard().add(described(name), build).unwrap_err().to_string()
         };
         assert_eq!(
             refusal("codel"),
@@ -346,8 +285,9 @@ mod tests {
 
     #[test]
     fn a_discipline_over_tickets_drops_marks_and_orders_and_keeps_the_buffer() {
-        add(described("odd"), Build::Queue(Box::new(|_, _| Box::<Odd>::default()))).unwrap();
-        let spec = AlgorithmSpec::parse(Role::Queue, "odd").unwrap();
+        let mut registry = Registry::default();
+        registry.add(described("odd"), Build::Queue(Box::new(|_, _| Box::<Odd>::default()))).unwrap();
+        let spec = registry.parse(Role::Queue, "odd").unwrap();
         let random = RandomStream::new(1, "queue");
         let mut queue = build_queue::<TestPacket>(&spec, Buffer::Packets(3), random).into_discipline();
         let mut dropped = Vec::new();
@@ -372,11 +312,17 @@ mod tests {
     fn the_latest_of_a_name_is_found() {
         let described = |colour| Description { colour, ..described("again") };
         let build = || Build::Congestion(Box::new(|_| Box::<congestion::reno::Reno>::default()));
-        add(described("#111111"), build()).unwrap();
-        let before = AlgorithmSpec::parse(Role::Congestion, "again").unwrap();
-        add(described("#222222"), build()).unwrap();
-        assert_eq!(AlgorithmSpec::parse(Role::Congestion, "again").unwrap().colour(), "#222222");
+        let mut registry = Registry::standard();
+        registry.add(described("#111111"), build()).unwrap();
+        let before = registry.parse(Role::Congestion, "again").unwrap();
+        registry.add(described("#222222"), build()).unwrap();
+        assert_eq!(registry.parse(Role::Congestion, "again").unwrap().colour(), "#222222");
         assert_eq!(before.colour(), "#111111");
-        assert_eq!(descriptions(Role::Congestion).iter().filter(|d| d.name == "again").count(), 1);
+        let _: Box<dyn CongestionControl> = before.build_congestion();
+        assert!(
+            AlgorithmSpec::parse(Role::Congestion, "again").is_err(),
+            "another registry does not know it"
+        );
+        assert_eq!(registry.descriptions(Role::Congestion).iter().filter(|d| d.name == "again").count(), 1);
     }
 }

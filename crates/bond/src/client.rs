@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::bond::{Bond, Stream, random};
+use crate::connection::{TlsConnection, invalid};
 use crate::driver::{Command, Ended, Joined, Patience, drive};
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
-use crate::link::{Link, invalid};
 use crate::mux::{ResetReason, Target};
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
@@ -229,10 +229,11 @@ impl Keeper {
     async fn join(&mut self, tcp: tokio::net::TcpStream, peer: SocketAddr) -> io::Result<Up> {
         let name = ServerName::try_from("suimon-bond").expect("a plain name");
         let tls = ClientConnection::new(self.config.tls.clone(), name).map_err(invalid)?;
-        let mut link = Link::handshake(tcp, tls.into(), self.config.path_buffer).await.map_err(|error| {
-            // What speaks something else, or another key: for people, in a word.
-            io::Error::new(error.kind(), format!("{peer} is not the server: {error}"))
-        })?;
+        let mut connection =
+            TlsConnection::handshake(tcp, tls.into(), self.config.path_buffer).await.map_err(|error| {
+                // What speaks something else, or another key: for people, in a word.
+                io::Error::new(error.kind(), format!("{peer} is not the server: {error}"))
+            })?;
         self.attempt += 1;
         let (session, nonce, generation) = {
             let state = self.bond.lock();
@@ -247,8 +248,8 @@ impl Keeper {
             window: self.config.session.mux.window,
             name: self.via().to_string(),
         };
-        link.send_all(&Frame::Join(join)).await?;
-        let answer = link
+        connection.send_all(&Frame::Join(join)).await?;
+        let answer = connection
             .receive(|frame| match frame {
                 Frame::Welcome(welcome) => Some(Ok(welcome)),
                 Frame::Refuse(refusal) => Some(Err(refusal)),
@@ -268,9 +269,9 @@ impl Keeper {
             return Err(invalid("the server has begun anew"));
         }
         let (ended, told) = oneshot::channel();
-        let (local, _) = link.addresses();
+        let (local, _) = connection.addresses();
         let joined = Joined {
-            link,
+            connection,
             path: self.path,
             attempt: self.attempt,
             generation,

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 
 use crate::bond::{Bond, State};
+use crate::connection::TlsConnection;
 use crate::frame::{Frame, MAX_PATHS};
-use crate::link::Link;
 use crate::status::{PathStatusView, SessionStatus};
 
 /// What a driver is told.
@@ -30,7 +30,7 @@ pub(crate) enum Command {
 /// A connection that the other end has taken in.
 #[derive(Debug)]
 pub(crate) struct Joined {
-    pub(crate) link: Link,
+    pub(crate) connection: TlsConnection,
     pub(crate) path: PathId,
     pub(crate) attempt: u32,
     /// The session that it joined.
@@ -90,7 +90,7 @@ struct Driver<'a> {
 }
 
 struct Path {
-    link: Link,
+    connection: TlsConnection,
     ended: Option<oneshot::Sender<String>>,
     joined_at: Instant,
     heard_at: Instant,
@@ -176,13 +176,13 @@ impl Driver<'_> {
     }
 
     fn join(&mut self, now: Instant, state: &mut State, joined: Joined) {
-        let Joined { link, path, attempt, generation, name, ended } = joined;
+        let Joined { connection, path, attempt, generation, name, ended } = joined;
         if generation != state.generation {
             let _ = ended.send("the session began anew".to_owned());
             return;
         }
         self.lose(now, state, path, "a new connection replaces it");
-        let (local, peer) = link.addresses();
+        let (local, peer) = connection.addresses();
         let address = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
         let view = PathStatusView {
             name,
@@ -193,7 +193,7 @@ impl Driver<'_> {
         };
         state.session.path_up(now, path, attempt);
         self.paths[path.0] = Some(Path {
-            link,
+            connection,
             ended: Some(ended),
             joined_at: now,
             heard_at: now,
@@ -230,7 +230,7 @@ impl Driver<'_> {
         for _ in 0..READS {
             let Some(slot) = &mut self.paths[path.0] else { return Ok(false) };
             // What came with the answer to a join lies here already.
-            if let Err(problem) = take_frames(now, state, path, &mut slot.link) {
+            if let Err(problem) = take_frames(now, state, path, &mut slot.connection) {
                 return match problem {
                     Problem::Malformed(error) => {
                         self.lose(now, state, path, &format!("the other end sent {error}"));
@@ -239,9 +239,9 @@ impl Driver<'_> {
                     Problem::Ended(ended) => Err(ended),
                 };
             }
-            match slot.link.poll_read_ready(cx) {
+            match slot.connection.poll_read_ready(cx) {
                 Poll::Pending => return Ok(false),
-                Poll::Ready(_) => match slot.link.read(&mut self.scratch) {
+                Poll::Ready(_) => match slot.connection.read(&mut self.scratch) {
                     Ok(()) => {
                         slot.heard_at = now;
                         slot.stale = true;
@@ -278,7 +278,7 @@ impl Driver<'_> {
                 },
             };
             let Some(slot) = &mut self.paths[path.0] else { continue };
-            match slot.link.send(&self.frame) {
+            match slot.connection.send(&self.frame) {
                 Ok(()) => self.refresh(now, state, path),
                 Err(error) => self.lose(now, state, path, &reason(&error)),
             }
@@ -288,7 +288,7 @@ impl Driver<'_> {
 
     fn refresh(&mut self, now: Instant, state: &mut State, path: PathId) {
         let Some(slot) = &mut self.paths[path.0] else { return };
-        match slot.link.reading(now) {
+        match slot.connection.reading(now) {
             Ok(reading) => {
                 slot.view.update(&reading);
                 state.session.on_occupancy(now, path, reading.status, reading.acknowledged);
@@ -311,7 +311,11 @@ impl Driver<'_> {
                 self.lose(now, state, path, &format!("nothing came for {:.1} s", silent.as_secs_f64()));
                 continue;
             }
-            let sent = if slot.link.is_clogged() { slot.link.flush() } else { slot.link.send(&frame) };
+            let sent = if slot.connection.is_clogged() {
+                slot.connection.flush()
+            } else {
+                slot.connection.send(&frame)
+            };
             if let Err(error) = sent {
                 self.lose(now, state, path, &reason(&error));
                 continue;
@@ -334,13 +338,13 @@ impl Driver<'_> {
         let mut hungry = false;
         for index in 0..MAX_PATHS {
             let Some(slot) = &mut self.paths[index] else { continue };
-            let clogged = slot.link.is_clogged();
+            let clogged = slot.connection.is_clogged();
             let waits = state.session.has_data() && slot.view.unsent_bytes > 0;
             if !(clogged || waits) {
                 continue;
             }
-            match slot.link.poll_hungry(cx) {
-                Ok(true) if clogged => match slot.link.flush() {
+            match slot.connection.poll_hungry(cx) {
+                Ok(true) if clogged => match slot.connection.flush() {
                     Ok(()) => hungry = true,
                     Err(error) => self.lose(now, state, PathId(index), &reason(&error)),
                 },
@@ -356,7 +360,7 @@ impl Driver<'_> {
         Frame::Close.encode(&mut frame);
         for slot in self.paths.iter_mut().flatten() {
             // The session is over for this end, whether the other hears it or not.
-            let _ = slot.link.send(&frame);
+            let _ = slot.connection.send(&frame);
             if let Some(told) = slot.ended.take() {
                 let _ = told.send(format!("the session is over, {ended}"));
             }
@@ -370,10 +374,15 @@ enum Problem {
     Ended(Ended),
 }
 
-fn take_frames(now: Instant, state: &mut State, path: PathId, link: &mut Link) -> Result<(), Problem> {
+fn take_frames(
+    now: Instant,
+    state: &mut State,
+    path: PathId,
+    connection: &mut TlsConnection,
+) -> Result<(), Problem> {
     let violated = |violation: crate::mux::Violation| Problem::Ended(Ended::Violated(violation.to_string()));
     loop {
-        match link.next_frame() {
+        match connection.next_frame() {
             Ok(None) => return Ok(()),
             Ok(Some(Frame::Data { start, bytes })) => {
                 state.session.on_data(now, path, start, bytes).map_err(violated)?;

@@ -8,13 +8,13 @@
 
 mod bond;
 mod client;
+mod connection;
 pub mod control;
 mod datagrams;
 mod driver;
 pub mod frame;
 mod interfaces;
 pub mod keys;
-mod link;
 mod local;
 pub mod mux;
 mod relay;

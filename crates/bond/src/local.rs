@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use crate::client::Client;
-use crate::link::invalid;
+use crate::connection::invalid;
 use crate::mux::{ResetReason, Target};
 use crate::relay::relay;
 

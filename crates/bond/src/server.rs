@@ -15,11 +15,11 @@ use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use crate::bond::{Bond, Stream, random};
+use crate::connection::{TlsConnection, invalid};
 use crate::datagrams;
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
 use crate::keys::PublicKey;
-use crate::link::{Link, invalid};
 use crate::mux::{ResetReason, Target};
 use crate::relay::relay;
 use crate::session::SessionConfig;
@@ -138,9 +138,9 @@ impl Server {
             socket2::SockRef::from(&tcp).set_tcp_congestion(cc.as_bytes())?;
         }
         let tls = ServerConnection::new(config.tls.clone()).map_err(invalid)?;
-        let mut link = Link::handshake(tcp, tls.into(), config.path_buffer).await?;
-        let key = link.peer_key().ok_or_else(|| invalid("it has no key"))?;
-        let join = link
+        let mut connection = TlsConnection::handshake(tcp, tls.into(), config.path_buffer).await?;
+        let key = connection.peer_key().ok_or_else(|| invalid("it has no key"))?;
+        let join = connection
             .receive(|frame| match frame {
                 Frame::Join(join) => Some(join),
                 _ => None,
@@ -149,7 +149,7 @@ impl Server {
         let entry = match self.find(key, &join) {
             Ok(entry) => entry,
             Err(refusal) => {
-                let _ = link.send_all(&Frame::Refuse(refusal)).await;
+                let _ = connection.send_all(&Frame::Refuse(refusal)).await;
                 // A client that asks for what was there before a restart is told so, which is no offence.
                 info!("{peer} ({}): not taken in: {refusal}", join.name);
                 return Ok(());
@@ -161,11 +161,11 @@ impl Server {
             window: config.session.mux.window,
             streams: config.session.mux.streams,
         };
-        link.send_all(&Frame::Welcome(welcome)).await?;
+        connection.send_all(&Frame::Welcome(welcome)).await?;
         let (ended, told) = oneshot::channel();
         let name = join.name.clone();
         let joined = Joined {
-            link,
+            connection,
             path: PathId(usize::from(join.path)),
             attempt: join.attempt,
             generation: 0,

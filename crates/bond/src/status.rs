@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_units::{Bytes, Duration, Rate};
 
-use crate::link::Reading;
+use crate::connection::Reading;
 use crate::session::SessionView;
 
 /// One session.

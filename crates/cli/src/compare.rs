@@ -1,6 +1,7 @@
 //! `suimon compare`: senders over a link, without writing a file.
 
 use clap::{ArgGroup, Args};
+use suimon_algorithms::registry::Registry;
 use suimon_study::{Comparison, Findings};
 
 use crate::error::CliError;
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let comparison = &arguments.comparison;
-    let results = simulate(&comparison.runs()?);
+    let results = simulate(&comparison.runs(&Registry::standard())?);
     let header = comparison.header(command_line());
     arguments.output.deliver(&Findings::new(header, comparison.name(), results))
 }

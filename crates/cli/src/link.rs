@@ -108,7 +108,7 @@ impl Options {
         let capacity =
             LinkSpec::parse_capacity(&self.link).map_err(|error| CliError::of_link("LINK", &error))?;
         if let Capacity::Rate(rate) = capacity {
-            let most = Rate::of(Opportunities::BYTES * MAX_PACKETS as u64, self.length);
+            let most = Rate::of(Capacity::OPPORTUNITY * MAX_PACKETS as u64, self.length);
             if rate > most {
                 let problem =
                     format!("{rate} is too fast to look at for {}; accepted: up to {most}", self.length);
@@ -116,7 +116,7 @@ impl Options {
             }
         }
         let mut times = Vec::new();
-        saturate(&capacity, self.seed, Opportunities::BYTES, self.length, &mut |at| times.push(at));
+        saturate(&capacity, self.seed, Capacity::OPPORTUNITY, self.length, &mut |at| times.push(at));
         Ok((capacity, times))
     }
 }
@@ -159,7 +159,7 @@ impl<'a> Seen<'a> {
                 let bin = at.as_nanos().saturating_sub(1) / width.as_nanos().max(1);
                 counts[(bin as usize).min(bins - 1)] += 1;
             }
-            counts.into_iter().map(|count| Rate::of(Opportunities::BYTES * count, width)).collect::<Vec<_>>()
+            counts.into_iter().map(|count| Rate::of(Capacity::OPPORTUNITY * count, width)).collect::<Vec<_>>()
         };
         let samples = (options.length.as_nanos() / SAMPLE.as_nanos()).max(1) as usize;
         let mut sorted = binned(samples);
@@ -169,7 +169,7 @@ impl<'a> Seen<'a> {
             link: &options.link,
             seed: options.seed,
             length: options.length,
-            mean: Rate::of(Opportunities::BYTES * times.len() as u64, options.length),
+            mean: Rate::of(Capacity::OPPORTUNITY * times.len() as u64, options.length),
             percentiles: [5, 50, 95].map(|percent| sorted[(samples - 1) * percent / 100]),
             columns: binned(COLUMNS),
             longest_gap: gaps.max().unwrap_or(options.length),

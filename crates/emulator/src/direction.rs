@@ -1,53 +1,40 @@
-//! One direction of a link: queue, server, and the packets in flight, on any clock.
+//! One direction of a link in real time: a port, and what is in flight behind it.
 
 use std::collections::{HashMap, VecDeque};
 
-use suimon_algorithms::RandomStream;
-use suimon_algorithms::queue::{Backlog, DropReason, Dropped, Ecn, FlowId, Packet, QueueDiscipline};
-use suimon_algorithms::registry::build_queue;
-use suimon_link::{Impairments, QueueMeter, Server};
-use suimon_model::{self as scenario, Capacity};
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_algorithms::Probe;
+use suimon_algorithms::queue::{Backlog, DropReason, Dropped, FlowId, Packet as _};
+use suimon_link::{Observer, Port, QueueMeter, Service, Transit};
+use suimon_model::{Capacity, Link};
+use suimon_units::{Bytes, Duration, Instant};
 
 use crate::flows::FlowTable;
 use crate::log::{Fate, PacketLog};
 use crate::packet::{FlowKey, WirePacket};
 
 /// One direction of a link.
-///
-/// It is told what comes and asked what is due; whenever it is asked late, it does what was to be done each at its
-/// time, so that lateness adds delay to packets but takes nothing from the link's rate.
 #[derive(Debug)]
 pub(crate) struct Direction {
-    server: Server,
-    delay: Duration,
-    /// What packets of some flows have beside it.
-    flow_delays: HashMap<FlowId, Duration>,
-    /// What each packet costs beside its own bytes.
-    overhead: Bytes,
-    impairments: Option<Impairments>,
-    queue: Box<dyn QueueDiscipline<WirePacket>>,
-    /// A packet that need not wait need not be shown to the queue.
-    idle_passes: bool,
-    /// What the queue was last told of the rate, where that changes.
-    rate_told: Option<Rate>,
-    /// The queue gave nothing of what waits; it is asked again when something comes.
-    stalled: bool,
-    /// The packet in transmission has left by then.
-    free_at: Instant,
+    port: Port<WirePacket>,
     state: State,
-    /// Packets that a radio holds, in order.
-    on_air: VecDeque<WirePacket>,
+    numbered: u64,
+    pub(crate) passing: Passing,
+    pub(crate) refused: Refused,
+}
+
+/// What has come to a direction of a link, and what becomes of it.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    /// What packets of some flows have beside the link's delay.
+    flow_delays: HashMap<FlowId, Duration>,
     /// Packets between transmission and arrival, by arrival.
     in_flight: VecDeque<WirePacket>,
     /// Bytes of memory that packets take here.
     held: usize,
-    numbered: u64,
+    dropped: Vec<Dropped<WirePacket>>,
     pub(crate) meter: QueueMeter,
     pub(crate) flows: FlowTable,
     pub(crate) log: Option<PacketLog>,
-    pub(crate) refused: Refused,
-    dropped: Vec<Dropped<WirePacket>>,
 }
 
 /// Whether anything gets through.
@@ -76,86 +63,65 @@ pub const MAX_MEMORY: Bytes = Bytes::new(256 * 1024 * 1024);
 const RECORD: usize = 160;
 
 impl Direction {
-    pub(crate) fn new(link: &scenario::Link, seed: u64) -> Self {
-        let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
-        let queue = build_queue(&link.queue, link.buffer, random("queue")).into_discipline();
-        let mut direction = Self {
-            server: Server::Unlimited,
-            delay: link.delay,
-            flow_delays: HashMap::new(),
-            overhead: link.overhead,
-            impairments: Impairments::of(link, random("impairments")),
-            idle_passes: queue.capabilities().idle_passes,
-            queue,
-            rate_told: None,
-            stalled: false,
-            free_at: Instant::ZERO,
+    pub(crate) fn new(link: &Link, seed: u64) -> Self {
+        Self {
+            port: Port::new(link, seed),
             state: State::Open,
-            on_air: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            held: 0,
             numbered: 0,
-            meter: QueueMeter::new(link),
-            flows: FlowTable::default(),
-            log: None,
+            passing: Passing {
+                flow_delays: HashMap::new(),
+                in_flight: VecDeque::new(),
+                held: 0,
+                dropped: Vec::new(),
+                meter: QueueMeter::new(link),
+                flows: FlowTable::default(),
+                log: None,
+            },
             refused: Refused::default(),
-            dropped: Vec::new(),
-        };
-        direction.set_capacity(Instant::ZERO, &link.capacity);
-        direction
+        }
     }
 
     /// Changes how fast it sends. What is being sent goes on as it began.
     pub(crate) fn set_capacity(&mut self, now: Instant, capacity: &Capacity) {
-        self.server = Server::new(capacity);
-        // A radio takes packets when it wants, so such a link is never free by itself.
-        self.free_at = match self.server {
-            Server::Radio => Instant::MAX,
-            _ if self.free_at == Instant::MAX => now,
-            _ => self.free_at,
-        };
-        self.rate_told = None;
-        self.tell_rate(now);
+        self.port.set_capacity(now, capacity);
     }
 
     pub(crate) fn delay(&self) -> Duration {
-        self.delay
+        self.port.transmitter().delay()
     }
 
     pub(crate) fn set_flow_delays(&mut self, delays: &[(FlowKey, Duration)]) {
-        self.flow_delays = delays.iter().map(|(key, delay)| (key.id(), *delay)).collect();
+        self.passing.flow_delays = delays.iter().map(|(key, delay)| (key.id(), *delay)).collect();
     }
 
     /// What was measured so far is forgotten.
     pub(crate) fn begin_measuring(&mut self, now: Instant) {
-        self.meter.restart(now);
-        self.flows.restart();
+        self.passing.meter.restart(now);
+        self.passing.flows.restart();
     }
 
     pub(crate) fn set_delay(&mut self, delay: Duration) {
-        self.delay = delay;
+        self.port.transmitter_mut().set_delay(delay);
     }
 
     pub(crate) fn set_state(&mut self, now: Instant, state: State) {
+        match state {
+            State::Open => self.port.transmitter_mut().release(now),
+            State::Held | State::Cut => self.port.transmitter_mut().hold(),
+        }
         if state == State::Cut {
-            while let Some(packet) = self.queue.dequeue(now, &mut self.dropped) {
-                self.dropped.push(Dropped { packet, reason: DropReason::Link });
-            }
-            for packet in self.in_flight.drain(..).chain(self.on_air.drain(..)) {
-                self.dropped.push(Dropped { packet, reason: DropReason::Link });
-            }
-            self.account_for_drops(now);
-        } else if self.state == State::Held {
-            self.free_at = if self.free_at == Instant::MAX { self.free_at } else { self.free_at.max(now) };
+            let in_flight = self.passing.in_flight.drain(..);
+            let lost = in_flight.map(|packet| Dropped { packet, reason: DropReason::Link });
+            self.passing.dropped.extend(lost);
+            self.port.lose_all(now, &mut self.passing);
         }
         self.state = state;
-        self.observe(now);
     }
 
     /// Takes in a packet that comes now. All that was due before has been seen to.
     pub(crate) fn arrive(&mut self, now: Instant, ip: &[u8]) {
         let memory = ip.len() + RECORD;
-        if (self.held + memory) as u64 > MAX_MEMORY.get() {
+        if (self.passing.held + memory) as u64 > MAX_MEMORY.get() {
             self.refused.for_memory += 1;
             return;
         }
@@ -164,175 +130,100 @@ impl Direction {
             return;
         };
         self.numbered += 1;
-        self.held += memory;
-        self.flows.on_arrival(now, &packet);
-        self.record(now, &packet, Fate::Arrived);
+        self.passing.held += memory;
+        self.passing.flows.on_arrival(now, &packet);
+        self.passing.record(now, &packet, Fate::Arrived);
         if self.state == State::Cut {
-            self.dropped.push(Dropped { packet, reason: DropReason::Link });
-            self.account_for_drops(now);
-            return;
+            self.passing.dropped.push(Dropped { packet, reason: DropReason::Link });
+            self.passing.on_dropped(now);
+        } else {
+            self.port.offer(packet, &mut self.passing);
         }
-        let idle = self.state == State::Open && now >= self.free_at;
-        if idle && (self.idle_passes || matches!(self.server, Server::Unlimited)) {
-            self.transmit(now, packet);
-            return;
-        }
-        self.tell_rate(now);
-        self.queue.enqueue(now, packet, &mut self.dropped);
-        self.stalled = false;
-        self.account_for_drops(now);
-        if idle {
-            self.send_next(now);
-        }
-        self.observe(now);
     }
 
     /// Sends what had its turn by `now`, each packet at its time.
     pub(crate) fn proceed(&mut self, now: Instant) {
-        loop {
-            let turn = self.next_turn();
-            if turn > now {
-                return;
-            }
-            self.send_next(turn);
-            self.observe(turn);
-        }
+        self.port.proceed(now, &mut self.passing);
     }
 
     /// When [`Direction::proceed`] or [`Direction::pop_due`] has something to do, if nothing comes.
     pub(crate) fn next_event(&self) -> Instant {
-        let arrival = self.in_flight.front().map_or(Instant::MAX, |packet| packet.time);
-        self.next_turn().min(arrival)
+        let arrival = self.passing.in_flight.front().map_or(Instant::MAX, |packet| packet.time);
+        self.port.next_turn().min(arrival)
     }
 
     /// Gives a packet that arrives at the far end by `now`; its `time` is when it should.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<WirePacket> {
-        let packet = self.in_flight.pop_front_if(|packet| packet.time <= now)?;
-        self.held -= packet.ip().len() + RECORD;
-        self.record(packet.time, &packet, Fate::Delivered { late: now.saturating_since(packet.time) });
+        let packet = self.passing.in_flight.pop_front_if(|packet| packet.time <= now)?;
+        self.passing.held -= packet.ip().len() + RECORD;
+        let late = now.saturating_since(packet.time);
+        self.passing.record(packet.time, &packet, Fate::Delivered { late });
         Some(packet)
     }
 
     /// True where a radio finds a packet to take.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.has_waiting() && self.state == State::Open
+        self.port.waiting() > 0 && self.state == State::Open
     }
 
-    /// Gives the next packet to the radio that serves the link: its size.
+    /// Gives the next packet to the radio that serves the link: what it takes.
     pub(crate) fn hand_over(&mut self, now: Instant) -> Option<Bytes> {
-        let packet = self.take_from_queue(now);
-        self.observe(now);
-        let packet = packet?;
-        self.count_sent(&packet, now);
-        let size = packet.size() + self.overhead;
-        self.on_air.push_back(packet);
-        Some(size)
+        self.port.hand_over(now, &mut self.passing)
     }
 
-    /// The radio has carried the oldest of its packets by `at`.
+    /// The radio has carried the oldest of its packets by `at`, if a cut has left it one.
     pub(crate) fn carried(&mut self, at: Instant) {
-        // A cut takes from the radio what it holds.
-        if let Some(packet) = self.on_air.pop_front() {
-            self.propagate(at, packet);
-        }
+        self.port.carried(at, &mut self.passing);
     }
 
-    /// The radio has given up the oldest of its packets.
+    /// The radio has given up the oldest of its packets, if a cut has left it one.
     pub(crate) fn not_carried(&mut self, now: Instant) {
-        if let Some(packet) = self.on_air.pop_front() {
-            self.dropped.push(Dropped { packet, reason: DropReason::Link });
-            self.account_for_drops(now);
-        }
+        self.port.not_carried(now, &mut self.passing);
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        self.queue.backlog()
+        self.port.backlog()
     }
 
-    pub(crate) fn queue(&self) -> &dyn QueueDiscipline<WirePacket> {
-        &*self.queue
+    /// Tells the queue's inner values.
+    pub(crate) fn probe(&self, out: &mut dyn Probe) {
+        self.port.probe(out);
     }
 
     pub(crate) fn is_radio(&self) -> bool {
-        matches!(self.server, Server::Radio)
+        self.port.transmitter().is_radio()
     }
 
     /// How many bytes the link could have sent between the two; `None` without a finite rate.
     pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
-        self.server.potential(from, to)
+        self.port.transmitter().potential(from, to)
     }
+}
 
-    fn has_waiting(&self) -> bool {
-        !self.stalled && self.queue.backlog().packets > 0
-    }
-
-    /// When the first that waits can be sent.
-    fn next_turn(&self) -> Instant {
-        if self.has_waiting() && self.state == State::Open { self.free_at } else { Instant::MAX }
-    }
-
-    /// Tells the queue where the rate has changed.
-    fn tell_rate(&mut self, now: Instant) {
-        let rate = self.server.rate_at(now);
-        if let Some(rate) = rate.filter(|_| rate != self.rate_told) {
-            self.rate_told = Some(rate);
-            self.queue.on_link_rate(now, rate);
+impl Passing {
+    fn record(&mut self, at: Instant, packet: &WirePacket, fate: Fate) {
+        if let Some(log) = &mut self.log {
+            log.record(at, packet, fate);
         }
     }
+}
 
-    fn send_next(&mut self, now: Instant) {
-        if let Some(packet) = self.take_from_queue(now) {
-            self.transmit(now, packet);
-        }
+impl Observer<WirePacket> for Passing {
+    fn on_sent(&mut self, packet: &WirePacket, service: Service, waited: Duration, newly_marked: bool) {
+        self.meter.on_sent(packet.size().get() as u32, waited, newly_marked);
+        self.flows.on_sent(packet, newly_marked);
+        self.record(service.starts, packet, Fate::Sent { waited, marked: newly_marked });
     }
 
-    fn take_from_queue(&mut self, now: Instant) -> Option<WirePacket> {
-        let packet = self.queue.dequeue(now, &mut self.dropped);
-        self.account_for_drops(now);
-        self.stalled = packet.is_none();
-        packet
+    fn on_backlog(&mut self, now: Instant, backlog: Backlog) {
+        self.meter.on_backlog(now, backlog);
     }
 
-    fn transmit(&mut self, now: Instant, packet: WirePacket) {
-        let service = self.server.send(now, packet.size() + self.overhead);
-        self.free_at = service.ends;
-        self.count_sent(&packet, service.starts);
-        self.propagate(service.ends, packet);
+    fn dropped(&mut self) -> &mut Vec<Dropped<WirePacket>> {
+        &mut self.dropped
     }
 
-    fn count_sent(&mut self, packet: &WirePacket, starts: Instant) {
-        let waited = starts.saturating_since(packet.time);
-        let marked = packet.ecn() == Ecn::CongestionExperienced && !packet.came_marked;
-        self.meter.on_sent(packet.size().get() as u32, waited, marked);
-        self.flows.on_sent(packet, marked);
-        self.record(starts, packet, Fate::Sent { waited, marked });
-    }
-
-    /// Puts a packet that left at `departure` on its way.
-    fn propagate(&mut self, departure: Instant, mut packet: WirePacket) {
-        let of_flow = match self.flow_delays.is_empty() {
-            true => Duration::ZERO,
-            false => self.flow_delays.get(&packet.flow()).copied().unwrap_or(Duration::ZERO),
-        };
-        packet.time = departure + self.delay + of_flow;
-        if let Some(impairments) = &mut self.impairments {
-            let Some(arrival) = impairments.apply(departure, packet.time) else {
-                self.dropped.push(Dropped { packet, reason: DropReason::Link });
-                self.account_for_drops(departure);
-                return;
-            };
-            packet.time = arrival;
-        }
-        match self.in_flight.back() {
-            Some(last) if last.time > packet.time => {
-                let place = self.in_flight.partition_point(|other| other.time <= packet.time);
-                self.in_flight.insert(place, packet);
-            }
-            _ => self.in_flight.push_back(packet),
-        }
-    }
-
-    fn account_for_drops(&mut self, now: Instant) {
+    fn on_dropped(&mut self, now: Instant) {
         let mut dropped = std::mem::take(&mut self.dropped);
         for Dropped { packet, reason } in dropped.drain(..) {
             self.held -= packet.ip().len() + RECORD;
@@ -343,15 +234,35 @@ impl Direction {
         self.dropped = dropped;
     }
 
-    fn record(&mut self, at: Instant, packet: &WirePacket, fate: Fate) {
-        if let Some(log) = &mut self.log {
-            log.record(at, packet, fate);
+    fn delayed(&self, packet: &WirePacket, arrival: Instant) -> Instant {
+        match self.flow_delays.is_empty() {
+            true => arrival,
+            false => arrival + self.flow_delays.get(&packet.flow()).copied().unwrap_or(Duration::ZERO),
         }
     }
 
-    /// Keeps the books on what waits.
-    fn observe(&mut self, now: Instant) {
-        self.meter.on_backlog(now, self.queue.backlog());
+    fn on_departure(&mut self, packet: WirePacket) {
+        match self.in_flight.back() {
+            Some(last) if last.time > packet.time => {
+                let place = self.in_flight.partition_point(|other| other.time <= packet.time);
+                self.in_flight.insert(place, packet);
+            }
+            _ => self.in_flight.push_back(packet),
+        }
+    }
+}
+
+impl Transit for WirePacket {
+    fn time(&self) -> Instant {
+        self.time
+    }
+
+    fn set_time(&mut self, time: Instant) {
+        self.time = time;
+    }
+
+    fn came_marked(&self) -> bool {
+        self.came_marked
     }
 }
 
@@ -360,6 +271,7 @@ mod tests {
     use proptest::prelude::*;
     use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
     use suimon_scenario::LinkSpec;
+    use suimon_units::Rate;
 
     use super::*;
     use crate::packet::tests::datagram;
@@ -393,7 +305,7 @@ mod tests {
         let seen: Vec<_> = (0..60).flat_map(|ms| due(&mut punctual, at(ms * 1_000))).collect();
         assert_eq!(seen, expected);
         assert_eq!(due(&mut late, at(60_000)), expected);
-        assert_eq!((late.next_event(), late.held), (Instant::MAX, 0));
+        assert_eq!((late.next_event(), late.passing.held), (Instant::MAX, 0));
     }
 
     #[test]
@@ -410,8 +322,8 @@ mod tests {
         link.set_state(at(201_000), State::Cut);
         link.arrive(at(202_000), &datagram(1, 1_000, 0));
         link.set_state(at(203_000), State::Open);
-        assert_eq!((due(&mut link, at(900_000)), link.held), (vec![], 0));
-        assert_eq!(link.meter.clone().result(at(900_000), |_, _| None).lost_on_link, 3);
+        assert_eq!((due(&mut link, at(900_000)), link.passing.held), (vec![], 0));
+        assert_eq!(link.passing.meter.clone().result(at(900_000), |_, _| None).lost_on_link, 3);
     }
 
     #[test]
@@ -431,7 +343,7 @@ mod tests {
         for _ in 0..2_000_000 {
             link.arrive(at(0), &packet);
         }
-        assert!(link.held as u64 <= MAX_MEMORY.get());
+        assert!(link.passing.held as u64 <= MAX_MEMORY.get());
         assert!(link.refused.for_memory > 0);
     }
 
@@ -451,10 +363,10 @@ mod tests {
             }
             arrived.extend(due(&mut link, at(now + 10_000_000)));
             prop_assert!(arrived.is_sorted());
-            let totals = link.meter.clone().result(at(now), |_, _| None);
+            let totals = link.passing.meter.clone().result(at(now), |_, _| None);
             let lost = totals.dropped_overflow + totals.dropped_early + totals.lost_on_link;
             prop_assert_eq!(arrived.len() as u64 + lost, packets.len() as u64);
-            prop_assert_eq!((link.held, link.backlog().packets), (0, 0));
+            prop_assert_eq!((link.passing.held, link.backlog().packets), (0, 0));
         }
     }
 }

@@ -140,7 +140,7 @@ impl Emulation {
             let tuns = [open(setup, &link.ends[0])?, open(setup, &link.ends[1])?];
             let mut directions = [0, 1].map(|way| Direction::new(&link.directions[way], setup.seed));
             for (way, direction) in directions.iter_mut().enumerate() {
-                direction.log = writer.as_ref().map(|writer| writer.of(index, way));
+                direction.passing.log = writer.as_ref().map(|writer| writer.of(index, way));
                 direction.set_flow_delays(&link.flow_delays[way]);
             }
             let (orders, received) = channel();

@@ -86,7 +86,8 @@ impl Forwarder {
         let mut early = Early::new(self.clock.now());
         loop {
             if self.take_orders() {
-                let flow_series = self.directions.each_mut().map(|direction| direction.flows.take_series());
+                let flow_series =
+                    self.directions.each_mut().map(|direction| direction.passing.flows.take_series());
                 let now = self.clock.now();
                 self.marks.close_all(now, &mut self.directions);
                 let statistics = self.statistics(now, &mut sampled);
@@ -95,7 +96,7 @@ impl Forwarder {
                     series: series.map(SeriesBuilder::finish),
                     flow_series,
                     windows: self.marks.closed,
-                    flows: self.directions.map(|direction| direction.flows.largest(usize::MAX)),
+                    flows: self.directions.map(|direction| direction.passing.flows.largest(usize::MAX)),
                 });
             }
             let now = self.clock.now();
@@ -134,7 +135,7 @@ impl Forwarder {
     }
 
     fn subject(&self, direction: usize) -> &str {
-        self.directions[direction].meter.name()
+        self.directions[direction].passing.meter.name()
     }
 
     /// Does as told; true where that is to stop.
@@ -238,9 +239,9 @@ impl Forwarder {
     fn sample(&mut self, now: Instant, series: &mut [SeriesBuilder; 2]) {
         for (direction, series) in self.directions.iter_mut().zip(series) {
             series.begin(now);
-            direction.meter.sample(self.interval, series);
-            direction.queue().probe(series);
-            direction.flows.sample(now, self.interval);
+            direction.passing.meter.sample(self.interval, series);
+            direction.probe(series);
+            direction.passing.flows.sample(now, self.interval);
         }
     }
 
@@ -248,7 +249,7 @@ impl Forwarder {
     fn statistics(&self, now: Instant, sampled: &mut [(Bytes, u64, Duration); 2]) -> LinkStatistics {
         let of = |direction: &Direction, sampled: &mut (Bytes, u64, Duration)| {
             let potential = |from, to| direction.potential(from, to);
-            let totals = direction.meter.clone().result(now, potential);
+            let totals = direction.passing.meter.clone().result(now, potential);
             let waited = totals.delay_mean * totals.packets;
             let (bytes, packets) =
                 (totals.bytes.saturating_sub(sampled.0).get(), totals.packets.saturating_sub(sampled.1));
@@ -260,8 +261,8 @@ impl Forwarder {
                 sojourn,
                 totals,
                 refused: direction.refused,
-                flows: direction.flows.largest(SHOWN),
-                flow_count: direction.flows.count(),
+                flows: direction.passing.flows.largest(SHOWN),
+                flow_count: direction.passing.flows.count(),
             }
         };
         let [there, back] = sampled;

@@ -59,7 +59,9 @@ impl Marks {
                 }
                 Mark::Open(window) => {
                     self.open.push((window, now));
-                    directions.iter_mut().for_each(|direction| direction.meter.open_window(now, window));
+                    directions
+                        .iter_mut()
+                        .for_each(|direction| direction.passing.meter.open_window(now, window));
                 }
                 Mark::Close(window) => self.close(now, window, directions),
             }
@@ -77,7 +79,7 @@ impl Marks {
         let Some(place) = self.open.iter().position(|(open, _)| *open == window) else { return };
         let (_, from) = self.open.remove(place);
         for (direction, closed) in directions.iter_mut().zip(&mut self.closed) {
-            if let Some((_, queue)) = direction.meter.close_window(now, window) {
+            if let Some((_, queue)) = direction.passing.meter.close_window(now, window) {
                 closed.push(ClosedWindow { window, from, to: now, queue });
             }
         }

@@ -89,7 +89,7 @@ mod tests {
         let links = LinkSpec::parse("10Mbit 20ms").unwrap().links(&queue);
         let at = Instant::ZERO + Duration::from_secs(seconds);
         let of = |link: &Link| {
-            let meter = Direction::new(link, 1).meter;
+            let meter = Direction::new(link, 1).passing.meter;
             DirectionStatistics {
                 backlog: Default::default(),
                 throughput: Rate::ZERO,

@@ -6,7 +6,7 @@ use suimon_units::{Duration, Instant};
 
 /// What a link does to packets beside delaying them.
 #[derive(Debug)]
-pub struct Impairments {
+pub(crate) struct Impairments {
     loss: Loss,
     in_bad_state: bool,
     jitter: Duration,
@@ -19,7 +19,7 @@ pub struct Impairments {
 impl Impairments {
     /// Those of `link`; `None` where it has none.
     #[must_use]
-    pub fn of(link: &Link, random: RandomStream) -> Option<Self> {
+    pub(crate) fn of(link: &Link, random: RandomStream) -> Option<Self> {
         let impairments = &link.impairments;
         (!impairments.are_none()).then(|| Self {
             loss: impairments.loss,
@@ -34,7 +34,7 @@ impl Impairments {
 
     /// When a packet that left at `departure` and would arrive at `arrival` does; `None` where it is lost.
     #[must_use]
-    pub fn apply(&mut self, departure: Instant, arrival: Instant) -> Option<Instant> {
+    pub(crate) fn apply(&mut self, departure: Instant, arrival: Instant) -> Option<Instant> {
         if self.loses() || self.is_out_at(departure) {
             return None;
         }

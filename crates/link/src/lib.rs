@@ -1,22 +1,29 @@
-//! What a link does to packets, whatever a packet is and whose clock it runs on: [`Server`] says when they
-//! leave, [`Impairments`] which are lost, late or overtaken, [`QueueMeter`] keeps the books of a queue, and
-//! [`FlowTally`] those of a flow. The simulator and the emulator both drive them, so that a figure means the same in
-//! both.
+//! What a link does to packets, whatever a packet is and whose clock it runs on.
+//!
+//! A [`Port`] is one direction of a link: the queue, the [`Transmitter`] that says when a packet leaves and arrives, and
+//! the impairments. Its [`Observer`] learns what becomes of each packet; [`QueueMeter`] keeps the statistics of a queue,
+//! and [`FlowTally`] those of a flow. The simulator and the emulator both drive ports, so that a figure means the same
+//! in both.
 
 #![forbid(unsafe_code)]
 
 mod crossing;
-mod flow;
+mod flow_tally;
 mod impairments;
 mod meter;
+mod port;
+mod radios;
 mod series;
 mod server;
+mod transmitter;
 mod window;
 
 pub use crossing::{Crossing, FlowSums};
-pub use flow::{FlowTally, FlowTimes};
-pub use impairments::Impairments;
+pub use flow_tally::{FlowTally, FlowTimes};
 pub use meter::QueueMeter;
+pub use port::{Observer, Port, Transit};
+pub use radios::{Serving, radios};
 pub use series::SeriesBuilder;
-pub use server::{Server, Service};
+pub use server::Service;
+pub use transmitter::Transmitter;
 pub use window::QueueWindow;

@@ -8,12 +8,12 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::window::QueueWindow;
 
-/// Keeps the books of one queue and link.
+/// The statistics of one queue and link.
 #[derive(Debug, Clone)]
 pub struct QueueMeter {
     name: String,
     discipline: String,
-    colour: &'static str,
+    colour: String,
     since: Instant,
     totals: QueueTotals,
     backlog: Backlog,
@@ -64,7 +64,7 @@ impl QueueMeter {
         Self {
             name: link.name.clone(),
             discipline: link.queue.label().to_owned(),
-            colour: link.queue.colour(),
+            colour: link.queue.colour().to_owned(),
             since: Instant::ZERO,
             totals: QueueTotals::default(),
             backlog: Backlog::default(),
@@ -183,7 +183,7 @@ impl QueueMeter {
         QueueResult {
             name: self.name,
             discipline: self.discipline,
-            colour: self.colour.to_owned(),
+            colour: self.colour,
             packets: totals.delays.count(),
             bytes: totals.bytes,
             utilisation: potential(self.since, end).map(|all| totals.bytes.as_f64() / all.as_f64().max(1.0)),

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use suimon_model::Capacity;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// One opportunity of a Mahimahi trace carries this much.
-const OPPORTUNITY_BYTES: u64 = 1_500;
+const OPPORTUNITY_BYTES: u64 = Capacity::OPPORTUNITY.get();
 
 /// The sending side of a link as a clock: asked packet by packet, in order.
 #[derive(Debug)]
-pub enum Server {
+pub(crate) enum Server {
     /// Transmission takes no time.
     Unlimited,
     /// A rate that never changes.
@@ -36,7 +35,7 @@ pub struct Service {
 impl Server {
     /// That of a link of this `capacity`.
     #[must_use]
-    pub fn new(capacity: &Capacity) -> Self {
+    pub(crate) fn new(capacity: &Capacity) -> Self {
         match capacity {
             Capacity::Rate(Rate::MAX) => Self::Unlimited,
             Capacity::Rate(rate) => {
@@ -59,7 +58,7 @@ impl Server {
     /// # Panics
     /// On a radio, which takes packets when it wants.
     #[inline(always)]
-    pub fn send(&mut self, now: Instant, size: Bytes) -> Service {
+    pub(crate) fn send(&mut self, now: Instant, size: Bytes) -> Service {
         // Asked first, since most are: a branch is cheaper than a table of them.
         if let Self::Constant(constant) = self {
             return Service { starts: now, ends: now + constant.transmission_time(size) };
@@ -82,7 +81,7 @@ impl Server {
 
     /// The rate at `now`; on a recorded link the mean over the recording. `None` without a finite rate.
     #[must_use]
-    pub fn rate_at(&self, now: Instant) -> Option<Rate> {
+    pub(crate) fn rate_at(&self, now: Instant) -> Option<Rate> {
         match self {
             Self::Unlimited | Self::Radio => None,
             Self::Constant(constant) => Some(constant.rate),
@@ -95,7 +94,7 @@ impl Server {
 
     /// How many bytes could have been sent from `from` to `to`; `None` without a finite rate.
     #[must_use]
-    pub fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
+    pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match self {
             Self::Unlimited | Self::Radio => None,
             Self::Constant(constant) => Some(constant.rate.amount_in(to.saturating_since(from))),
@@ -107,7 +106,7 @@ impl Server {
 
 /// A rate that never changes, and how long the latest size takes: sizes repeat, and divisions are slow.
 #[derive(Debug)]
-pub struct Constant {
+pub(crate) struct Constant {
     rate: Rate,
     size: Bytes,
     time: Duration,
@@ -124,7 +123,7 @@ impl Constant {
 
 /// Mahimahi's link: packets leave at recorded times only, and what nobody uses is lost.
 #[derive(Debug)]
-pub struct Opportunities {
+pub(crate) struct Opportunities {
     times: Arc<[Duration]>,
     period: Duration,
     index: usize,
@@ -190,7 +189,7 @@ const BYTE: u128 = 8 * 1_000_000_000;
 
 /// A rate that changes at given times.
 #[derive(Debug)]
-pub struct Steps {
+pub(crate) struct Steps {
     steps: Arc<[(Duration, Rate)]>,
     period: Duration,
     /// What one period lets through.

@@ -7,15 +7,15 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod endpoints;
 mod error;
-mod flow;
 mod plan;
 mod result;
 mod run;
 mod stack_options;
 
 pub use batch::run_all;
+pub use endpoints::write_as_live;
 pub use error::LiveError;
-pub use flow::write_as_live;
 pub use run::{Glance, Observer, Unobserved, run};
 pub use stack_options::KernelNames;

@@ -108,7 +108,7 @@ impl Plan {
         }
         // Of those that results show.
         let slowest = slowest(scenario.links.iter().filter(|link| link.reported));
-        let emulates = |link: &Link| !decides_nothing(link, slowest);
+        let emulates = |link: &Link| !is_left_to_hosts(link, slowest);
         let mut planning = Planning::new(scenario, &emulates);
         let mut options = StackOptions::new(available, names);
         for (index, flow) in scenario.flows.iter().enumerate() {
@@ -157,11 +157,15 @@ pub(crate) fn slowest<'a>(links: impl Iterator<Item = &'a Link>) -> Rate {
 
 /// True where packets only take time on `link`: nobody looks at it, and it is no slower than the `slowest` that
 /// somebody looks at, so that what waits waits there.
-fn decides_nothing(link: &Link, slowest: Rate) -> bool {
+fn is_left_to_hosts(link: &Link, slowest: Rate) -> bool {
     let fast = matches!(link.capacity, Capacity::Rate(rate) if rate >= slowest);
     // Jitter is left to the hosts.
     let harmless = Impairments { jitter: Duration::ZERO, ..link.impairments.clone() }.are_none();
-    !link.reported && fast && harmless && link.queue.name() == "droptail" && link.overhead == Bytes::ZERO
+    !link.reported
+        && fast
+        && harmless
+        && link.queue.queue_capabilities().tail_drop
+        && link.overhead == Bytes::ZERO
 }
 
 /// Sizes of a full packet and of what answers it.

@@ -1,4 +1,4 @@
-//! The books of a run: what flows did, window by window and sample by sample, and the result at the end.
+//! The statistics of a run: what flows did, window by window and sample by sample, and the result at the end.
 
 use std::sync::atomic::Ordering;
 
@@ -10,12 +10,12 @@ use suimon_model::{Flow, Link, Scenario, Traffic};
 use suimon_results::{EmulatedLink, Event, EventKind, FlowResult, RunResult, Series, WindowResult};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::flow::Shared;
+use crate::endpoints::Shared;
 use crate::plan::{Plan, PlannedFlow};
 
 /// What is known of all flows of a run so far.
 #[derive(Debug)]
-pub(crate) struct Books<'a> {
+pub(crate) struct Statistics<'a> {
     scenario: &'a Scenario,
     plan: &'a Plan,
     flows: Vec<Entry<'a>>,
@@ -63,7 +63,7 @@ struct Across {
     last: FlowSums,
 }
 
-impl<'a> Books<'a> {
+impl<'a> Statistics<'a> {
     pub(crate) fn new(scenario: &'a Scenario, plan: &'a Plan, shared: &'a [Shared]) -> Self {
         let entry = |((flow, planned), shared): ((&'a Flow, &'a PlannedFlow), &'a Shared)| Entry {
             flow,
@@ -103,7 +103,7 @@ impl<'a> Books<'a> {
         self.notes.push(note);
     }
 
-    /// When [`Books::keep`] has something to do that should not wait.
+    /// When [`Statistics::keep`] has something to do that should not wait.
     pub(crate) fn next(&self) -> Instant {
         let windows = self.windows.iter().filter(|window| !window.closed).map(|window| window.next_sample);
         windows.min().unwrap_or(Instant::MAX).min(self.next_sample)

@@ -11,10 +11,10 @@ use suimon_model::Scenario;
 use suimon_results::RunResult;
 use suimon_units::{Duration, Instant};
 
+use crate::endpoints::{Shared, Stage, most_unsent};
 use crate::error::LiveError;
-use crate::flow::{Shared, Stage, most_unsent};
 use crate::plan::{Plan, slowest};
-use crate::result::Books;
+use crate::result::Statistics;
 use crate::stack_options::KernelNames;
 
 /// Follows runs. Several may go on at once.
@@ -74,7 +74,7 @@ pub(crate) fn available() -> Result<Vec<String>, LiveError> {
 const SET_UP: Duration = Duration::from_millis(300);
 const SET_UP_FLOW: Duration = Duration::from_millis(3);
 
-/// How often the books of flows are kept.
+/// How often the statistics of flows are taken.
 const TICK: Duration = Duration::from_millis(5);
 /// How often an observer is told.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -120,9 +120,9 @@ pub(crate) fn run_planned(
         let flow = scenario.flows[index].name.clone();
         move |source: io::Error| LiveError::Socket { flow, source }
     };
-    let mut books = Books::new(scenario, plan, &shared);
+    let mut statistics = Statistics::new(scenario, plan, &shared);
     if !real_time {
-        books.note("Live: the hosts' threads run under SCHED_OTHER, so that a busy machine makes bursts of their packets.".to_owned());
+        statistics.note("Live: the hosts' threads run under SCHED_OTHER, so that a busy machine makes bursts of their packets.".to_owned());
     }
     let reports = thread::scope(|scope| -> Result<_, LiveError> {
         // However this ends, the threads of the flows end.
@@ -140,12 +140,13 @@ pub(crate) fn run_planned(
             threads.push((index, scope.spawn(move || watched(stage.send(host, flow, planned, shared)))));
         }
         if clock.now() > Instant::ZERO {
-            books.note("Live: setting up took longer than planned, so that flows began late.".to_owned());
+            statistics
+                .note("Live: setting up took longer than planned, so that flows began late.".to_owned());
         }
         let mut next_glance = Instant::ZERO;
         loop {
             let now = clock.now();
-            books.keep(now);
+            statistics.keep(now);
             if now >= next_glance {
                 let links: Vec<_> = emulation.statistics().into_iter().flatten().collect();
                 let passed = now.saturating_since(Instant::ZERO).min(scenario.duration);
@@ -153,12 +154,12 @@ pub(crate) fn run_planned(
                 observer.glance(&Glance { run: number, scenario, labels, passed, links: &links });
                 next_glance = now + GLANCE;
             }
-            if now >= end || books.is_complete() || failed.load(Ordering::Relaxed) {
+            if now >= end || statistics.is_complete() || failed.load(Ordering::Relaxed) {
                 break;
             }
-            clock.sleep_until((now + TICK).min(books.next()).min(end));
+            clock.sleep_until((now + TICK).min(statistics.next()).min(end));
         }
-        books.finish(clock.now());
+        statistics.finish(clock.now());
         // At once, so that no link counts what comes later.
         let reports = emulation.finish();
         drop(ends);
@@ -167,7 +168,7 @@ pub(crate) fn run_planned(
         }
         Ok(reports?)
     })?;
-    Ok(books.result(labels, &reports))
+    Ok(statistics.result(labels, &reports))
 }
 
 /// Tells the threads of the flows that the run is over when this goes.

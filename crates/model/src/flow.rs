@@ -84,7 +84,7 @@ impl Traffic {
 
     /// The colour in every chart.
     #[must_use]
-    pub fn colour(&self) -> &'static str {
+    pub fn colour(&self) -> &str {
         match self {
             Self::Tcp(tcp) => tcp.colour(),
             // No algorithm, whose colour it could take.
@@ -121,7 +121,7 @@ impl TcpFlow {
 
     /// The colour in every chart: the receiver's where it is what stands out, else the sender's.
     #[must_use]
-    pub fn colour(&self) -> &'static str {
+    pub fn colour(&self) -> &str {
         match (self.cc.label(), self.receiver.name()) {
             (_, DEFAULT_RECEIVER) => self.cc.colour(),
             (RECEIVERS_SENDER, _) => self.receiver.colour(),

@@ -26,6 +26,12 @@ impl Impairments {
         *self == Self::default()
     }
 
+    /// True where every packet arrives, if late or overtaken.
+    #[must_use]
+    pub fn lose_nothing(&self) -> bool {
+        self.loss == Loss::None && self.outages.is_empty()
+    }
+
     pub(crate) fn check(&self) -> Checked {
         time("jitter", self.jitter)?;
         if let Some(reordering) = self.reordering {

@@ -100,6 +100,9 @@ pub enum Capacity {
 }
 
 impl Capacity {
+    /// What one opportunity of a Mahimahi trace carries.
+    pub const OPPORTUNITY: Bytes = Bytes::new(1_500);
+
     /// True where a radio decides when packets leave, not the link by itself.
     #[must_use]
     pub fn is_radio(&self) -> bool {

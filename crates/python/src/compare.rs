@@ -6,12 +6,13 @@ use std::num::NonZeroUsize;
 use clap::{Args, Command};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
-use suimon_scenario::{Scheme, StackProfile};
+use suimon_scenario::StackProfile;
 use suimon_study::Comparison;
-use suimon_study::comparison::{FlowCounts, Parsed, PathScheduler, QueueDiscipline};
+use suimon_study::comparison::{FlowCounts, Parsed, QueueName, SchedulerName, SenderName};
 use suimon_units::{Bytes, Duration};
 
 use crate::errors::{Failure, InputError};
+use crate::registry::registry;
 use crate::results::Findings;
 use crate::work::simulate;
 
@@ -21,7 +22,7 @@ pub(crate) fn compare(py: Python<'_>, request: &str, progress: bool) -> PyResult
     let refuse = |error| InputError::new_err(format!("{error}; accepted: text of Unicode characters"));
     let fields: Map<String, Value> = serde_json::from_str(request).map_err(refuse)?;
     let comparison = Comparison::from_fields(fields).map_err(Failure::from)?;
-    let runs = comparison.runs().map_err(Failure::from)?;
+    let runs = comparison.runs(&registry()).map_err(Failure::from)?;
     let results = simulate(py, &runs, progress)?;
     let header = comparison.header(comparison.command());
     Ok(suimon_study::Findings::new(header, comparison.name(), results).into())
@@ -47,9 +48,9 @@ pub(crate) fn keywords(over_paths: bool) -> Vec<Keyword> {
 /// What the values of `option` are, as `comparison.py` tells them apart.
 fn kind(option: &clap::Arg) -> &'static str {
     let kinds = [
-        (TypeId::of::<Parsed<Scheme>>(), "senders"),
-        (TypeId::of::<Parsed<QueueDiscipline>>(), "queues"),
-        (TypeId::of::<Parsed<PathScheduler>>(), "schedulers"),
+        (TypeId::of::<SenderName>(), "senders"),
+        (TypeId::of::<QueueName>(), "queues"),
+        (TypeId::of::<SchedulerName>(), "schedulers"),
         (TypeId::of::<Parsed<FlowCounts>>(), "counts"),
         (TypeId::of::<Parsed<Duration>>(), "time"),
         (TypeId::of::<Parsed<Bytes>>(), "bytes"),

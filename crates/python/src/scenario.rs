@@ -7,6 +7,7 @@ use suimon_report::ReportHeader;
 use suimon_study::VERSION;
 
 use crate::errors::Failure;
+use crate::registry::registry;
 use crate::results::Findings;
 use crate::work::simulate;
 
@@ -27,14 +28,16 @@ impl Document {
     /// The file at `path`.
     #[staticmethod]
     fn read(path: PathBuf) -> PyResult<Self> {
-        Ok(Self { document: suimon_scenario::Document::read(path).map_err(Failure::from)? })
+        Ok(Self {
+            document: suimon_scenario::Document::read(path).map_err(Failure::from)?.with_registry(registry()),
+        })
     }
 
     /// The scenario that `text` describes; `source` is for messages, and traces are relative to `directory`.
     #[staticmethod]
     fn parse(text: &str, source: &str, directory: PathBuf) -> PyResult<Self> {
         let document = suimon_scenario::Document::parse(text, source).map_err(Failure::from)?;
-        Ok(Self { document: document.in_directory(directory) })
+        Ok(Self { document: document.in_directory(directory).with_registry(registry()) })
     }
 
     /// The text as it was read.

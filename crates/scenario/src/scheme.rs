@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use suimon_algorithms::registry::{AlgorithmSpec, Role, SpecError, descriptions};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role, SpecError};
 use suimon_model::{DEFAULT_RECEIVER, RECEIVERS_SENDER, scheme_label};
 
 use crate::error::{Problem, ScenarioError, closest};
@@ -23,26 +23,35 @@ pub struct Scheme {
 impl Scheme {
     /// Reads what the key `cc` of a flow takes: a congestion control with its settings
     /// (`fs-at+cubic:mode=fit`); a receive window after it (`cubic/drs`); or a receive window other than
-    /// `fixed` alone, which then works under Reno (`drs`).
+    /// `fixed` alone, which then works under Reno (`drs`). Names stand for built-in algorithms.
     ///
     /// # Errors
     /// When an algorithm, a parameter or a value is not known; the message lists what is.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        Self::read(text).map_err(|problem| ScenarioError::new("scheme", problem))
+        Self::parse_with(&Registry::standard(), text)
     }
 
-    pub(crate) fn read(text: &str) -> Result<Self, Problem> {
+    /// The same, where names stand for what they do in `registry`.
+    ///
+    /// # Errors
+    /// As [`Scheme::parse`].
+    pub fn parse_with(registry: &Registry, text: &str) -> Result<Self, ScenarioError> {
+        Self::read(registry, text).map_err(|problem| ScenarioError::new("scheme", problem))
+    }
+
+    pub(crate) fn read(registry: &Registry, text: &str) -> Result<Self, Problem> {
         let text = text::bounded(text)?.trim();
         let name = text.split(':').next().unwrap_or_default().trim();
         let receives =
-            name != DEFAULT_RECEIVER && descriptions(Role::Receiver).iter().any(|d| d.name == name);
+            name != DEFAULT_RECEIVER && registry.descriptions(Role::Receiver).iter().any(|d| d.name == name);
         let (cc, receiver) = match text.split_once('/') {
             Some(both) => both,
             None if receives => (RECEIVERS_SENDER, text),
             None => (text, DEFAULT_RECEIVER),
         };
-        let cc = algorithm(Role::Congestion, cc).map_err(|problem| also_receivers(problem, text))?;
-        Ok(Self { cc, receiver: algorithm(Role::Receiver, receiver)? })
+        let cc = algorithm(registry, Role::Congestion, cc)
+            .map_err(|problem| also_receivers(registry, problem, text))?;
+        Ok(Self { cc, receiver: algorithm(registry, Role::Receiver, receiver)? })
     }
 
     /// The text that parses back to this, without what is default.
@@ -64,11 +73,12 @@ impl fmt::Display for Scheme {
 }
 
 /// Where a whole scheme is an unknown name, a receive window would have been accepted too.
-fn also_receivers(problem: Problem, text: &str) -> Problem {
+fn also_receivers(registry: &Registry, problem: Problem, text: &str) -> Problem {
     let Problem::Algorithm { error, suggestion } = problem else { return problem };
     match *error {
         SpecError::UnknownName { role, name, accepted } if !text.contains(['/', '+']) => {
-            let receivers = descriptions(Role::Receiver).into_iter().filter(|d| d.name != DEFAULT_RECEIVER);
+            let receivers =
+                registry.descriptions(Role::Receiver).into_iter().filter(|d| d.name != DEFAULT_RECEIVER);
             let receivers: Vec<_> = receivers.map(|d| d.name).collect();
             let suggestion = suggestion.or_else(|| closest(&name, receivers.iter().copied()));
             let accepted = format!("{accepted}, {}", receivers.join(", "));
@@ -83,10 +93,12 @@ fn also_receivers(problem: Problem, text: &str) -> Problem {
 ///
 /// # Errors
 /// When the name, a parameter or a value is not known; the message lists what is.
-pub fn algorithm(role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
-    AlgorithmSpec::parse(role, text::bounded(text)?).map_err(|error| {
+pub fn algorithm(registry: &Registry, role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
+    registry.parse(role, text::bounded(text)?).map_err(|error| {
         let suggestion = match &error {
-            SpecError::UnknownName { name, .. } => closest(name, descriptions(role).iter().map(|d| d.name)),
+            SpecError::UnknownName { name, .. } => {
+                closest(name, registry.descriptions(role).iter().map(|d| d.name))
+            }
             _ => None,
         };
         Problem::Algorithm { error: Box::new(error), suggestion }
@@ -95,6 +107,8 @@ pub fn algorithm(role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use suimon_algorithms::registry::descriptions;
+
     use super::*;
 
     #[test]

@@ -1,37 +1,35 @@
 //! A link in one line, for the command line.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_units::{Bytes, Duration, Probability, Rate};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
+use suimon_model::{Capacity, Impairments, Link};
+use suimon_units::{Duration, Rate};
 
 use crate::error::{Problem, ScenarioError};
-use crate::reader::{medium_of_words, terminal_of_words};
+use crate::reader::words::{self, enter, keys};
+use crate::reader::{AnyKey, Key, Node, Table, Value, Word};
 use crate::scheme::algorithm;
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
-use suimon_model::{Buffer, Capacity, Impairments, Link, Loss, Reordering};
 
 /// After this time a synthetic cell starts again.
 const SYNTHETIC: Duration = Duration::from_secs(120);
 const RTT: &str = "the round-trip time without queueing, such as 180ms";
-const OPTIONS: &str =
-    "a buffer (96kB, 50packets, unbounded), loss=1%, jitter=1ms, reorder=1%/10ms, outages=10s..15s";
 
 /// A link by rate and round-trip time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSpec {
-    /// How fast it sends.
-    pub capacity: Capacity,
+    /// The way there, but for its delay and queue: `bottleneck` from `sender` to `receiver`. Its outages hold either
+    /// way.
+    pub link: Link,
     /// Round-trip time without queueing, half of it in each direction.
     pub rtt: Duration,
-    /// What may wait, without the packet that is being sent.
-    pub buffer: Buffer,
-    /// What it does to packets beside delaying them; outages hold either way.
-    pub impairments: Impairments,
+    /// The keys of a scenario's link that say the same, as far as it was read from words.
+    keys: Table,
 }
 
 impl LinkSpec {
@@ -41,8 +39,22 @@ impl LinkSpec {
     /// A link with a buffer of 1000 packets, as a Linux interface has, and no loss.
     #[must_use]
     pub fn new(capacity: Capacity, rtt: Duration) -> Self {
+        Self::with_keys(capacity, Table::default(), rtt)
+    }
+
+    /// As [`LinkSpec::new`], over the link that is recorded at `path`: a trace, or a schedule of rates.
+    ///
+    /// # Errors
+    /// When the file does not read.
+    pub fn recorded(path: impl AsRef<Path>, rtt: Duration) -> Result<Self, ScenarioError> {
+        let (capacity, keys) = recording(path.as_ref())?;
+        Ok(Self::with_keys(capacity, keys, rtt))
+    }
+
+    fn with_keys(capacity: Capacity, keys: Table, rtt: Duration) -> Self {
         let buffer = text::buffer(text::DEFAULT_BUFFER).expect("the default buffer reads, as a test shows");
-        Self { capacity, rtt, buffer, impairments: Impairments::default() }
+        let wire = Link::delaying("bottleneck".to_owned(), "sender", "receiver", Duration::ZERO);
+        Self { link: Link { capacity, buffer, reported: true, ..wire }, rtt, keys }
     }
 
     /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME] [outages=FROM..TO,..]`, as in `2Mbit 180ms 96kB`. In
@@ -72,14 +84,17 @@ impl LinkSpec {
     /// # Errors
     /// As there.
     pub fn parse_capacity(text: &str) -> Result<Capacity, ScenarioError> {
-        Self::read(text, Some(Duration::ZERO)).map(|link| link.capacity)
+        Self::read(text, Some(Duration::ZERO)).map(|spec| spec.link.capacity)
     }
 
     fn read(text: &str, otherwise: Option<Duration>) -> Result<Self, ScenarioError> {
         let mut words = words(text);
-        let (capacity, otherwise) = match recorded(&mut words)? {
-            Some(capacity) => (capacity, otherwise.or(Some(Self::RECORDED_RTT))),
-            None => (capacity(&mut words)?, otherwise),
+        let (capacity, keys, otherwise) = match recorded(&mut words)? {
+            Some((capacity, keys)) => (capacity, keys, otherwise.or(Some(Self::RECORDED_RTT))),
+            None => {
+                let (capacity, keys) = capacity(&mut words)?;
+                (capacity, keys, otherwise)
+            }
         };
         capacity.check()?;
         let mut words = words.iter().map(String::as_str).peekable();
@@ -97,10 +112,10 @@ impl LinkSpec {
             (None, Some(rtt)) => rtt,
             (None, None) => return Err(missing(RTT)),
         };
-        let mut link = Self::new(capacity, rtt);
+        let mut link = Self::with_keys(capacity, keys, rtt);
         let mut seen = Vec::new();
         for word in words {
-            let name = word.split_once('=').map_or("buffer", |(name, _)| name);
+            let name = word.split_once('=').map_or(BUFFER, |(name, _)| name);
             if seen.contains(&name) {
                 return Err(refuse(word, &format!("a second {name}"), "one of each"));
             }
@@ -110,14 +125,38 @@ impl LinkSpec {
         Ok(link)
     }
 
+    /// What [`LinkSpec::set_key`] takes: the names of words behind the round-trip time, and `buffer`.
+    pub fn settable() -> impl Iterator<Item = &'static str> {
+        keys().map(|(key, word)| name(key, word))
+    }
+
+    /// Sets what the word called `called` says to `value`, such as `loss` to `1%`; returns the word.
+    ///
+    /// # Errors
+    /// When there is no such word, or it is not said so.
+    pub fn set_key(&mut self, called: &str, value: &str) -> Result<String, ScenarioError> {
+        let joined: String = value.split_whitespace().collect();
+        match keys().find(|(key, word)| name(key, *word) == called) {
+            Some((key, Word::Bare(_))) => enter(key, value, &mut self.link, &mut self.keys).map(|()| joined),
+            _ => {
+                let word = format!("{called}={joined}");
+                self.set(&word).map(|()| word)
+            }
+        }
+    }
+
+    /// Whether `text` has more than one word, a number and its unit being one: more than how fast a wire is.
+    #[must_use]
+    pub fn is_line(text: &str) -> bool {
+        words(text).len() > 1
+    }
+
     /// Sets the buffer to what `text` says: `96kB`, `50 packets` or `unbounded`.
     ///
     /// # Errors
     /// When it is none of those.
     pub fn set_buffer(&mut self, text: &str) -> Result<(), ScenarioError> {
-        let refuse = |problem| ScenarioError::new("link", problem).at_key("buffer");
-        self.buffer = text::parse_buffer(text).map_err(refuse)?;
-        Ok(())
+        self.set_key(BUFFER, text).map(|_| ())
     }
 
     /// Both directions, `queue` in front of the first, which is called `bottleneck` and leads from `sender` to
@@ -125,35 +164,19 @@ impl LinkSpec {
     #[must_use]
     pub fn links(&self, queue: &AlgorithmSpec) -> [Link; 2] {
         let there = self.rtt / 2;
-        let bottleneck = Link {
-            name: "bottleneck".to_owned(),
-            from: "sender".to_owned(),
-            to: "receiver".to_owned(),
-            capacity: self.capacity.clone(),
-            delay: there,
-            overhead: Bytes::ZERO,
-            buffer: self.buffer,
-            queue: queue.clone(),
-            impairments: self.impairments.clone(),
-            estimator: None,
-            reported: true,
-        };
+        let bottleneck = Link { delay: there, queue: queue.clone(), ..self.link.clone() };
+        let back = self.rtt - there + bottleneck.capacity.uplink_delay();
         let reverse = Link {
-            name: "bottleneck-reverse".to_owned(),
-            from: "receiver".to_owned(),
-            to: "sender".to_owned(),
-            capacity: match &self.capacity {
+            capacity: match &bottleneck.capacity {
                 // Answers contend for the medium too.
                 Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
                 _ => Capacity::Rate(Rate::MAX),
             },
-            delay: self.rtt - there + self.capacity.uplink_delay(),
-            overhead: Bytes::ZERO,
-            buffer: Buffer::Unbounded,
-            queue: drop_tail(),
-            impairments: Impairments { outages: self.impairments.outages.clone(), ..Impairments::default() },
-            estimator: None,
-            reported: false,
+            impairments: Impairments {
+                outages: bottleneck.impairments.outages.clone(),
+                ..Impairments::default()
+            },
+            ..Link::delaying(Link::other_direction(&bottleneck.name), &bottleneck.to, &bottleneck.from, back)
         };
         [bottleneck, reverse]
     }
@@ -163,36 +186,55 @@ impl LinkSpec {
     /// # Errors
     /// When it is none of those.
     pub fn set(&mut self, word: &str) -> Result<(), ScenarioError> {
+        let not_understood = || refuse(word, &"not understood", &options());
         let Some((name, value)) = word.split_once('=') else {
-            self.buffer = text::buffer(word).map_err(|_| refuse(word, &"not understood", OPTIONS))?;
-            return Ok(());
+            return self.set_buffer(word).map_err(|_| not_understood());
         };
-        let probability = |text: &str| -> Result<Probability, _> {
-            text.parse().map_err(|error| refuse(word, &error, "a probability, such as 1%"))
-        };
-        let time = |text: &str| -> Result<Duration, _> {
-            text.parse().map_err(|error| refuse(word, &error, "a time, such as 10ms"))
-        };
-        match name {
-            "loss" => self.impairments.loss = Loss::Random(probability(value)?),
-            "jitter" => self.impairments.jitter = time(value)?,
-            "outages" => {
-                let read = |period| {
-                    let accepted = "periods, such as 10s..15s,40s..";
-                    text::outage(period).map_err(|problem| refuse(word, &problem, accepted))
-                };
-                self.impairments.outages = value.split(',').map(read).collect::<Result<_, _>>()?;
-            }
-            "reorder" => {
-                let Some((share, delay)) = value.split_once('/') else {
-                    return Err(refuse(word, &"no \"/\"", "reorder=SHARE/DELAY, such as reorder=1%/10ms"));
-                };
-                self.impairments.reordering =
-                    Some(Reordering { probability: probability(share)?, delay: time(delay)? });
-            }
-            _ => return Err(refuse(word, &"not understood", OPTIONS)),
+        let named = |word: &Word| matches!(word, Word::Named { name: known, .. } if *known == name);
+        let (key, _) = keys().find(|(_, word)| named(word)).ok_or_else(not_understood)?;
+        enter(key, value, &mut self.link, &mut self.keys).map_err(|error| {
+            // The fault of a part, where the key has some.
+            let part = error.key().and_then(|key| key.rsplit('.').next()).unwrap_or_default();
+            let inner = <dyn AnyKey>::inner(key).and_then(|section| section.key(part));
+            let accepted = inner.map_or_else(|| key.accepted_in_line(), AnyKey::accepted_in_line);
+            refuse(word, error.problem(), &accepted)
+        })
+    }
+
+    /// The same link as a scenario has it, in TOML: the table `link` without name and ends, and `[[medium]]` where it
+    /// has one. Files that it names are so from the root on.
+    ///
+    /// # Errors
+    /// Where a scenario has no such link: a synthetic cell, or one that was not read from words.
+    pub fn tables(&self) -> Result<String, ScenarioError> {
+        let mut keys = self.keys.clone();
+        if let Some(Value::Text(name)) = keys.get("rate").map(|rate| &rate.value)
+            && CellularModel::named(name).is_some()
+        {
+            let accepted = format!("a trace of it, as `suimon trace generate --like {name}` prints");
+            return Err(refuse(name, &"a scenario has no such link", &accepted));
         }
-        Ok(())
+        if keys.entries.is_empty() {
+            return Err(missing(&accepted_capacity()));
+        }
+        let medium = keys.get("medium").and_then(Node::table).cloned();
+        let mut reverse = Table::default();
+        if medium.is_some() {
+            keys.insert("medium", Node::text(words::MEDIUM_NAME));
+        } else if keys.get("hsdpa").is_none() {
+            reverse.insert("rate", Node::text("unlimited"));
+        }
+        reverse.insert("buffer", Node::text("unbounded"));
+        keys.insert("delay", Node::text(&exact(self.rtt / 2)));
+        keys.insert("reverse", Node { line: None, value: Value::Table(reverse) });
+        let mut text = String::new();
+        for (header, table) in [("[link]", Some(keys)), ("[[medium]]", medium)] {
+            for (nth, entry) in table.iter().flat_map(|table| &table.entries).enumerate() {
+                let header = if nth == 0 { format!("{header}\n") } else { String::new() };
+                let _ = writeln!(text, "{header}{} = {}", entry.key, entry.node.to_toml());
+            }
+        }
+        Ok(text)
     }
 }
 
@@ -202,16 +244,66 @@ impl LinkSpec {
 /// Never: the registry has it.
 #[must_use]
 pub fn drop_tail() -> AlgorithmSpec {
-    algorithm(Role::Queue, "droptail").expect("drop tail is registered, as the scenario tests show")
+    algorithm(&Registry::standard(), Role::Queue, "droptail")
+        .expect("drop tail is registered, as the scenario tests show")
+}
+
+/// The word that goes by its value alone.
+const BUFFER: &str = "buffer";
+
+/// What `word`, which says `key`, is called.
+fn name(key: &Key<Link>, word: Word) -> &'static str {
+    match word {
+        Word::Bare(_) => key.about.name,
+        Word::Named { name, .. } => name,
+    }
+}
+
+/// What may stand behind the round-trip time, in words.
+fn options() -> String {
+    let option = |(key, word): (&Key<Link>, Word)| match word {
+        Word::Bare(examples) => format!("a {} ({examples})", key.about.name),
+        Word::Named { name, example, .. } => format!("{name}={example}"),
+    };
+    keys().map(option).collect::<Vec<_>>().join(", ")
+}
+
+/// `time` so that it reads back to the same.
+fn exact(time: Duration) -> String {
+    let shown: String = time.to_string().split_whitespace().collect();
+    if shown.parse() == Ok(time) { shown } else { format!("{}ns", time.as_nanos()) }
+}
+
+/// How fast a link is, and the keys of a scenario that say so.
+type Read = (Capacity, Table);
+
+/// The one key of a scenario that says how fast a link is.
+fn one(key: &str, value: Node) -> Table {
+    let mut table = Table::default();
+    table.insert(key, value);
+    table
+}
+
+/// The key `key` that names the file at `path`, from the root on.
+fn file(key: &str, path: &Path) -> Table {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    one(key, Node::text(&path.to_string_lossy()))
+}
+
+/// The link that is recorded at `path`.
+fn recording(path: &Path) -> Result<Read, ScenarioError> {
+    let capacity = read_capacity(path)?;
+    let key = if matches!(capacity, Capacity::Steps { .. }) { "schedule" } else { "trace" };
+    Ok((capacity, file(key, path)))
 }
 
 /// Takes the file of a recorded link off the beginning of `words`, where there is one of that name.
-fn recorded(words: &mut Vec<String>) -> Result<Option<Capacity>, ScenarioError> {
+fn recorded(words: &mut Vec<String>) -> Result<Option<Read>, ScenarioError> {
     match words.first().map(Path::new).filter(|path| path.is_file()) {
         Some(path) => {
-            let capacity = read_capacity(path)?;
+            let read = recording(path)?;
             words.remove(0);
-            Ok(Some(capacity))
+            Ok(Some(read))
         }
         None => Ok(None),
     }
@@ -227,28 +319,30 @@ fn accepted_capacity() -> String {
 }
 
 /// Takes what says how fast the link is off the beginning of `words`.
-fn capacity(words: &mut Vec<String>) -> Result<Capacity, ScenarioError> {
+fn capacity(words: &mut Vec<String>) -> Result<Read, ScenarioError> {
     if words.is_empty() {
         return Err(missing(&accepted_capacity()));
     }
     let word = words.remove(0);
     if word == "hsdpa" {
-        let terminal = terminal_of_words(words)?;
-        return Ok(Capacity::Hsdpa(Box::new(terminal)));
+        let (table, terminal) = words::terminal(words)?;
+        return Ok((Capacity::Hsdpa(Box::new(terminal)), one("hsdpa", Node::of_table(table))));
     }
     if word == "wifi" {
-        return medium_of_words(words).map(|medium| Capacity::Wifi(Arc::new(medium)));
+        let (table, medium) = words::medium(words)?;
+        return Ok((Capacity::Wifi(Arc::new(medium)), one("medium", Node::of_table(table))));
     }
     let word = word.as_str();
     if let Some(model) = CellularModel::named(word) {
-        return model.generate(SYNTHETIC, &mut RandomStream::new(1, "cellular")).map(Into::into);
+        let trace = model.generate(SYNTHETIC, &mut RandomStream::new(1, "cellular"))?;
+        return Ok((trace.into(), one("rate", Node::text(word))));
     }
     match word.split_once('=') {
-        Some(("trace", file)) => Opportunities::read(file).map(Into::into),
-        Some(("schedule", file)) => RateSchedule::read(file).map(Into::into),
+        Some(("trace", path)) => Ok((Opportunities::read(path)?.into(), file("trace", Path::new(path)))),
+        Some(("schedule", path)) => Ok((RateSchedule::read(path)?.into(), file("schedule", Path::new(path)))),
         _ => match text::link_rate(word) {
-            Ok(rate) => Ok(Capacity::Rate(rate)),
-            Err(_) if Path::new(word).is_file() => read_capacity(word),
+            Ok(rate) => Ok((Capacity::Rate(rate), one("rate", Node::text(word)))),
+            Err(_) if Path::new(word).is_file() => recording(Path::new(word)),
             Err(error) => Err(refuse(word, &error, &accepted_capacity())),
         },
     }
@@ -289,51 +383,55 @@ fn refuse(word: &str, reason: &dyn Display, accepted: &str) -> ScenarioError {
 
 #[cfg(test)]
 mod tests {
-    use suimon_model::Outage;
-    use suimon_units::Instant;
+    use crate::Document;
+    use suimon_model::{Buffer, Loss, Outage};
+    use suimon_units::{Bytes, Instant, Probability, Rate};
 
     use super::*;
 
     #[test]
     fn a_rate_a_round_trip_time_and_a_buffer_make_a_link() {
         let link = LinkSpec::parse("2Mbit 180ms 96kB").unwrap();
-        assert_eq!(link.capacity, Capacity::Rate(Rate::from_bps(2_000_000)));
+        assert_eq!(link.link.capacity, Capacity::Rate(Rate::from_bps(2_000_000)));
         assert_eq!(link.rtt, Duration::from_millis(180));
-        assert_eq!(link.buffer, Buffer::Bytes(Bytes::new(96_000)));
+        assert_eq!(link.link.buffer, Buffer::Bytes(Bytes::new(96_000)));
         assert_eq!(LinkSpec::parse("2 Mbit 180 ms 96 kB"), Ok(link));
     }
 
     #[test]
     fn further_words_come_in_any_order() {
         let link = LinkSpec::parse("unlimited 10ms reorder=1%/10ms loss=0.5% 50 packets jitter=1ms").unwrap();
-        assert_eq!(link.capacity, Capacity::Rate(Rate::MAX));
-        assert_eq!(link.buffer, Buffer::Packets(50));
-        assert_eq!(link.impairments.loss, Loss::Random(Probability::clamped(0.005)));
-        assert_eq!(link.impairments.jitter, Duration::from_millis(1));
-        assert_eq!(link.impairments.reordering.unwrap().delay, Duration::from_millis(10));
+        assert_eq!(link.link.capacity, Capacity::Rate(Rate::MAX));
+        assert_eq!(link.link.buffer, Buffer::Packets(50));
+        assert_eq!(link.link.impairments.loss, Loss::Random(Probability::clamped(0.005)));
+        assert_eq!(link.link.impairments.jitter, Duration::from_millis(1));
+        assert_eq!(link.link.impairments.reordering.unwrap().delay, Duration::from_millis(10));
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let link = LinkSpec::parse("2Mbit 180ms outages=1s..2s,5s..").unwrap();
         let expected = [(at(1), at(2)), (at(5), Instant::MAX)].map(|(from, to)| Outage { from, to });
-        assert_eq!(link.impairments.outages, expected);
+        assert_eq!(link.link.impairments.outages, expected);
     }
 
     #[test]
     fn a_radio_is_named_with_what_sets_it_apart() {
         let link = LinkSpec::parse("hsdpa VA30 -5dB 180ms cqi_delay=6ms 96kB harq_transmissions=2").unwrap();
-        let Capacity::Hsdpa(terminal) = &link.capacity else { panic!("a radio") };
+        let Capacity::Hsdpa(terminal) = &link.link.capacity else { panic!("a radio") };
         assert_eq!(terminal.user.profile.to_string(), "VA30");
         assert_eq!(terminal.user.geometry.to_string(), "-5 dB");
         assert_eq!(
             (terminal.user.cqi_delay, terminal.user.harq_transmissions),
             (Duration::from_millis(6), 2)
         );
-        assert_eq!((link.rtt, link.buffer), (Duration::from_millis(180), Buffer::Bytes(Bytes::new(96_000))));
+        assert_eq!(
+            (link.rtt, link.link.buffer),
+            (Duration::from_millis(180), Buffer::Bytes(Bytes::new(96_000)))
+        );
         let rest = suimon_radio::hsdpa::UserParameters::new(terminal.user.profile, terminal.user.geometry);
         assert_eq!((terminal.user.power, terminal.user.category), (rest.power, rest.category));
         let near = LinkSpec::parse("wifi 802.11b 2Mbit cw_min=15 50 packets").unwrap();
-        assert_eq!((near.rtt, near.buffer), (Duration::ZERO, Buffer::Packets(50)));
+        assert_eq!((near.rtt, near.link.buffer), (Duration::ZERO, Buffer::Packets(50)));
         let link = LinkSpec::parse("wifi 802.11b 2Mbit 4ms cw_min=15 50 packets").unwrap();
-        let Capacity::Wifi(medium) = &link.capacity else { panic!("a radio") };
+        let Capacity::Wifi(medium) = &link.link.capacity else { panic!("a radio") };
         assert_eq!((medium.parameters.cw_min, medium.parameters.rate), (15, Rate::from_bps(2_000_000)));
         assert_eq!(LinkSpec::parse("wifi 802.11a 6Mbit").unwrap().rtt, Duration::ZERO);
         assert_eq!(LinkSpec::parse_capacity("hsdpa ST 0dB").unwrap(), {
@@ -350,18 +448,18 @@ mod tests {
         std::fs::write(&path, "10\n20\n30\n").unwrap();
         let path = path.display();
         let link = LinkSpec::parse(&format!("{path}")).unwrap();
-        assert!(matches!(link.capacity, Capacity::Opportunities { .. }));
+        assert!(matches!(link.link.capacity, Capacity::Opportunities { .. }));
         assert_eq!(link.rtt, Duration::from_millis(40));
         let link = LinkSpec::parse(&format!("{path} 50packets loss=1%")).unwrap();
-        assert_eq!((link.rtt, link.buffer), (Duration::from_millis(40), Buffer::Packets(50)));
+        assert_eq!((link.rtt, link.link.buffer), (Duration::from_millis(40), Buffer::Packets(50)));
         let link = LinkSpec::parse(&format!("{path} 90ms 50packets")).unwrap();
-        assert_eq!((link.rtt, link.buffer), (Duration::from_millis(90), Buffer::Packets(50)));
+        assert_eq!((link.rtt, link.link.buffer), (Duration::from_millis(90), Buffer::Packets(50)));
     }
 
     #[test]
     fn a_synthetic_cell_goes_by_its_name() {
         let link = LinkSpec::parse("lte-driving 50ms 100 packets").unwrap();
-        let Capacity::Opportunities { times, period } = &link.capacity else { panic!("a trace") };
+        let Capacity::Opportunities { times, period } = &link.link.capacity else { panic!("a trace") };
         let rate = Rate::of(Bytes::new(1_500) * times.len() as u64, *period);
         assert!(rate > Rate::from_bps(6_000_000) && rate < Rate::from_bps(20_000_000), "{rate}");
         assert_eq!(LinkSpec::parse("lte-driving 50ms 100 packets"), Ok(link));
@@ -370,14 +468,55 @@ mod tests {
     #[test]
     fn the_buffer_can_be_set_alone() {
         let mut link = LinkSpec::new(Capacity::Rate(Rate::MAX), Duration::from_millis(1));
-        assert_eq!(link.buffer, Buffer::Packets(1_000));
+        assert_eq!(link.link.buffer, Buffer::Packets(1_000));
         link.set_buffer("96kB").unwrap();
-        assert_eq!(link.buffer, Buffer::Bytes(Bytes::new(96_000)));
+        assert_eq!(link.link.buffer, Buffer::Bytes(Bytes::new(96_000)));
         let message = link.set_buffer("96").unwrap_err().to_string();
         assert!(
             message.starts_with("link: buffer: \"96\" has no unit; accepted: packets or bytes"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_scenario_of_the_tables_has_the_same_links() {
+        let flow = "[[flow]]\nname = \"main\"\nfrom = \"sender\"\nto = \"receiver\"";
+        let ends = "[[link]]\nname = \"bottleneck\"\nbetween = [\"sender\", \"receiver\"]";
+        for line in [
+            "2Mbit 180ms 96kB",
+            "2 Mbit 33333ns 45 kB jitter=1ms reorder=1%/10ms",
+            "unlimited 40ms 50packets loss=0.5% outages=1s..1.5s,3s..",
+            "hsdpa VA30 0dB harq_transmissions=2 delivery=credit 100ms 96kB",
+            "wifi 802.11b 11Mbit cw_min=15 preamble=short loss=1%",
+        ] {
+            let spec = LinkSpec::parse(line).unwrap();
+            let tables = spec.tables().unwrap().replace("[link]", ends);
+            let run = Document::parse(&format!("{tables}\n{flow}"), "test.toml").unwrap().runs().unwrap();
+            let [there, back] = spec.links(&drop_tail());
+            // A scenario has one delay for both ways.
+            let same = back.delay == there.delay + there.capacity.uplink_delay();
+            let back = if same { back } else { Link { delay: there.delay, ..back } };
+            assert_eq!(run[0].scenario.links, [there, back], "{line}");
+        }
+        let synthetic = LinkSpec::parse("lte-driving 50ms").unwrap().tables().unwrap_err().to_string();
+        assert!(synthetic.contains("suimon trace generate --like lte-driving"), "{synthetic}");
+        assert!(LinkSpec::new(Capacity::Rate(Rate::MAX), Duration::ZERO).tables().is_err());
+    }
+
+    #[test]
+    fn every_word_of_a_line_is_settable_by_its_name() {
+        let mut link = LinkSpec::parse("2Mbit 180ms").unwrap();
+        let values = [
+            ("buffer", "50 packets"),
+            ("loss", "1%"),
+            ("jitter", "1 ms"),
+            ("reorder", "1%/10ms"),
+            ("outages", "1s.."),
+        ];
+        assert!(LinkSpec::settable().eq(values.map(|(name, _)| name)));
+        let words: Vec<_> = values.iter().map(|(name, value)| link.set_key(name, value).unwrap()).collect();
+        let line = LinkSpec::parse(&format!("2Mbit 180ms {}", words.join(" "))).unwrap();
+        assert_eq!(link.link, line.link);
     }
 
     #[test]

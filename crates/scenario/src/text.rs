@@ -21,6 +21,9 @@ pub const DEFAULT_WINDOW: &str = "6MiB";
 /// What the flows of a stream may hold each, and what may wait at its receiver, where nothing is given.
 pub const DEFAULT_STREAM_BUFFER: &str = "4MiB";
 
+/// The path scheduler where none is given.
+pub(crate) const DEFAULT_SCHEDULER: &str = "look-ahead";
+
 /// How long a flow of a stream may be silent before it is connected anew.
 pub const DEFAULT_PATIENCE: &str = "3s";
 

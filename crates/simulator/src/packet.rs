@@ -1,6 +1,7 @@
 //! What travels over links.
 
 use suimon_algorithms::queue::{self, Ecn, FlowId, Hosts};
+use suimon_link::Transit;
 use suimon_units::{Bytes, Instant};
 
 /// Most SACK blocks that fit beside timestamps (RFC 2018 §3).
@@ -196,5 +197,22 @@ impl queue::Packet for Frame {
 
     fn mark_congestion_experienced(&mut self) {
         self.ecn = Ecn::CongestionExperienced;
+    }
+}
+
+impl Transit for Frame {
+    #[inline(always)]
+    fn time(&self) -> Instant {
+        self.time
+    }
+
+    #[inline(always)]
+    fn set_time(&mut self, time: Instant) {
+        self.time = time;
+    }
+
+    #[inline(always)]
+    fn came_marked(&self) -> bool {
+        self.was_marked
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use suimon_algorithms::RandomStream;
 use suimon_algorithms::queue::Dropped;
-use suimon_model::{Capacity, Scenario};
-use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
+use suimon_link::Serving;
+use suimon_model::Scenario;
+use suimon_radio::{PortId, Ports, Radio};
 use suimon_units::{Bytes, Instant};
 
 use crate::events::{Event, EventQueue};
@@ -34,70 +34,15 @@ struct Shared {
 impl Radios {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let mut radios = Self::default();
-        let mut cells: BTreeMap<&str, (hsdpa::Policy, Vec<u32>)> = BTreeMap::new();
-        let mut media: BTreeMap<&str, (&wlan::Parameters, Vec<u32>)> = BTreeMap::new();
-        for (index, link) in (0..).zip(&scenario.links) {
-            match &link.capacity {
-                Capacity::Hsdpa(terminal) => match &terminal.cell {
-                    Some(cell) => {
-                        let (_, links) =
-                            cells.entry(&cell.name).or_insert_with(|| (cell.scheduler, Vec::new()));
-                        links.push(index);
-                    }
-                    None => radios.add_cell(scenario, hsdpa::Policy::RoundRobin, vec![index]),
-                },
-                Capacity::Wifi(medium) => {
-                    let (_, links) =
-                        media.entry(&medium.name).or_insert_with(|| (&medium.parameters, Vec::new()));
-                    links.push(index);
-                }
-                _ => {}
-            }
-        }
-        for (policy, links) in cells.into_values() {
-            radios.add_cell(scenario, policy, links);
-        }
-        for (name, (parameters, links)) in media {
-            radios.add_medium(scenario, name, parameters, &links);
+        for (index, Serving { radio, links }) in
+            suimon_link::radios(&scenario.links, scenario.seed).into_iter().enumerate()
+        {
+            let links: Vec<_> = links.into_iter().map(|link| link as u32).collect();
+            let ports = links.iter().enumerate().map(|(port, link)| (*link, (index as u32, PortId(port))));
+            radios.ports.extend(ports);
+            radios.radios.push(Shared { radio, links, next: Instant::MAX });
         }
         radios
-    }
-
-    fn add_cell(&mut self, scenario: &Scenario, policy: hsdpa::Policy, links: Vec<u32>) {
-        let link = |port: usize| &scenario.links[links[port] as usize];
-        let terminals = (0..links.len()).filter_map(|port| match &link(port).capacity {
-            Capacity::Hsdpa(terminal) => Some(terminal.user.clone()),
-            _ => None,
-        });
-        let terminals: Vec<_> = terminals.collect();
-        let mut random =
-            |port, what: &str| RandomStream::new(scenario.seed, &format!("link {} {what}", link(port).name));
-        self.add(Box::new(hsdpa::Cell::new(policy, &terminals, &mut random)), links);
-    }
-
-    /// Links that leave the same node are one station.
-    fn add_medium(&mut self, scenario: &Scenario, name: &str, parameters: &wlan::Parameters, links: &[u32]) {
-        let mut stations: Vec<(&str, Vec<u32>)> = Vec::new();
-        for index in links {
-            let node = scenario.links[*index as usize].from.as_str();
-            match stations.iter_mut().find(|(known, _)| *known == node) {
-                Some((_, links)) => links.push(*index),
-                None => stations.push((node, vec![*index])),
-            }
-        }
-        let mut medium = wlan::Medium::new(parameters.clone());
-        for (node, links) in &stations {
-            let stream = format!("medium {name} station {node}");
-            medium.add_station(links.len(), RandomStream::new(scenario.seed, &stream));
-        }
-        self.add(Box::new(medium), stations.into_iter().flat_map(|(_, links)| links).collect());
-    }
-
-    fn add(&mut self, radio: Box<dyn Radio>, links: Vec<u32>) {
-        for (port, link) in links.iter().enumerate() {
-            self.ports.insert(*link, (self.radios.len() as u32, PortId(port)));
-        }
-        self.radios.push(Shared { radio, links, next: Instant::MAX });
     }
 
     /// A packet has come to wait at a link.
@@ -163,7 +108,7 @@ impl Ports for Served<'_> {
         self.at(port, |link, context| link.carried(at, context));
     }
 
-    fn give_up(&mut self, _: Instant, port: PortId) {
-        self.at(port, Link::not_carried);
+    fn give_up(&mut self, now: Instant, port: PortId) {
+        self.at(port, |link, context| link.not_carried(now, context));
     }
 }

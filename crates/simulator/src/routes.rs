@@ -7,7 +7,7 @@ use suimon_units::{Duration, Instant, Rate};
 
 use crate::events::Event;
 use crate::link::line::Line;
-use crate::link::wire::{Wire, decides_nothing};
+use crate::link::wire::Wire;
 use crate::packet::Frame;
 
 /// Where a route begins that does not exist.
@@ -37,6 +37,13 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
+    /// One route, over the first link of all.
+    #[cfg(test)]
+    pub(crate) fn of_one_link() -> Self {
+        let steps = vec![Step::Link(0), Step::Deliver];
+        Self { steps, wires: Vec::new(), wire_of: vec![None], lines: Vec::new() }
+    }
+
     /// Takes a packet over the wires that come next for it, if any, as is known `now`: it then bears the time at
     /// which it reaches the end of the last of them. Gives the line of that one, and the step that comes next.
     #[inline(always)]
@@ -198,7 +205,7 @@ impl<'a> Planner<'a> {
                 let Feeder::One(before) = feeder else { return None };
                 let before = before.map(|before| &links[before as usize]);
                 let in_order = before.is_none_or(|before| before.impairments.reordering.is_none());
-                if !in_order || !decides_nothing(link) || watched == Some(index) {
+                if !in_order || !Wire::serves(link) || watched == Some(index) {
                     return None;
                 }
                 let new = lines.len() as u32;

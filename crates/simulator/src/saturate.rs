@@ -1,9 +1,8 @@
 //! What a link lets through when packets always wait.
 
-use suimon_algorithms::RandomStream;
-use suimon_link::Server;
-use suimon_model::Capacity;
-use suimon_radio::{PortId, Ports, Radio, hsdpa, wlan};
+use suimon_link::{Serving, Transmitter};
+use suimon_model::{Capacity, Link};
+use suimon_radio::{PortId, Ports};
 use suimon_units::{Bytes, Duration, Instant};
 
 /// When packets of `size` leave a link of this `capacity` that always has one waiting, for `length`, calling `each` for
@@ -16,18 +15,12 @@ pub fn saturate(
     length: Duration,
     each: &mut dyn FnMut(Instant),
 ) {
-    let random = |what: &str| RandomStream::new(seed, &format!("link bottleneck {what}"));
-    let mut radio: Box<dyn Radio> = match capacity {
-        Capacity::Hsdpa(terminal) => {
-            let users = std::slice::from_ref(&terminal.user);
-            Box::new(hsdpa::Cell::new(hsdpa::Policy::RoundRobin, users, &mut |_, what| random(what)))
-        }
-        Capacity::Wifi(medium) => {
-            let mut alone = wlan::Medium::new(medium.parameters.clone());
-            alone.add_station(1, random("station"));
-            Box::new(alone)
-        }
-        _ => return serve(Server::new(capacity), size, length, each),
+    let link = Link {
+        capacity: capacity.clone(),
+        ..Link::delaying("bottleneck".to_owned(), "sender", "receiver", Duration::ZERO)
+    };
+    let Some(Serving { mut radio, .. }) = suimon_link::radios(&[link], seed).pop() else {
+        return serve(Transmitter::at(capacity), size, length, each);
     };
     let end = Instant::ZERO + length;
     let mut endless = Endless { size, end, each };
@@ -37,14 +30,14 @@ pub fn saturate(
     }
 }
 
-fn serve(mut server: Server, size: Bytes, length: Duration, each: &mut dyn FnMut(Instant)) {
-    if matches!(server, Server::Unlimited) {
+fn serve(mut transmitter: Transmitter, size: Bytes, length: Duration, each: &mut dyn FnMut(Instant)) {
+    if transmitter.is_unlimited() {
         return;
     }
     let end = Instant::ZERO + length;
     let mut now = Instant::ZERO;
     loop {
-        now = server.send(now, size).ends;
+        now = transmitter.send(now, size).ends;
         if now > end {
             return;
         }

@@ -242,7 +242,7 @@ impl<'a> World<'a> {
     #[cold]
     fn take_back_dropped(&mut self, link: u32) {
         while let Some(Dropped { packet: frame, reason }) = self.context.dropped.pop() {
-            if let Some(meter) = &mut self.links[link as usize].wire.meter {
+            if let Some(meter) = self.links[link as usize].meter_mut() {
                 meter.statistics.on_dropped(reason);
             }
             if self.packets.take(frame.packet).kind.is_data() {

@@ -1,8 +1,6 @@
 //! BBR over whole paths: what its draft and the theory behind it say about rate, queue and sharing.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use suimon_results::{RunResult, Series};
 use suimon_scenario::{Buffer, Loss, Record, Scenario};
 use suimon_units::{Bytes, Duration, Probability, Rate};

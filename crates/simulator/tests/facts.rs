@@ -1,8 +1,6 @@
 //! Small facts about the engine, links and applications, each checked by arithmetic.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use suimon_results::{EventKind, FlowResult, RunResult};
 use suimon_scenario::{
     Buffer, Capacity, Flow, Loss, OnOff, Record, Reordering, Scenario, StackProfile, Start, Traffic, UdpFlow,

@@ -1,8 +1,6 @@
 //! Senders that answer marks by their share, at a queue that marks from a threshold on.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_results::RunResult;
 use suimon_scenario::{Buffer, Flow, Link, Record, Scenario, StackProfile};

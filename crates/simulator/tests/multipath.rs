@@ -1,8 +1,6 @@
 //! One stream over several paths: what paper 4 claims of its schedulers, conservation, determinism.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use proptest::prelude::*;
 use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
 use suimon_results::RunResult;

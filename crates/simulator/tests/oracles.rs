@@ -1,8 +1,6 @@
 //! Numbers from elsewhere: a stock simulator, the square-root law, arithmetic.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use suimon_algorithms::congestion::AckCounting;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_results::{FlowResult, QueueResult, jain_index};

@@ -1,8 +1,6 @@
 //! What holds in every scenario: random topologies, links, stacks, algorithms and applications.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use proptest::prelude::*;
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_algorithms::registry::{CONGESTION, RECEIVERS, Role, WRAPPERS};
@@ -232,7 +230,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn every_transfer_completes_and_the_books_balance(scenario in transfers()) {
+    fn every_transfer_completes_and_nothing_is_lost_uncounted(scenario in transfers()) {
         let result = run(&scenario);
         for (flow, spec) in result.flows.iter().zip(&scenario.flows) {
             let Traffic::Tcp(tcp) = &spec.traffic else { unreachable!("all are TCP") };
@@ -331,7 +329,7 @@ proptest! {
     }
 
     #[test]
-    fn the_books_of_links_that_decide_nothing_are_those_of_others(scenario in dumbbell()) {
+    fn statistics_of_wires_are_those_of_other_links(scenario in dumbbell()) {
         let mut waiting = scenario;
         waiting.links[1].reported = true;
         // It is known as packets come when they leave, and whether they may join.

@@ -1,8 +1,6 @@
 //! Queue disciplines under real senders: what their specifications promise, in the simulator.
 
-mod common;
-
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_results::{FlowResult, QueueResult, RunResult, jain_index};
 use suimon_scenario::{Buffer, Capacity, Flow, Link, Scenario, TcpFlow, Traffic, UdpFlow};

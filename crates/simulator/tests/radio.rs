@@ -1,10 +1,8 @@
 //! Radio links as the simulator drives them.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{link, scenario, tcp};
+use crate::common::{link, scenario, tcp};
 use suimon_scenario::radio::{hsdpa, wlan};
 use suimon_scenario::{
     Buffer, Capacity, Cell, Flow, Hsdpa, Link, Medium, Scenario, StackProfile, Traffic, UdpFlow,

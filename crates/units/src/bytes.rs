@@ -17,12 +17,14 @@ impl Bytes {
 
     /// `count` bytes.
     #[must_use]
+    #[inline]
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
 
     /// The bare count.
     #[must_use]
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -42,12 +44,14 @@ impl Bytes {
 
     /// The difference, or none where `other` is larger.
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
     /// The sum, or [`Bytes::MAX`] where it would not fit.
     #[must_use]
+    #[inline]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -64,12 +68,14 @@ impl Bytes {
 
 impl Add for Bytes {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 }
 
 impl AddAssign for Bytes {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         self.0 += other.0;
     }
@@ -77,12 +83,14 @@ impl AddAssign for Bytes {
 
 impl Sub for Bytes {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }
 }
 
 impl SubAssign for Bytes {
+    #[inline]
     fn sub_assign(&mut self, other: Self) {
         self.0 -= other.0;
     }
@@ -90,6 +98,7 @@ impl SubAssign for Bytes {
 
 impl Mul<u64> for Bytes {
     type Output = Self;
+    #[inline]
     fn mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
@@ -97,6 +106,7 @@ impl Mul<u64> for Bytes {
 
 impl Div<u64> for Bytes {
     type Output = Self;
+    #[inline]
     fn div(self, divisor: u64) -> Self {
         Self(self.0 / divisor)
     }

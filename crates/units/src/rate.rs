@@ -80,6 +80,7 @@ impl Rate {
 
 impl Add for Rate {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -87,6 +88,7 @@ impl Add for Rate {
 
 impl Mul<u64> for Rate {
     type Output = Self;
+    #[inline]
     fn mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }

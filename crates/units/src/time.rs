@@ -22,6 +22,7 @@ impl Duration {
 
     /// A duration in nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -52,6 +53,7 @@ impl Duration {
 
     /// Whole nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -70,6 +72,7 @@ impl Duration {
 
     /// The difference, or none where `other` is longer.
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -89,12 +92,14 @@ impl Duration {
 
 impl Add for Duration {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Duration {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -102,6 +107,7 @@ impl AddAssign for Duration {
 
 impl Sub for Duration {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }
@@ -109,6 +115,7 @@ impl Sub for Duration {
 
 impl Mul<u64> for Duration {
     type Output = Self;
+    #[inline]
     fn mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
@@ -116,6 +123,7 @@ impl Mul<u64> for Duration {
 
 impl Div<u64> for Duration {
     type Output = Self;
+    #[inline]
     fn div(self, divisor: u64) -> Self {
         Self(self.0 / divisor)
     }
@@ -161,12 +169,14 @@ impl Instant {
 
     /// `nanos` after the beginning.
     #[must_use]
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// Nanoseconds since the beginning.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -179,6 +189,7 @@ impl Instant {
 
     /// Time since `earlier`, or none where that lies later than this.
     #[must_use]
+    #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
@@ -186,12 +197,14 @@ impl Instant {
 
 impl Add<Duration> for Instant {
     type Output = Self;
+    #[inline]
     fn add(self, time: Duration) -> Self {
         Self(self.0.saturating_add(time.0))
     }
 }
 
 impl AddAssign<Duration> for Instant {
+    #[inline]
     fn add_assign(&mut self, time: Duration) {
         *self = *self + time;
     }

@@ -27,7 +27,7 @@ impl ArrivalPolicy for DropTail {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { idle_passes: true, admits_all: self.0 == Buffer::Unbounded, ..Capabilities::default() }
+        Capabilities { idle_passes: true, tail_drop: true, ..Capabilities::default() }
     }
 }
 

@@ -64,8 +64,8 @@ pub struct Capabilities {
     /// An arrival at an empty queue and an idle link changes nothing, so that the driver may send the packet without
     /// showing it to the queue.
     pub idle_passes: bool,
-    /// Every arrival joins unmarked, so that only the link tells when a packet leaves.
-    pub admits_all: bool,
+    /// Every arrival that fits the buffer joins unmarked, and packets leave in the order of their arrival.
+    pub tail_drop: bool,
     /// Packets may be marked as they leave: see [`policy::ArrivalPolicy::marks_departure`].
     pub marks_departures: bool,
 }

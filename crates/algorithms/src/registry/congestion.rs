@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::congestion::*;
 use crate::parameters::Arguments;
-use crate::user_defined;
+use crate::user_defined::Build;
 
 /// Builds a congestion control.
 pub type BuildCongestion = fn(&Arguments) -> Box<dyn CongestionControl>;
@@ -42,15 +42,17 @@ impl AlgorithmSpec {
     /// When this is not a congestion control.
     #[must_use]
     pub fn build_congestion(&self) -> Box<dyn CongestionControl> {
-        let (wrappers, (inner, arguments)) = self.wrappers_and_inner(Role::Congestion);
-        let innermost = builder(CONGESTION, inner)
-            .map(|build| build(arguments))
-            .or_else(|| user_defined::congestion(inner, arguments))
-            .expect("parse puts a registered congestion control last");
-        wrappers.iter().rev().fold(innermost, |inner, (wrapper, arguments)| {
-            let build =
-                builder(WRAPPERS, wrapper).expect("parse puts only registered wrappers before the last");
-            build(arguments, inner)
+        let (wrappers, inner) = self.wrappers_and_inner(Role::Congestion);
+        let innermost = match inner.user_defined() {
+            Some(Build::Congestion(build)) => build(&inner.arguments),
+            _ => {
+                let build = builder(CONGESTION, inner.description());
+                build.expect("parse puts a registered congestion control last")(&inner.arguments)
+            }
+        };
+        wrappers.iter().rev().fold(innermost, |below, wrapper| {
+            let build = builder(WRAPPERS, wrapper.description());
+            build.expect("parse puts only registered wrappers before the last")(&wrapper.arguments, below)
         })
     }
 }

@@ -24,9 +24,8 @@ impl AlgorithmSpec {
     /// When this is not an estimator.
     #[must_use]
     pub fn build_estimator(&self) -> Box<dyn RttEstimator> {
-        let (description, arguments) = self.outermost(Role::Estimator);
-        let build =
-            builder(ESTIMATORS, description).expect("parse accepts only registered estimators for this role");
-        build(arguments)
+        let layer = self.outermost(Role::Estimator);
+        let build = builder(ESTIMATORS, layer.description());
+        build.expect("parse accepts only registered estimators for this role")(&layer.arguments)
     }
 }

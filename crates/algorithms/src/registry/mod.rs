@@ -7,6 +7,7 @@ mod queue;
 mod receiver;
 mod spec;
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -19,7 +20,7 @@ pub use self::queue::{BuildEarly, BuildEarlyWrapper, EARLY, EARLY_WRAPPERS, QUEU
 pub use self::receiver::{BuildReceiver, RECEIVERS};
 pub use self::spec::{AlgorithmSpec, SpecError};
 use crate::parameters::Parameter;
-use crate::user_defined;
+use crate::user_defined::{AddError, Build, UserDefined, check_name};
 
 /// What users see of an algorithm.
 #[derive(Debug, Clone, Copy)]
@@ -68,15 +69,87 @@ impl fmt::Display for Role {
     }
 }
 
-/// Every algorithm of a role, in the order of the registry; behind them those that the program brought along.
-pub fn descriptions(role: Role) -> Vec<&'static Description> {
-    let mut all = built_in(role);
-    all.extend(user_defined::descriptions(role));
-    all
+/// The algorithms that names stand for: the built-in lines, and behind them those that a program adds.
+///
+/// A clone is cheap, and shares what was added so far. An [`AlgorithmSpec`] keeps what it needs to build its algorithm,
+/// so the registry that it was read with may change or end.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    added: Vec<Arc<UserDefined>>,
 }
 
-/// Every algorithm of a role that has its line here.
-pub(crate) fn built_in(role: Role) -> Vec<&'static Description> {
+impl Registry {
+    /// The built-in lines alone.
+    #[must_use]
+    pub const fn standard() -> Self {
+        Self { added: Vec::new() }
+    }
+
+    /// Adds an algorithm. An algorithm of the same role and name that was added before goes on where it is in use, and
+    /// is not found any more.
+    ///
+    /// # Errors
+    /// When a built-in line has the name, or it is none.
+    pub fn add(&mut self, description: Description, build: Build) -> Result<(), AddError> {
+        check_name(description.name)?;
+        self.added.retain(|one| one.description.name != description.name || one.build.role() != build.role());
+        self.added.push(Arc::new(UserDefined { description, build }));
+        Ok(())
+    }
+
+    /// Every algorithm of a role: the built-in lines in their order, then those added.
+    #[must_use]
+    pub fn descriptions(&self, role: Role) -> Vec<&Description> {
+        descriptions(role).into_iter().chain(self.added(role).map(|one| &one.description)).collect()
+    }
+
+    /// Reads `name[+name][:parameter=value]...`.
+    ///
+    /// # Errors
+    /// When a name, a parameter or a value is not known; the message lists what is.
+    pub fn parse(&self, role: Role, text: &str) -> Result<AlgorithmSpec, SpecError> {
+        AlgorithmSpec::read(self, role, text)
+    }
+
+    fn added(&self, role: Role) -> impl Iterator<Item = &Arc<UserDefined>> {
+        self.added.iter().filter(move |one| one.build.role() == role)
+    }
+
+    /// What has the name in the role.
+    fn find(&self, role: Role, name: &str) -> Option<Line> {
+        let built_in = descriptions(role).into_iter().find(|d| d.name == name).map(Line::BuiltIn);
+        let added = || self.added(role).find(|one| one.description.name == name);
+        built_in.or_else(|| added().map(|one| Line::UserDefined(Arc::clone(one))))
+    }
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+enum Line {
+    BuiltIn(&'static Description),
+    UserDefined(Arc<UserDefined>),
+}
+
+impl Line {
+    fn description(&self) -> &Description {
+        match self {
+            Self::BuiltIn(description) => description,
+            Self::UserDefined(one) => &one.description,
+        }
+    }
+
+    /// What builds it, where a program added it.
+    fn user_defined(&self) -> Option<&Build> {
+        match self {
+            Self::BuiltIn(_) => None,
+            Self::UserDefined(one) => Some(&one.build),
+        }
+    }
+}
+
+/// Every built-in algorithm of a role, in the order of the lists.
+#[must_use]
+pub fn descriptions(role: Role) -> Vec<&'static Description> {
     match role {
         Role::Congestion => described(CONGESTION).chain(described(WRAPPERS)).collect(),
         Role::Receiver => described(RECEIVERS).collect(),

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::parameters::Arguments;
 use crate::path::*;
-use crate::user_defined;
+use crate::user_defined::Build;
 
 /// Builds a path scheduler.
 pub type BuildPath = fn(&Arguments) -> Box<dyn PathScheduler>;
@@ -28,10 +28,13 @@ impl AlgorithmSpec {
     /// When this is not a path scheduler.
     #[must_use]
     pub fn build_path(&self) -> Box<dyn PathScheduler> {
-        let (description, arguments) = self.outermost(Role::Path);
-        builder(PATHS, description)
-            .map(|build| build(arguments))
-            .or_else(|| user_defined::path(description, arguments))
-            .expect("parse accepts only registered path schedulers for this role")
+        let layer = self.outermost(Role::Path);
+        match layer.user_defined() {
+            Some(Build::Path(build)) => build(&layer.arguments),
+            _ => {
+                let build = builder(PATHS, layer.description());
+                build.expect("parse accepts only registered path schedulers for this role")(&layer.arguments)
+            }
+        }
     }
 }

@@ -8,7 +8,8 @@ use crate::queue::early::{Early, EarlyDetection, EarlyPolicy};
 use crate::queue::policy::{ArrivalPolicy, PolicyQueue};
 use crate::queue::*;
 use crate::random::RandomStream;
-use crate::user_defined;
+use crate::user_defined::{Build, over_tickets};
+use suimon_units::Bytes;
 
 /// Builds early detection for a queue with room for the buffer.
 pub type BuildEarly = fn(&Arguments, Buffer) -> Early<Box<dyn EarlyDetection>>;
@@ -109,30 +110,58 @@ pub fn build_queue<P: Packet + Send + 'static>(
     buffer: Buffer,
     random: RandomStream,
 ) -> Queue<P> {
-    let (description, arguments) = spec.outermost(Role::Queue);
-    let random = match plain(description.name, arguments, buffer, random) {
+    let layer = spec.outermost(Role::Queue);
+    let (name, arguments) = (layer.description().name, &layer.arguments);
+    if let Some(Build::Queue(build)) = layer.user_defined() {
+        return Queue::Discipline(over_tickets(build(arguments, buffer), buffer));
+    }
+    let random = match plain(name, arguments, buffer, random) {
         Ok(queue) => return queue,
         Err(random) => random,
     };
-    if description.name == red::DESCRIPTION.name {
+    if name == red::DESCRIPTION.name {
         // As a type of its own it costs no indirect call a packet.
         return Queue::policy(EarlyPolicy::new(red::early(arguments, buffer), buffer, random));
     }
-    user_defined::queue(description, arguments, buffer).map_or_else(
-        || Queue::policy(EarlyPolicy::new(spec.build_early(buffer), buffer, random)),
-        Queue::Discipline,
-    )
+    Queue::policy(EarlyPolicy::new(spec.build_early(buffer), buffer, random))
 }
 
 impl AlgorithmSpec {
+    /// What the queue that this names allows its driver.
+    ///
+    /// # Panics
+    /// When this is not of a queue discipline.
+    #[must_use]
+    pub fn queue_capabilities(&self) -> Capabilities {
+        /// A packet of which there is none.
+        #[derive(Debug)]
+        enum Never {}
+
+        impl Packet for Never {
+            fn size(&self) -> Bytes {
+                match *self {}
+            }
+            fn flow(&self) -> FlowId {
+                match *self {}
+            }
+            fn ecn(&self) -> Ecn {
+                match *self {}
+            }
+            fn mark_congestion_experienced(&mut self) {
+                match *self {}
+            }
+        }
+        build_queue::<Never>(self, Buffer::Unbounded, RandomStream::new(0, "")).capabilities()
+    }
+
     /// Builds the early detection of a queue with room for `buffer`.
     fn build_early(&self, buffer: Buffer) -> Early<Box<dyn EarlyDetection>> {
-        let (wrappers, (inner, arguments)) = self.wrappers_and_inner(Role::Queue);
-        let build = builder(EARLY, inner).expect("what is none of QUEUES and no wrapper is early detection");
-        wrappers.iter().rev().fold(build(arguments, buffer), |early, (wrapper, arguments)| {
-            let build = builder(EARLY_WRAPPERS, wrapper)
-                .expect("parse puts only registered wrappers before the last");
-            build(arguments, early)
+        let (wrappers, inner) = self.wrappers_and_inner(Role::Queue);
+        let build = builder(EARLY, inner.description())
+            .expect("what is none of QUEUES and no wrapper is early detection");
+        wrappers.iter().rev().fold(build(&inner.arguments, buffer), |early, wrapper| {
+            let build = builder(EARLY_WRAPPERS, wrapper.description());
+            build.expect("parse puts only registered wrappers before the last")(&wrapper.arguments, early)
         })
     }
 }

@@ -22,9 +22,8 @@ impl AlgorithmSpec {
     /// When this is not a receive window.
     #[must_use]
     pub fn build_receiver(&self, buffer: Bytes) -> Box<dyn ReceiveWindow> {
-        let (description, arguments) = self.outermost(Role::Receiver);
-        let build = builder(RECEIVERS, description)
-            .expect("parse accepts only registered receive windows for this role");
-        build(buffer, arguments)
+        let layer = self.outermost(Role::Receiver);
+        let build = builder(RECEIVERS, layer.description());
+        build.expect("parse accepts only registered receive windows for this role")(buffer, &layer.arguments)
     }
 }

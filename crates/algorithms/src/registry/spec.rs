@@ -6,10 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{CONGESTION, Description, EARLY, EARLY_WRAPPERS, Role, WRAPPERS, described, descriptions};
+use super::{CONGESTION, Description, EARLY, EARLY_WRAPPERS, Line, Registry, Role, WRAPPERS, described};
 use super::{congestion, queue};
 use crate::parameters::{Arguments, ParameterError, Value};
-use crate::user_defined;
+use crate::user_defined::Build;
 
 /// An algorithm with its parameters, chosen by name: `cubic`, `vegas:alpha=2`, `fs-at+cubic:mode=fit`.
 #[derive(Debug, Clone)]
@@ -20,7 +20,23 @@ pub struct AlgorithmSpec {
     label: String,
 }
 
-pub(super) type Layer = (&'static Description, Arguments);
+/// One of the algorithms that a spec names, with its settings.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    line: Line,
+    pub(super) arguments: Arguments,
+}
+
+impl Layer {
+    pub(super) fn description(&self) -> &Description {
+        self.line.description()
+    }
+
+    /// What builds it, where a program added it.
+    pub(super) fn user_defined(&self) -> Option<&Build> {
+        self.line.user_defined()
+    }
+}
 
 /// Why a name was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -67,11 +83,15 @@ pub enum SpecError {
 }
 
 impl AlgorithmSpec {
-    /// Reads `name[+name][:parameter=value]...`.
+    /// Reads `name[+name][:parameter=value]...` of the built-in algorithms; [`Registry::parse`] also knows others.
     ///
     /// # Errors
     /// When a name, a parameter or a value is not known; the message lists what is.
     pub fn parse(role: Role, text: &str) -> Result<Self, SpecError> {
+        Registry::standard().parse(role, text)
+    }
+
+    pub(super) fn read(registry: &Registry, role: Role, text: &str) -> Result<Self, SpecError> {
         let mut parts = text.trim().split(':');
         let names = parts.next().unwrap_or_default();
         let mut settings = Vec::new();
@@ -80,51 +100,53 @@ impl AlgorithmSpec {
                 part.split_once('=').ok_or_else(|| SpecError::NotASetting { text: part.to_owned() })?;
             settings.push((name.trim(), value.trim()));
         }
-        Self::with_settings(role, names, &settings)
+        Self::with_settings(registry, role, names, &settings)
     }
 
     /// The algorithm called `names` (`fs-at+cubic`) with `settings`, pairs of parameter and value.
-    ///
-    /// # Errors
-    /// As [`AlgorithmSpec::parse`].
-    pub fn with_settings(role: Role, names: &str, settings: &[(&str, &str)]) -> Result<Self, SpecError> {
-        let known = descriptions(role);
-        let Wrapping { wrappers, inner, default } = Wrapping::of(role);
+    fn with_settings(
+        registry: &Registry,
+        role: Role,
+        names: &str,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, SpecError> {
+        let Wrapping { wrappers, inner, default } = Wrapping::of(registry, role);
         let mut layers = Vec::new();
         let mut names: Vec<_> = names.split('+').map(str::trim).collect();
         if names.last().is_some_and(|last| wrappers.contains(last)) {
             names.push(default);
         }
         for (position, name) in names.iter().enumerate() {
-            let description =
-                known.iter().find(|d| d.name == *name).ok_or_else(|| SpecError::UnknownName {
-                    role,
-                    name: (*name).to_owned(),
-                    accepted: known.iter().map(|d| d.name).collect::<Vec<_>>().join(", "),
-                })?;
+            let line = registry.find(role, name).ok_or_else(|| SpecError::UnknownName {
+                role,
+                name: (*name).to_owned(),
+                accepted: self::names(registry.descriptions(role)).join(", "),
+            })?;
             let is_last = position + 1 == names.len();
-            let name = || description.name.to_owned();
-            if !is_last && !wrappers.contains(&description.name) {
-                return Err(SpecError::NotAWrapper { role, name: name(), accepted: wrappers.join(", ") });
+            if !is_last && !wrappers.contains(name) {
+                let name = (*name).to_owned();
+                return Err(SpecError::NotAWrapper { role, name, accepted: wrappers.join(", ") });
             }
-            if is_last && position > 0 && !inner.contains(&description.name) {
+            if is_last && position > 0 && !inner.contains(name) {
                 let wrapper = names[position - 1].to_owned();
-                return Err(SpecError::NotWrapped { name: name(), wrapper, accepted: inner.join(", ") });
+                let name = (*name).to_owned();
+                return Err(SpecError::NotWrapped { name, wrapper, accepted: inner.join(", ") });
             }
-            layers.push((*description, Arguments::defaults(description.parameters)));
+            let arguments = Arguments::defaults(line.description().parameters);
+            layers.push(Layer { line, arguments });
         }
         let mut label = Self::short_name(&layers, default);
         for (name, text) in settings {
-            let (parameter, arguments) = layers
-                .iter_mut()
-                .find_map(|(d, arguments)| {
-                    d.parameters.iter().find(|p| p.name == *name).map(|p| (p, arguments))
-                })
-                .ok_or_else(|| ParameterError::Unknown {
+            let Some((parameter, arguments)) = layers.iter_mut().find_map(|Layer { line, arguments }| {
+                let parameter = line.description().parameters.iter().find(|p| p.name == *name)?;
+                Some((parameter, arguments))
+            }) else {
+                return Err(SpecError::Parameter(ParameterError::Unknown {
                     algorithm: label.split(':').next().unwrap_or_default().to_owned(),
                     parameter: (*name).to_owned(),
-                    accepted: Self::parameter_names(&layers_of(&names, &known)),
-                })?;
+                    accepted: Self::parameter_names(&layers),
+                }));
+            };
             let value = parameter.parse(text)?;
             if value != parameter.default {
                 label.push_str(&format!(":{name}={text}"));
@@ -137,21 +159,22 @@ impl AlgorithmSpec {
     fn short_name(layers: &[Layer], default: &str) -> String {
         // The default below a wrapper goes without saying.
         let shown = match layers {
-            [first, (inner, _)] if inner.name == default => core::slice::from_ref(first),
+            [first, inner] if inner.description().name == default => core::slice::from_ref(first),
             all => all,
         };
-        shown.iter().map(|(d, _)| d.name).collect::<Vec<_>>().join("+")
+        shown.iter().map(|layer| layer.description().name).collect::<Vec<_>>().join("+")
     }
 
-    fn parameter_names(layers: &[&'static Description]) -> String {
-        let names: Vec<_> = layers.iter().flat_map(|d| d.parameters).map(|p| p.name).collect();
+    fn parameter_names(layers: &[Layer]) -> String {
+        let parameters = layers.iter().flat_map(|layer| layer.description().parameters);
+        let names: Vec<_> = parameters.map(|parameter| parameter.name).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
-    /// Whether the program brought it, or what it works over, along.
+    /// Whether a program added it, or what it works over, to the registry.
     #[must_use]
     pub fn is_user_defined(&self) -> bool {
-        self.layers.iter().any(|(description, _)| user_defined::is_user_defined(description))
+        self.layers.iter().any(|layer| layer.user_defined().is_some())
     }
 
     /// What it is for.
@@ -162,8 +185,8 @@ impl AlgorithmSpec {
 
     /// Name of the outermost algorithm.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.layers[0].0.name
+    pub fn name(&self) -> &str {
+        self.layers[0].description().name
     }
 
     /// Name and settings that differ from the defaults: the text that parses back to this.
@@ -174,52 +197,51 @@ impl AlgorithmSpec {
 
     /// The colour of the outermost algorithm in every chart.
     #[must_use]
-    pub fn colour(&self) -> &'static str {
-        self.layers[0].0.colour
+    pub fn colour(&self) -> &str {
+        self.layers[0].description().colour
     }
 
     /// The outermost algorithm.
     ///
     /// # Panics
     /// When this is not of `role`.
-    pub(super) fn outermost(&self, role: Role) -> (&'static Description, &Arguments) {
+    pub(super) fn outermost(&self, role: Role) -> &Layer {
         assert_eq!(self.role, role, "{self} was read as another");
-        let (description, arguments) = &self.layers[0];
-        (description, arguments)
+        &self.layers[0]
     }
 
     /// The algorithms that work over others, outermost first, and the one below them all.
     ///
     /// # Panics
     /// As [`AlgorithmSpec::outermost`].
-    pub(super) fn wrappers_and_inner(&self, role: Role) -> (&[Layer], (&'static Description, &Arguments)) {
+    pub(super) fn wrappers_and_inner(&self, role: Role) -> (&[Layer], &Layer) {
         assert_eq!(self.role, role, "{self} was read as another");
-        let ((inner, arguments), wrappers) = self.layers.split_last().expect("a name has a part");
-        (wrappers, (inner, arguments))
+        let (inner, wrappers) = self.layers.split_last().expect("a name has a part");
+        (wrappers, inner)
     }
 
     /// Every parameter with its value, outermost algorithm first.
     pub fn arguments(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        self.layers.iter().flat_map(|(_, arguments)| arguments.iter())
+        self.layers.iter().flat_map(|layer| layer.arguments.iter())
     }
 }
 
 /// The algorithms of a role that work over others of it.
 #[derive(Default)]
-struct Wrapping {
-    wrappers: Vec<&'static str>,
+struct Wrapping<'a> {
+    wrappers: Vec<&'a str>,
     /// What they work over.
-    inner: Vec<&'static str>,
+    inner: Vec<&'a str>,
     /// What they work over where nothing else is said.
     default: &'static str,
 }
 
-impl Wrapping {
-    fn of(role: Role) -> Self {
+impl<'a> Wrapping<'a> {
+    fn of(registry: &'a Registry, role: Role) -> Self {
         match role {
             Role::Congestion => Self {
                 wrappers: names(described(WRAPPERS)),
-                inner: names(described(CONGESTION).chain(user_defined::descriptions(role))),
+                inner: congestion_controls(registry),
                 default: congestion::BELOW,
             },
             Role::Queue => Self {
@@ -232,12 +254,13 @@ impl Wrapping {
     }
 }
 
-fn names(all: impl Iterator<Item = &'static Description>) -> Vec<&'static str> {
-    all.map(|description| description.name).collect()
+fn congestion_controls(registry: &Registry) -> Vec<&str> {
+    let added = registry.added(Role::Congestion).map(|one| one.description.name);
+    names(described(CONGESTION)).into_iter().chain(added).collect()
 }
 
-fn layers_of(names: &[&str], known: &[&'static Description]) -> Vec<&'static Description> {
-    names.iter().filter_map(|name| known.iter().find(|d| d.name == *name).copied()).collect()
+fn names<'a>(all: impl IntoIterator<Item = &'a Description>) -> Vec<&'a str> {
+    all.into_iter().map(|description| description.name).collect()
 }
 
 impl PartialEq for AlgorithmSpec {

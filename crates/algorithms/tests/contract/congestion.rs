@@ -10,7 +10,7 @@ use suimon_algorithms::congestion::{
 use suimon_algorithms::registry::{AlgorithmSpec, CONGESTION, Role, WRAPPERS};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::{config, duration, spec};
+use super::{config, duration, spec};
 
 /// Every congestion control, and every wrapper over each of them.
 fn congestion_controls() -> Vec<AlgorithmSpec> {

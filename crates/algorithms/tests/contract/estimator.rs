@@ -7,7 +7,7 @@ use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
 use suimon_units::{Bytes, Duration, Instant};
 
-use crate::{config, spec};
+use super::{config, spec};
 
 /// Time since the packet before, flow, size, whether it opens a connection.
 type Step = (Duration, u32, u64, bool);

@@ -10,7 +10,7 @@ use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, EARLY, EARLY_WRAPPERS, QUEUES, Queue, Role, build_queue};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::{config, duration, spec};
+use super::{config, duration, spec};
 
 /// Every queue discipline, and every wrapper over each that it works over.
 fn queue_disciplines() -> Vec<AlgorithmSpec> {
@@ -226,8 +226,10 @@ proptest! {
                 let kept = outcome(&spec, Box::new(kept), buffer, &steps)?;
                 prop_assert_eq!(&first, &kept, "{}: the same whoever keeps the packets", spec);
             }
-            if capabilities.admits_all {
-                prop_assert!(first.1.is_empty(), "{}: an arrival was dropped", spec);
+            if capabilities.tail_drop && buffer == Buffer::Unbounded {
+                let marked = first.0.iter().filter(|(_, ecn)| *ecn == Ecn::CongestionExperienced).count();
+                let came_marked = |step: &&Step| matches!(step, Step::Enqueue { ecn: Ecn::CongestionExperienced, .. });
+                prop_assert!(first.1.is_empty() && marked <= steps.iter().filter(came_marked).count(), "{}", spec);
             }
             if capabilities.idle_passes {
                 let shown = ShownIdle(build(&spec, buffer).into_discipline());

@@ -5,7 +5,7 @@ use suimon_algorithms::receiver::Received;
 use suimon_algorithms::registry::{Role, descriptions};
 use suimon_units::{Bytes, Instant};
 
-use crate::{config, duration, spec};
+use super::{config, duration, spec};
 
 proptest! {
     #![proptest_config(config())]

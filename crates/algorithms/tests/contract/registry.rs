@@ -8,9 +8,9 @@ use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::registry::{Role, build_queue, descriptions};
 use suimon_units::Bytes;
 
-use crate::congestion::{Endpoint, Event};
-use crate::queue::TestPacket;
-use crate::spec;
+use super::congestion::{Endpoint, Event};
+use super::queue::TestPacket;
+use super::spec;
 
 #[test]
 fn everything_builds_with_its_defaults_and_its_label_is_its_name() {

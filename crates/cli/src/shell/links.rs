@@ -8,7 +8,7 @@ use suimon_units::Rate;
 /// wire; all else is the same both ways.
 pub(super) fn both(spec: &LinkSpec, queues: &[AlgorithmSpec; 2], names: [String; 2]) -> [Link; 2] {
     let [mut down, back] = spec.links(&queues[1]);
-    let mut up = match spec.capacity {
+    let mut up = match spec.link.capacity {
         Capacity::Hsdpa(_) => back.clone(),
         _ => down.clone(),
     };

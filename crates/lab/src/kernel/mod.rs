@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
+use suimon_algorithms::registry::Registry;
 use suimon_live::KernelNames;
 use suimon_results::RunResult;
-use suimon_scenario::{Run, Scheme};
-use suimon_study::comparison::Parsed;
+use suimon_scenario::Run;
+use suimon_study::comparison::{Parsed, SenderName};
 use suimon_study::{Comparison, Observer, StudyError};
 use suimon_units::{Bytes, Duration};
 
@@ -28,7 +29,7 @@ pub struct Experiment {
     pub description: String,
     duration: Parsed<Duration>,
     window: Parsed<Bytes>,
-    cc: Vec<Parsed<Scheme>>,
+    cc: Vec<SenderName>,
     agreement: f64,
     agreement_packets: f64,
     #[serde(rename = "link")]
@@ -215,7 +216,7 @@ impl Experiment {
                     seeds: link.seeds,
                     ..Comparison::over(&link.link)?
                 };
-                for mut run in comparison.runs()? {
+                for mut run in comparison.runs(&Registry::standard())? {
                     run.scenario.record.interval = None;
                     all.push(((link.name.clone(), cc.to_string()), run));
                 }
@@ -258,7 +259,7 @@ impl Experiment {
         for program in there {
             for link in self.links.iter().filter(|link| programs.links.contains(&link.name)) {
                 for cc in &self.cc {
-                    let cc = cc.cc.label();
+                    let cc = cc.as_str();
                     let kernel_cc = names.get(cc).map_or(cc, String::as_str);
                     jobs.extend((1..=link.seeds.get() as u64).map(|seed| {
                         let (link_spec, window) = (link.link.as_str(), *self.window);

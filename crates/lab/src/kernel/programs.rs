@@ -84,7 +84,7 @@ impl Job<'_> {
         let droptail = AlgorithmSpec::parse(Role::Queue, "droptail").map_err(io::Error::other)?;
         let directions = LinkSpec::parse(self.link)?.links(&droptail);
         let hosts = TwoHosts::new(&Setup { seed: self.seed, ..Setup::default() }, &[directions])?;
-        // Half of a receive buffer is for the kernel's own books (tcp(7), tcp_adv_win_scale), so that this is what a
+        // Half of a receive buffer is for the kernel's own records (tcp(7), tcp_adv_win_scale), so that this is what a
         // program gets that asks for a buffer of the window's size.
         let buffer = 2 * self.window.get();
         hosts.far.set_sysctl("ipv4/tcp_rmem", &format!("4096 {buffer} {buffer}"))?;

@@ -17,11 +17,12 @@ pub(crate) use queue::PyPacket;
 use suimon_algorithms::parameters::{Parameter, Range};
 use suimon_algorithms::queue::Buffer;
 use suimon_algorithms::registry::Description;
-use suimon_algorithms::user_defined::{Build, add};
+use suimon_algorithms::user_defined::Build;
 use suimon_algorithms::{Arguments, Probe, Value};
 use suimon_units::Instant;
 
 use crate::errors::{InputError, of_argument};
+use crate::registry::add;
 
 /// An exception on its way out of a run.
 struct Raised(PyErr);

@@ -1,21 +1,29 @@
 //! An `[[aggregate]]` to several flows that carry one stream.
 
-use suimon_algorithms::registry::Role;
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_model::Aggregate;
+use suimon_units::Bytes;
 
 use super::fields::Fields;
+use super::keys::AGGREGATE;
+use super::shared::Shared;
 use crate::error::ScenarioError;
-use suimon_model::Aggregate;
+use crate::text::DEFAULT_SCHEDULER;
 
-pub(super) fn read(fields: &Fields<'_>) -> Result<Aggregate, ScenarioError> {
-    Ok(Aggregate {
-        name: fields.field("name")?.name()?,
-        flows: fields.field("flows")?.names()?,
-        scheduler: fields.field("scheduler")?.algorithm(Role::Path)?,
-        size: fields.optional("size").map(|field| field.bytes()).transpose()?,
-        application_rate: fields.optional("application_rate").map(|field| field.rate()).transpose()?,
-        send_buffer: fields.field("send_buffer")?.bytes()?,
-        reorder_buffer: fields.field("reorder_buffer")?.bytes()?,
-        copy_stalled: fields.field("copy_stalled")?.flag()?,
-        reconnect: fields.field("reconnect")?.time_or_off()?,
-    })
+pub(super) fn read(fields: &Fields<'_>, shared: &Shared<'_>) -> Result<Aggregate, ScenarioError> {
+    let scheduler =
+        AlgorithmSpec::parse(Role::Path, DEFAULT_SCHEDULER).expect("the default reads, as a test shows");
+    let mut aggregate = Aggregate {
+        name: String::new(),
+        flows: Vec::new(),
+        scheduler,
+        size: None,
+        application_rate: None,
+        send_buffer: Bytes::ZERO,
+        reorder_buffer: Bytes::ZERO,
+        copy_stalled: true,
+        reconnect: None,
+    };
+    AGGREGATE.enter(&mut aggregate, fields, shared)?;
+    Ok(aggregate)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::keys::{AGGREGATE, CELL, FLOW, LINK, MATRIX, MEDIUM, REVERSE, SCENARIO, STACK, WINDOW};
-use super::schema::{Key, Kind, Preset, Section};
+use super::schema::{AnyKey, Form, Preset, Section};
 
 /// A scenario file with every key, its default, what it takes and what it means. It parses as it is;
 /// keys without a default stand in comments, with an example.
@@ -13,7 +13,7 @@ pub fn print_defaults() -> String {
         "# Every key of a scenario. Keys in comments have no default: what they show is an example.\n",
     );
     print(&mut text, "", &SCENARIO);
-    for (header, section) in [
+    let sections: [(_, &dyn Section); 9] = [
         ("[[link]]", &LINK),
         ("# [link.reverse]", &REVERSE),
         ("# [[cell]]", &CELL),
@@ -23,7 +23,8 @@ pub fn print_defaults() -> String {
         ("# [[aggregate]]", &AGGREGATE),
         ("# [[window]]", &WINDOW),
         ("# [[matrix]]", &MATRIX),
-    ] {
+    ];
+    for (header, section) in sections {
         let _ = write!(text, "\n{header}\n");
         // Below a table in a comment, every key is in one too.
         print(&mut text, if header.starts_with('#') { "# " } else { "" }, section);
@@ -31,29 +32,29 @@ pub fn print_defaults() -> String {
     text
 }
 
-fn print(text: &mut String, comment: &str, section: &Section) {
-    for key in section.keys {
+fn print(text: &mut String, comment: &str, section: &dyn Section) {
+    for key in section.keys() {
         // Tables that have a header of their own follow below.
-        let has_header = matches!(key.kind, Kind::Sections(_)) || matches!(key.name, "reverse" | "stack");
+        let has_header = matches!(key.form(), Form::Tables(_)) || matches!(key.name(), "reverse" | "stack");
         if !has_header {
             describe(text, comment, key);
         }
     }
 }
 
-fn describe(text: &mut String, comment: &str, key: &Key) {
-    let (state, line) = match key.preset {
-        Preset::Required(example) => ("Required.".to_owned(), format!("{comment}{} = {example}", key.name)),
+fn describe(text: &mut String, comment: &str, key: &'static dyn AnyKey) {
+    let (state, line) = match key.about().preset {
+        Preset::Required(example) => ("Required.".to_owned(), format!("{comment}{} = {example}", key.name())),
         Preset::Unset { means, example } => {
-            (format!("Left out: {means}."), format!("# {} = {example}", key.name))
+            (format!("Left out: {means}."), format!("# {} = {example}", key.name()))
         }
-        Preset::Text(value) => (String::new(), format!("{comment}{} = \"{value}\"", key.name)),
-        Preset::Flag(value) => (String::new(), format!("{comment}{} = {value}", key.name)),
-        Preset::Count(value) => (String::new(), format!("{comment}{} = {value}", key.name)),
+        Preset::Text(value) => (String::new(), format!("{comment}{} = \"{value}\"", key.name())),
+        Preset::Flag(value) => (String::new(), format!("{comment}{} = {value}", key.name())),
+        Preset::Count(value) => (String::new(), format!("{comment}{} = {value}", key.name())),
     };
     text.push('\n');
-    explain(text, "## ", key.help);
-    explain(text, "## ", format!("Takes {}. {state}", key.kind.accepted()).trim_end());
+    explain(text, "## ", key.about().help);
+    explain(text, "## ", format!("Takes {}. {state}", key.accepted()).trim_end());
     inner(text, key);
     let _ = writeln!(text, "{line}");
 }
@@ -73,15 +74,15 @@ fn explain(text: &mut String, indent: &str, words: &str) {
 }
 
 /// Keys of the small tables that are written in one line.
-fn inner(text: &mut String, key: &Key) {
-    for part in key.inner().map_or(&[][..], |section| section.keys) {
-        let default = match part.preset {
+fn inner(text: &mut String, key: &'static dyn AnyKey) {
+    for part in key.inner().into_iter().flat_map(<dyn Section>::keys) {
+        let default = match part.about().preset {
             Preset::Text(value) => format!(" Default {value}."),
             Preset::Count(value) => format!(" Default {value}."),
             Preset::Unset { means, .. } => format!(" Left out: {means}."),
             _ => String::new(),
         };
-        let words = format!("{}: {} Takes {}.{default}", part.name, part.help, part.kind.accepted());
+        let words = format!("{}: {} Takes {}.{default}", part.name(), part.about().help, part.accepted());
         explain(text, "##   ", &words);
     }
 }
@@ -115,7 +116,7 @@ mod tests {
     const HEADER: &str = "| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n";
 
     /// In the order of the guide.
-    const ALL: [&Section; 15] = [
+    const ALL: [&dyn Section; 15] = [
         &SCENARIO,
         &WINDOW,
         &LINK,
@@ -137,12 +138,12 @@ mod tests {
     fn no_key_is_missing() {
         let text = print_defaults();
         for section in ALL {
-            for key in section.keys {
+            for key in section.keys() {
                 if let Some(inner) = key.inner() {
                     let listed = ALL.iter().any(|section| section.names().eq(inner.names()));
-                    assert!(listed, "the table {} is not in the list above", key.name);
+                    assert!(listed, "the table {} is not in the list above", key.name());
                 }
-                let name = key.name;
+                let name = key.name();
                 let found = [format!("{name} = "), format!("  {name}: "), format!("{name}]")];
                 assert!(found.iter().any(|form| text.contains(form)), "{name}");
             }
@@ -156,19 +157,19 @@ mod tests {
         let mut written = String::new();
         for section in ALL {
             let mut table = String::from(HEADER);
-            for key in section.keys {
-                let default = match key.preset {
+            for key in section.keys() {
+                let default = match key.about().preset {
                     Preset::Required(_) => "required".to_owned(),
                     Preset::Unset { means, .. } => means.to_owned(),
                     Preset::Text(value) => format!("`\"{value}\"`"),
                     Preset::Flag(value) => format!("`{value}`"),
                     Preset::Count(value) => format!("`{value}`"),
                 };
-                let takes = match key.kind {
-                    Kind::Sections(_) => "tables".to_owned(),
-                    kind => kind.accepted(),
+                let takes = match key.form() {
+                    Form::Tables(_) => "tables".to_owned(),
+                    _ => key.accepted(),
                 };
-                let _ = writeln!(table, "| `{}` | {takes} | {default} | {} |", key.name, key.help);
+                let _ = writeln!(table, "| `{}` | {takes} | {default} | {} |", key.name(), key.about().help);
             }
             if std::env::var_os("SUIMON_WRITE_GUIDE").is_some() {
                 // Tables stand in the order of the sections, and each ends with an empty line.
@@ -202,7 +203,7 @@ mod tests {
         let no_rate = A_LINK.replace("rate = \"1Mbit\"\n", "");
         let flow = A_FLOW.replace("cc = \"reno\"", "");
         let wlan = "[[medium]]\nname = \"wlan\"\nstandard = \"802.11b\"\nrate = \"11Mbit\"";
-        for (section, before, after) in [
+        let cases: [(&dyn Section, String, String); 10] = [
             (&SCENARIO, String::new(), format!("{link}\n{flow}")),
             (&LINK, link.to_owned(), format!("{wlan}\n{flow}")),
             (&REVERSE, format!("{link}\n[link.reverse]"), format!("{wlan}\n{flow}")),
@@ -225,14 +226,15 @@ mod tests {
                 format!("{link}\n{flow}\n[[matrix]]\nset = \"duration\"\nvalues = [\"1s\", \"2s\"]"),
                 String::new(),
             ),
-        ] {
-            for key in section.keys.iter().filter(|key| !matches!(key.kind, Kind::Sections(_))) {
-                if let Preset::Unset { example, .. } = key.preset {
-                    let before = match key.name {
+        ];
+        for (section, before, after) in cases {
+            for key in section.keys().filter(|key| !matches!(key.form(), Form::Tables(_))) {
+                if let Preset::Unset { example, .. } = key.about().preset {
+                    let before = match key.name() {
                         "trace" | "schedule" | "hsdpa" | "medium" if before == A_LINK => &no_rate,
                         _ => &before,
                     };
-                    accepts(&format!("{before}\n{} = {example}\n{after}", key.name));
+                    accepts(&format!("{before}\n{} = {example}\n{after}", key.name()));
                 }
             }
         }

@@ -3,33 +3,35 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
 use suimon_radio::hsdpa;
 use suimon_units::{Bytes, Decibels, Duration, Instant, Probability, Rate};
 
 use super::node::{Node, Table, Value};
-use super::schema::{Key, Kind, Preset, Section};
+use super::schema::{AnyKey, Form, Preset, Section};
 use crate::error::{Problem, ScenarioError, closest};
-use crate::scheme;
+use crate::scheme::{self, Scheme};
 use crate::text;
-use suimon_model::{Buffer, Outage, Start};
+use suimon_model::{Buffer, Outage, StackProfile, Start};
 
 /// A table whose keys are all known.
-#[derive(Debug)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     source_name: &'a str,
+    /// What names of algorithms stand for.
+    registry: &'a Registry,
     table: &'a Table,
-    section: &'static Section,
+    section: &'static dyn Section,
     /// Key path of the table, empty for the document.
     path: String,
     line: Option<usize>,
+    /// The keys that those which are there exclude.
+    excluded: Vec<&'static str>,
 }
 
 /// A value, the key that it belongs to, and where both are.
-#[derive(Debug)]
 pub(super) struct Field<'a> {
     fields: &'a Fields<'a>,
-    key: &'static Key,
+    key: &'static dyn AnyKey,
     node: Cow<'a, Node>,
 }
 
@@ -40,12 +42,13 @@ impl<'a> Fields<'a> {
     /// When a key is unknown or excludes another that is there too.
     pub(super) fn new(
         source_name: &'a str,
+        registry: &'a Registry,
         table: &'a Table,
-        section: &'static Section,
+        section: &'static dyn Section,
         path: String,
         line: Option<usize>,
     ) -> Result<Self, ScenarioError> {
-        let fields = Self { source_name, table, section, path, line };
+        let mut fields = Self { source_name, registry, table, section, path, line, excluded: Vec::new() };
         for entry in &table.entries {
             let refuse = |problem| {
                 let key = fields.path_of(text::bounded(&entry.key).unwrap_or("..."));
@@ -54,9 +57,11 @@ impl<'a> Fields<'a> {
             let Some(key) = section.key(&entry.key) else {
                 return refuse(unknown_key(section, &entry.key));
             };
-            if let Some(other) = key.excludes.iter().find(|other| table.get(other).is_some()) {
+            let excludes = key.about().excludes;
+            if let Some(other) = excludes.iter().find(|other| table.get(other).is_some()) {
                 return refuse(Problem::Exclusive { other: (*other).to_owned() });
             }
+            fields.excluded.extend(excludes);
         }
         Ok(fields)
     }
@@ -64,6 +69,11 @@ impl<'a> Fields<'a> {
     /// What messages call the document.
     pub(super) fn source_name(&self) -> &str {
         self.source_name
+    }
+
+    /// What names of algorithms stand for.
+    pub(super) fn registry(&self) -> &'a Registry {
+        self.registry
     }
 
     pub(super) fn path_of(&self, key: &str) -> String {
@@ -75,56 +85,75 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// When it was left out but must not be.
     pub(super) fn field(&'a self, key: &str) -> Result<Field<'a>, ScenarioError> {
-        if let Some(field) = self.optional(key) {
-            return Ok(field);
-        }
         let key = self.key(key);
-        let value = match key.preset {
-            Preset::Text(text) => Value::Text(text.to_owned()),
-            Preset::Flag(flag) => Value::Flag(flag),
-            Preset::Count(count) => Value::Integer(i64::try_from(count).unwrap_or(i64::MAX)),
-            Preset::Required(_) | Preset::Unset { .. } => {
-                let problem = Problem::Missing { accepted: key.kind.accepted() };
-                return Err(ScenarioError::new(self.source_name, problem)
-                    .at_line(self.line)
-                    .at_key(self.path_of(key.name)));
-            }
-        };
-        Ok(Field { fields: self, key, node: Cow::Owned(Node { line: self.line, value }) })
+        match (self.written(key), self.default(key)) {
+            (Some(field), _) | (None, Some(field)) => Ok(field),
+            (None, None) => Err(self.missing(key)),
+        }
     }
 
     /// The value of `key` as written.
     pub(super) fn optional(&'a self, key: &str) -> Option<Field<'a>> {
-        let node = self.table.get(key)?;
-        Some(Field { fields: self, key: self.key(key), node: Cow::Borrowed(node) })
+        self.written(self.key(key))
     }
 
-    /// The table at `key`, if it was written.
+    /// What holds for `key`: as written, or else its default; nothing where it has none, or where another key that is
+    /// there excludes it.
     ///
     /// # Errors
-    /// When something else was written there, or its keys are not right.
-    pub(super) fn inner(&'a self, key: &str) -> Result<Option<Self>, ScenarioError> {
-        let (Some(node), Some(section)) = (self.table.get(key), self.key(key).inner()) else {
-            return Ok(None);
-        };
-        match node.table() {
-            Some(table) => {
-                Fields::new(self.source_name, table, section, self.path_of(key), node.line).map(Some)
-            }
-            None => Err(self.field(key)?.wrong_kind()),
+    /// When it was left out but must not be.
+    pub(super) fn holding(&'a self, key: &'static dyn AnyKey) -> Result<Option<Field<'a>>, ScenarioError> {
+        let written = self.written(key);
+        if written.is_some() || self.excluded.contains(&key.name()) {
+            return Ok(written);
         }
+        match key.about().preset {
+            Preset::Unset { .. } => Ok(None),
+            Preset::Required(_) => Err(self.missing(key)),
+            _ => Ok(self.default(key)),
+        }
+    }
+
+    fn written(&'a self, key: &'static dyn AnyKey) -> Option<Field<'a>> {
+        let node = self.table.get(key.name())?;
+        Some(Field { fields: self, key, node: Cow::Borrowed(node) })
+    }
+
+    fn default(&'a self, key: &'static dyn AnyKey) -> Option<Field<'a>> {
+        let value = match key.about().preset {
+            Preset::Text(text) => Value::Text(text.to_owned()),
+            Preset::Flag(flag) => Value::Flag(flag),
+            Preset::Count(count) => Value::Integer(i64::try_from(count).unwrap_or(i64::MAX)),
+            Preset::Required(_) | Preset::Unset { .. } => return None,
+        };
+        Some(Field { fields: self, key, node: Cow::Owned(Node { line: self.line, value }) })
+    }
+
+    /// The refusal of a table that does not say `key`.
+    pub(super) fn lacks(&self, key: &str) -> ScenarioError {
+        self.missing(self.key(key))
+    }
+
+    fn missing(&self, key: &'static dyn AnyKey) -> ScenarioError {
+        ScenarioError::new(self.source_name, Problem::Missing { accepted: key.accepted() })
+            .at_line(self.line)
+            .at_key(self.path_of(key.name()))
     }
 
     /// The table at `key`, or one without keys.
     ///
     /// # Errors
-    /// As [`Fields::inner`].
-    pub(super) fn inner_or_empty(&'a self, key: &str) -> Result<Self, ScenarioError> {
+    /// When something else was written there, or its keys are not right.
+    pub(super) fn table_or_empty(&'a self, key: &str) -> Result<Self, ScenarioError> {
         static EMPTY: Table = Table { entries: Vec::new() };
-        let section = self.key(key).inner().expect("only keys that take a table are read as one");
-        match self.inner(key)? {
-            Some(fields) => Ok(fields),
-            None => Fields::new(self.source_name, &EMPTY, section, self.path_of(key), self.line),
+        let (path, inner) = (self.path_of(key), self.key(key).inner());
+        let section = inner.expect("only keys that take a table are read as one");
+        match self.table.get(key) {
+            None => Fields::new(self.source_name, self.registry, &EMPTY, section, path, self.line),
+            Some(node) => match node.table() {
+                Some(table) => Fields::new(self.source_name, self.registry, table, section, path, node.line),
+                None => Err(self.field(key)?.wrong_kind()),
+            },
         }
     }
 
@@ -147,12 +176,12 @@ impl<'a> Fields<'a> {
                 }
                 _ => (position + 1).to_string(),
             };
-            Fields::new(self.source_name, table, section, format!("{key}.{name}"), node.line)
+            Fields::new(self.source_name, self.registry, table, section, format!("{key}.{name}"), node.line)
         };
         items.iter().enumerate().map(read).collect()
     }
 
-    fn key(&self, name: &str) -> &'static Key {
+    fn key(&self, name: &str) -> &'static dyn AnyKey {
         self.section
             .key(name)
             .expect("the reader asks only for keys of the schema, as the defaults test shows")
@@ -160,7 +189,7 @@ impl<'a> Fields<'a> {
 }
 
 /// The refusal of `key` in `section`.
-pub(super) fn unknown_key(section: &Section, key: &str) -> Problem {
+pub(super) fn unknown_key(section: &dyn Section, key: &str) -> Problem {
     Problem::UnknownKey {
         suggestion: closest(key, section.names()),
         accepted: section.names().collect::<Vec<_>>().join(", "),
@@ -171,15 +200,15 @@ impl<'a> Field<'a> {
     pub(super) fn error(&self, problem: Problem) -> ScenarioError {
         ScenarioError::new(self.fields.source_name, problem)
             .at_line(self.node.line)
-            .at_key(self.fields.path_of(self.key.name))
+            .at_key(self.fields.path_of(self.key.name()))
     }
 
     pub(super) fn wrong_kind(&self) -> ScenarioError {
-        self.error(Problem::Kind { found: self.node.kind(), accepted: self.key.kind.accepted() })
+        self.error(Problem::Kind { found: self.node.kind(), accepted: self.key.accepted() })
     }
 
     fn refuse(&self, text: impl Into<String>, reason: &'static str) -> ScenarioError {
-        self.error(Problem::Value { text: text.into(), reason, accepted: self.key.kind.accepted() })
+        self.error(Problem::Value { text: text.into(), reason, accepted: self.key.accepted() })
     }
 
     pub(super) fn line(&self) -> Option<usize> {
@@ -214,7 +243,7 @@ impl<'a> Field<'a> {
         self.quantity()
     }
 
-    pub(super) fn instant(&self) -> Result<Instant, ScenarioError> {
+    fn instant(&self) -> Result<Instant, ScenarioError> {
         Ok(Instant::ZERO + self.time()?)
     }
 
@@ -282,7 +311,7 @@ impl<'a> Field<'a> {
     /// A whole number within the limits of the key.
     pub(super) fn count(&self) -> Result<u64, ScenarioError> {
         let Value::Integer(number) = self.node.value else { return Err(self.wrong_kind()) };
-        let Kind::Count { least, most } = self.key.kind else { return Err(self.wrong_kind()) };
+        let Form::Count { least, most } = self.key.form() else { return Err(self.wrong_kind()) };
         u64::try_from(number)
             .ok()
             .filter(|count| (least..=most).contains(count))
@@ -317,23 +346,43 @@ impl<'a> Field<'a> {
 
     /// What the word stands for among `meanings`.
     pub(super) fn choice<T: Copy>(&self, meanings: &[(&str, T)]) -> Result<T, ScenarioError> {
-        let words = meanings.iter().map(|(word, _)| word);
-        debug_assert!(matches!(self.key.kind, Kind::Word(listed) if words.eq(listed)), "{}", self.key.name);
         let word = self.word()?;
-        meanings
-            .iter()
-            .find(|(known, _)| *known == word)
-            .map(|(_, meaning)| *meaning)
-            .ok_or_else(|| self.refuse(word.clone(), "is not accepted"))
+        let found = meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning);
+        found.ok_or_else(|| self.refuse(word, "is not accepted"))
+    }
+
+    pub(super) fn profile(&self) -> Result<StackProfile, ScenarioError> {
+        let name = self.text()?;
+        StackProfile::named(name).ok_or_else(|| {
+            self.error(Problem::UnknownName {
+                what: "profile",
+                name: name.chars().take(text::MAX_LENGTH).collect(),
+                suggestion: closest(name, StackProfile::NAMES.iter().copied()),
+                accepted: self.key.accepted(),
+            })
+        })
+    }
+
+    /// The table that it is.
+    pub(super) fn table(&self) -> Result<Fields<'_>, ScenarioError> {
+        let (Some(table), Some(section)) = (self.node.table(), self.key.inner()) else {
+            return Err(self.wrong_kind());
+        };
+        let path = self.fields.path_of(self.key.name());
+        Fields::new(self.fields.source_name, self.fields.registry, table, section, path, self.node.line)
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        self.node.table().is_some()
     }
 
     /// The one-line form of an algorithm: as written, or from a table with its name and settings.
-    pub(super) fn algorithm_text(&self) -> Result<String, ScenarioError> {
+    fn algorithm_text(&self) -> Result<String, ScenarioError> {
         match &self.node.value {
             Value::Text(text) => Ok(text.clone()),
             Value::Table(table) => {
                 if table.get("name").is_none() {
-                    let accepted = self.key.kind.accepted();
+                    let accepted = self.key.accepted();
                     return Err(self.error(Problem::Missing { accepted: format!("name, with {accepted}") }));
                 }
                 let mut ordered = table.entries.clone();
@@ -345,7 +394,12 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn algorithm(&self, role: Role) -> Result<AlgorithmSpec, ScenarioError> {
-        scheme::algorithm(role, &self.algorithm_text()?).map_err(|problem| self.error(problem))
+        scheme::algorithm(self.fields.registry, role, &self.algorithm_text()?)
+            .map_err(|problem| self.error(problem))
+    }
+
+    pub(super) fn scheme(&self) -> Result<Scheme, ScenarioError> {
+        Scheme::read(self.fields.registry, &self.algorithm_text()?).map_err(|problem| self.error(problem))
     }
 
     fn cut(&self) -> String {

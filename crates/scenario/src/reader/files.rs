@@ -11,7 +11,7 @@ use suimon_model::Capacity;
 
 /// How a file tells a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Format {
+pub(crate) enum Format {
     Mahimahi,
     Schedule,
 }

@@ -1,59 +1,111 @@
 //! A `[[flow]]` to flows.
 
-use suimon_algorithms::congestion::AckCounting;
-use suimon_algorithms::registry::Role;
-use suimon_units::{Duration, Instant};
+use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_model::{DEFAULT_RECEIVER, Flow, OnOff, StackProfile, Start, TcpFlow, Traffic, UdpFlow};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use super::fields::{Field, Fields};
-use crate::error::{Problem, ScenarioError, closest};
+use super::fields::Fields;
+use super::keys::FLOW;
+use super::shared::Shared;
+use crate::error::{Problem, ScenarioError};
 use crate::scheme::Scheme;
-use suimon_model::{Flow, OnOff, Start, TcpFlow, Traffic, UdpFlow};
-use suimon_model::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 
-/// The flow, and how many alike there are.
-pub(super) fn read(fields: &Fields<'_>) -> Result<(Flow, u64), ScenarioError> {
-    let on_off = match fields.inner("on_off")? {
-        Some(table) => Some(OnOff { on: table.field("on")?.time()?, off: table.field("off")?.time()? }),
-        None => None,
-    };
-    let size = fields.optional("size").map(|field| field.bytes()).transpose()?;
-    let traffic = match fields.inner("udp")? {
-        Some(udp) => Traffic::Udp(UdpFlow {
-            rate: udp.field("rate")?.rate()?,
-            packet: udp.field("packet")?.bytes()?,
-            size,
-            on_off,
-        }),
-        None => {
-            let scheme = scheme(fields)?;
-            Traffic::Tcp(Box::new(TcpFlow {
-                cc: scheme.cc,
-                receiver: scheme.receiver,
-                profile: profile(fields)?,
-                window: fields.field("window")?.bytes()?,
-                size,
-                application_rate: fields
-                    .optional("application_rate")
-                    .map(|field| field.rate())
-                    .transpose()?,
-                on_off,
-            }))
+/// What the keys of a flow say, before it is known whether it is TCP or datagrams.
+pub(crate) struct Draft {
+    /// All but its traffic.
+    pub(super) flow: Flow,
+    /// How many alike there are.
+    pub(super) count: u64,
+    /// Each of several starts and stops so much later than the one before.
+    pub(super) stagger: Duration,
+    pub(super) size: Option<Bytes>,
+    pub(super) on_off: Option<OnOff>,
+    pub(super) scheme: Option<Scheme>,
+    pub(super) receiver: Option<AlgorithmSpec>,
+    pub(super) profile: StackProfile,
+    pub(super) window: Bytes,
+    pub(super) application_rate: Option<Rate>,
+    pub(super) udp: Option<UdpFlow>,
+}
+
+impl Draft {
+    fn new() -> Self {
+        let flow = Flow {
+            name: String::new(),
+            from: String::new(),
+            to: String::new(),
+            via: None,
+            start: Start::At(Instant::ZERO),
+            stop: None,
+            extra_delay: (Duration::ZERO, Duration::ZERO),
+            traffic: Traffic::Udp(UdpFlow {
+                rate: Rate::ZERO,
+                packet: Bytes::ZERO,
+                size: None,
+                on_off: None,
+            }),
+        };
+        Self {
+            flow,
+            count: 1,
+            stagger: Duration::ZERO,
+            size: None,
+            on_off: None,
+            scheme: None,
+            receiver: None,
+            profile: StackProfile::linux_6(),
+            window: Bytes::ZERO,
+            application_rate: None,
+            udp: None,
         }
-    };
-    let flow = Flow {
-        name: fields.field("name")?.name()?,
-        from: fields.field("from")?.name()?,
-        to: fields.field("to")?.name()?,
-        via: fields.optional("via").map(|field| field.names()).transpose()?,
-        start: fields.field("start")?.start()?,
-        stop: fields.optional("stop").map(|field| field.instant()).transpose()?,
-        extra_delay: match fields.field("extra_delay")?.start()? {
-            Start::At(at) => (since_zero(at), since_zero(at)),
-            Start::Between(least, most) => (since_zero(least), since_zero(most)),
-        },
-        traffic,
-    };
-    Ok((flow, fields.field("count")?.count()?))
+    }
+
+    /// The flow itself; `fields` are for messages.
+    fn flow(self, fields: &Fields<'_>) -> Result<Flow, ScenarioError> {
+        let (size, on_off) = (self.size, self.on_off);
+        let traffic = match (self.udp, self.scheme) {
+            (Some(udp), _) => Traffic::Udp(UdpFlow { size, on_off, ..udp }),
+            (None, None) => unreachable!("congestion control has a default, which only datagrams exclude"),
+            (None, Some(scheme)) => {
+                let Scheme { cc, receiver } = combined(scheme, self.receiver, fields)?;
+                let (profile, window, application_rate) = (self.profile, self.window, self.application_rate);
+                Traffic::Tcp(Box::new(TcpFlow {
+                    cc,
+                    receiver,
+                    profile,
+                    window,
+                    size,
+                    application_rate,
+                    on_off,
+                }))
+            }
+        };
+        Ok(Flow { traffic, ..self.flow })
+    }
+}
+
+/// Reads a flow, and with the same name those that are alike.
+pub(super) fn read(
+    fields: &Fields<'_>,
+    shared: &Shared<'_>,
+    most: u64,
+    flows: &mut Vec<Flow>,
+) -> Result<(), ScenarioError> {
+    let mut draft = Draft::new();
+    FLOW.enter(&mut draft, fields, shared)?;
+    let (count, stagger) = (draft.count, draft.stagger);
+    let flow = draft.flow(fields)?;
+    if flows.len() as u64 + count > most {
+        let problem = Problem::TooMany { what: "more flows".to_owned(), limit: most };
+        return Err(fields.field("count")?.error(problem));
+    }
+    if count == 1 {
+        flows.push(flow);
+    } else {
+        let nth = |nth| later(flow.clone(), stagger * (nth - 1), format!("{}-{nth}", flow.name));
+        flows.extend((1..=count).map(nth));
+    }
+    Ok(())
 }
 
 /// The same flow, `later`, under another name.
@@ -65,113 +117,37 @@ pub(super) fn later(flow: Flow, later: Duration, name: String) -> Flow {
     Flow { name, start, stop: flow.stop.map(|stop| stop + later), ..flow }
 }
 
-fn since_zero(at: Instant) -> Duration {
-    at.saturating_since(Instant::ZERO)
-}
-
-fn scheme(fields: &Fields<'_>) -> Result<Scheme, ScenarioError> {
-    let cc = fields.field("cc")?;
-    let mut scheme = Scheme::read(&cc.algorithm_text()?).map_err(|problem| cc.error(problem))?;
-    let field = fields.field("receiver")?;
-    let receiver = field.algorithm(Role::Receiver)?;
-    if !scheme.chooses_receiver() {
-        scheme.receiver = receiver;
-    } else if receiver.name() != "fixed" && receiver != scheme.receiver {
-        return Err(field.error(Problem::Exclusive { other: format!("cc = \"{scheme}\"") }));
-    }
-    Ok(scheme)
-}
-
-fn profile(fields: &Fields<'_>) -> Result<StackProfile, ScenarioError> {
-    let field = fields.field("profile")?;
-    let name = field.text()?;
-    let profile = StackProfile::named(name).ok_or_else(|| {
-        field.error(Problem::UnknownName {
-            what: "profile",
-            name: name.chars().take(crate::text::MAX_LENGTH).collect(),
-            suggestion: closest(name, StackProfile::NAMES.iter().copied()),
-            accepted: StackProfile::NAMES.join(", "),
-        })
-    })?;
-    match fields.inner("stack")? {
-        Some(stack) => overridden(profile, &stack),
-        None => Ok(profile),
+/// The shortest and the longest of a time, or of two.
+pub(super) fn range(times: Start) -> (Duration, Duration) {
+    let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
+    match times {
+        Start::At(at) => (since_zero(at), since_zero(at)),
+        Start::Between(least, most) => (since_zero(least), since_zero(most)),
     }
 }
 
-fn overridden(mut profile: StackProfile, stack: &Fields<'_>) -> Result<StackProfile, ScenarioError> {
-    fn put<'a, T>(
-        stack: &'a Fields<'a>,
-        key: &str,
-        slot: &mut T,
-        read: impl Fn(&Field<'a>) -> Result<T, ScenarioError>,
-    ) -> Result<(), ScenarioError> {
-        if let Some(field) = stack.optional(key) {
-            *slot = read(&field)?;
+/// `scheme` under the receive window that the key of its own names.
+fn combined(
+    scheme: Scheme,
+    receiver: Option<AlgorithmSpec>,
+    fields: &Fields<'_>,
+) -> Result<Scheme, ScenarioError> {
+    match receiver {
+        Some(receiver) if !scheme.chooses_receiver() => Ok(Scheme { receiver, ..scheme }),
+        Some(receiver) if receiver.name() != DEFAULT_RECEIVER && receiver != scheme.receiver => {
+            let problem = Problem::Exclusive { other: format!("cc = \"{scheme}\"") };
+            Err(fields.field("receiver")?.error(problem))
         }
-        Ok(())
+        _ => Ok(scheme),
     }
-    // The schema bounds every count far below what 32 bits hold.
-    let small = |field: &Field<'_>| field.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-    put(stack, "mss", &mut profile.mss, Field::bytes)?;
-    put(stack, "header", &mut profile.header, Field::bytes)?;
-    put(stack, "initial_window", &mut profile.initial_window, small)?;
-    put(stack, "counting", &mut profile.counting, counting)?;
-    put(stack, "recovery", &mut profile.recovery, |field| {
-        field.choice(&[
-            ("rfc6675", RecoveryAlgorithm::Rfc6675),
-            ("rate-halving", RecoveryAlgorithm::RateHalving { floor_is_half: false }),
-            ("rate-halving-to-half", RecoveryAlgorithm::RateHalving { floor_is_half: true }),
-            ("prr", RecoveryAlgorithm::Prr),
-        ])
-    })?;
-    put(stack, "loss_detection", &mut profile.loss_detection, |field| {
-        field.choice(&[("rfc6675", LossDetection::Rfc6675), ("fack", LossDetection::Fack)])
-    })?;
-    put(stack, "detects_lost_retransmissions", &mut profile.detects_lost_retransmissions, Field::flag)?;
-    put(stack, "timestamps", &mut profile.timestamps, Field::flag)?;
-    put(stack, "rtt_sample", &mut profile.rtt_sample, |field| {
-        field.choice(&[("oldest", RttSample::Oldest), ("newest", RttSample::Newest)])
-    })?;
-    put(stack, "f_rto", &mut profile.f_rto, Field::flag)?;
-    put(stack, "rto_initial", &mut profile.rto_initial, Field::time)?;
-    put(stack, "rto_min", &mut profile.rto_min, Field::time)?;
-    put(stack, "rto_minimum", &mut profile.rto_minimum, |field| {
-        field.choice(&[("timeout", RtoMinimum::Timeout), ("variance", RtoMinimum::Variance)])
-    })?;
-    put(stack, "pacing", &mut profile.pacing, Field::flag)?;
-    put(stack, "ecn", &mut profile.ecn, Field::flag)?;
-    put(stack, "mark_floor", &mut profile.mark_floor, small)?;
-    put(stack, "delayed_ack", &mut profile.delayed_ack, Field::flag)?;
-    put(stack, "delayed_ack_timeout", &mut profile.delayed_ack_timeout, Field::time)?;
-    put(stack, "quick_acks", &mut profile.quick_acks, small)?;
-    put(stack, "write", &mut profile.write, Field::bytes)?;
-    Ok(profile)
-}
-
-fn counting(field: &Field<'_>) -> Result<AckCounting, ScenarioError> {
-    let word = field.text()?;
-    if word == "per-ack" {
-        return Ok(AckCounting::PerAck);
-    }
-    word.strip_prefix("bytes:")
-        .and_then(|limit| limit.parse().ok())
-        .filter(|limit| (1..=1_000).contains(limit))
-        .map(|limit| AckCounting::Bytes { limit })
-        .ok_or_else(|| {
-            field.error(Problem::Value {
-                text: word.chars().take(crate::text::MAX_LENGTH).collect(),
-                reason: "is not accepted",
-                accepted: "per-ack, or bytes:L with L from 1 to 1000".to_owned(),
-            })
-        })
 }
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::{Bytes, Rate};
+    use suimon_algorithms::congestion::AckCounting;
 
     use super::super::keys::STACK;
+    use super::super::schema::Section;
     use super::super::testing::{FLOW, LINK, message, one};
     use super::*;
 
@@ -266,7 +242,8 @@ mod tests {
         };
         let mut names = fields(&StackProfile::linux_6());
         names.retain(|name| name != "name");
-        assert_eq!(names, STACK.names().collect::<Vec<_>>());
+        let stack: &dyn Section = &STACK;
+        assert_eq!(names, stack.names().collect::<Vec<_>>());
         let others = r#"mss = "512B"
             header = "40B"
             initial_window = 3

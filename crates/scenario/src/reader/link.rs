@@ -1,33 +1,20 @@
 //! A `[[link]]` to links.
 
-use std::sync::Arc;
+use suimon_model::{Capacity, Impairments, Link};
+use suimon_units::{Duration, Rate};
 
-use suimon_algorithms::registry::Role;
-use suimon_radio::{hsdpa, wlan};
-use suimon_units::Rate;
-
-use super::fields::{Field, Fields};
-use super::files::{Files, Format};
-use crate::error::{Problem, ScenarioError, closest};
-use suimon_model::{Capacity, Cell, Hsdpa, Impairments, Link, Loss, Medium, Reordering};
-
-/// What links share by name, and the files that they name.
-pub(super) struct Shared<'a> {
-    pub(super) files: &'a Files,
-    pub(super) cells: Vec<Arc<Cell>>,
-    pub(super) media: Vec<Arc<Medium>>,
-}
+use super::fields::Fields;
+use super::keys::{LINK, REVERSE};
+use super::shared::Shared;
+use crate::error::{Problem, ScenarioError};
 
 /// The link and, unless it has none, the way back.
 pub(super) fn read(fields: &Fields<'_>, shared: &Shared<'_>) -> Result<Vec<Link>, ScenarioError> {
-    let name = fields.field("name")?.name()?;
-    let (from, to) = fields.field("between")?.two_names()?;
-    let reverse_name = Link::other_direction(&name);
-    let there = direction(fields, shared, None, name, from, to)?;
+    let mut there = Link::delaying(String::new(), "", "", Duration::ZERO);
+    LINK.enter(&mut there, fields, shared)?;
     if fields.field("duplex")?.flag()? {
-        let reverse = fields.inner_or_empty("reverse")?;
-        let (from, to) = (there.to.clone(), there.from.clone());
-        let back = direction(&reverse, shared, Some(&there), reverse_name, from, to)?;
+        let mut back = way_back(&there);
+        REVERSE.enter(&mut back, &fields.table_or_empty("reverse")?, shared)?;
         return Ok(vec![there, back]);
     }
     match fields.optional("reverse") {
@@ -36,220 +23,33 @@ pub(super) fn read(fields: &Fields<'_>, shared: &Shared<'_>) -> Result<Vec<Link>
     }
 }
 
-/// One direction; what is left out of a way back is as on the way `there`.
-fn direction(
-    fields: &Fields<'_>,
-    shared: &Shared<'_>,
-    there: Option<&Link>,
-    name: String,
-    from: String,
-    to: String,
-) -> Result<Link, ScenarioError> {
-    let delay = match (fields.optional("delay"), there) {
-        (None, Some(there)) => there.delay + there.capacity.uplink_delay(),
-        _ => fields.field("delay")?.time()?,
-    };
-    Ok(Link {
-        name,
-        from,
-        to,
-        capacity: capacity(fields, shared, there)?,
-        delay,
-        overhead: match (fields.optional("overhead"), there) {
-            (None, Some(there)) => there.overhead,
-            _ => fields.field("overhead")?.bytes()?,
+/// What holds of the way back where nothing is said of it, and no key has a default.
+fn way_back(there: &Link) -> Link {
+    Link {
+        capacity: match &there.capacity {
+            // A cell sends one way.
+            Capacity::Hsdpa(_) => Capacity::Rate(Rate::MAX),
+            same => same.clone(),
         },
-        buffer: fields.field("buffer")?.buffer()?,
-        queue: fields.field("queue")?.algorithm(Role::Queue)?,
-        impairments: impairments(fields, there)?,
-        estimator: match there.map_or_else(|| fields.optional("estimator"), |_| None) {
-            Some(field) => Some(field.algorithm(Role::Estimator)?),
-            None => None,
-        },
-        reported: fields.field("reported")?.flag()?,
-    })
-}
-
-fn impairments(fields: &Fields<'_>, there: Option<&Link>) -> Result<Impairments, ScenarioError> {
-    Ok(Impairments {
-        loss: loss(fields)?,
-        jitter: fields.field("jitter")?.time()?,
-        reordering: match fields.inner("reordering")? {
-            Some(table) => Some(Reordering {
-                probability: table.field("probability")?.probability()?,
-                delay: table.field("delay")?.time()?,
-            }),
-            None => None,
-        },
-        outages: match (fields.optional("outages"), there) {
-            (Some(field), _) => field.outages()?,
-            (None, Some(there)) => there.impairments.outages.clone(),
-            (None, None) => Vec::new(),
-        },
-    })
-}
-
-fn capacity(
-    fields: &Fields<'_>,
-    shared: &Shared<'_>,
-    there: Option<&Link>,
-) -> Result<Capacity, ScenarioError> {
-    let load = |field: &Field<'_>, format| shared.files.capacity(field, format);
-    if let Some(trace) = fields.optional("trace") {
-        return load(&trace, Format::Mahimahi);
+        overhead: there.overhead,
+        impairments: Impairments { outages: there.impairments.outages.clone(), ..Impairments::default() },
+        ..Link::delaying(
+            Link::other_direction(&there.name),
+            &there.to,
+            &there.from,
+            there.delay + there.capacity.uplink_delay(),
+        )
     }
-    if let Some(schedule) = fields.optional("schedule") {
-        return load(&schedule, Format::Schedule);
-    }
-    if let Some(table) = fields.inner("hsdpa")? {
-        let mut terminal = terminal(&table)?;
-        if let Some(field) = table.optional("cell") {
-            terminal.cell = Some(named(&field, "cell", &shared.cells, |cell| &cell.name)?);
-        }
-        return Ok(Capacity::Hsdpa(Box::new(terminal)));
-    }
-    if let Some(field) = fields.optional("medium") {
-        return named(&field, "medium", &shared.media, |medium| &medium.name).map(Capacity::Wifi);
-    }
-    match (fields.optional("rate"), there.map(|there| &there.capacity)) {
-        // A cell sends one way.
-        (None, Some(Capacity::Hsdpa(_))) => Ok(Capacity::Rate(Rate::MAX)),
-        (None, Some(there)) => Ok(there.clone()),
-        _ => fields.field("rate")?.link_rate().map(Capacity::Rate),
-    }
-}
-
-pub(super) fn terminal(table: &Fields<'_>) -> Result<Hsdpa, ScenarioError> {
-    let category = u8::try_from(table.field("category")?.count()?).ok().and_then(hsdpa::Category::new);
-    let user = hsdpa::UserParameters {
-        profile: table.field("profile")?.fading()?,
-        geometry: table.field("geometry")?.decibels()?,
-        power: table.field("power")?.decibels()?,
-        self_interference: match table.optional("self_interference") {
-            Some(field) => Some(field.probability()?),
-            None => None,
-        },
-        cqi_error: table.field("cqi_error")?.decibels()?,
-        cqi_error_hold: table.field("cqi_error_hold")?.time()?,
-        cqi_delay: table.field("cqi_delay")?.time()?,
-        cqi_period: table.field("cqi_period")?.time()?,
-        category: category.expect("the schema's limits are those of a category"),
-        harq_transmissions: u32::try_from(table.field("harq_transmissions")?.count()?).unwrap_or(u32::MAX),
-        rlc_resend: table.field("rlc_resend")?.time()?,
-        delivery: table
-            .field("delivery")?
-            .choice(&[("in-order", hsdpa::Delivery::InOrder), ("credit", hsdpa::Delivery::Credit)])?,
-        handover_every: match table.optional("handover_every") {
-            Some(field) => Some(field.time()?),
-            None => None,
-        },
-        handover_gap: table.field("handover_gap")?.time()?,
-    };
-    Ok(Hsdpa { user, cell: None, uplink_delay: table.field("uplink_delay")?.time()? })
-}
-
-/// The one of `all` that `field` names.
-fn named<T>(
-    field: &Field<'_>,
-    what: &'static str,
-    all: &[Arc<T>],
-    name_of: impl Fn(&T) -> &String,
-) -> Result<Arc<T>, ScenarioError> {
-    let name = field.name()?;
-    if let Some(found) = all.iter().find(|one| *name_of(one) == name) {
-        return Ok(Arc::clone(found));
-    }
-    let names: Vec<_> = all.iter().map(|one| name_of(one).as_str()).collect();
-    Err(field.error(Problem::UnknownName {
-        what,
-        suggestion: closest(&name, names.iter().copied()),
-        accepted: if names.is_empty() { format!("the name of a [[{what}]]") } else { names.join(", ") },
-        name,
-    }))
-}
-
-/// A `[[medium]]`, or what stands for one in a line of words, called `name`.
-pub(super) fn medium(fields: &Fields<'_>, name: String) -> Result<Medium, ScenarioError> {
-    let standards: Vec<_> = wlan::Standard::ALL.iter().map(|known| (known.as_str(), *known)).collect();
-    let standard = fields.field("standard")?.choice(&standards)?;
-    let known = wlan::Parameters::new(standard, fields.field("rate")?.rate()?);
-    let time = |key, otherwise| fields.optional(key).map_or(Ok(otherwise), |field| field.time());
-    let count = |key| fields.field(key)?.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-    let parameters = wlan::Parameters {
-        control_rate: match fields.optional("control_rate") {
-            Some(field) => field.rate()?,
-            None => known.control_rate,
-        },
-        preamble: fields
-            .field("preamble")?
-            .choice(&[("long", wlan::Preamble::Long), ("short", wlan::Preamble::Short)])?,
-        slot: time("slot", known.slot)?,
-        sifs: time("sifs", known.sifs)?,
-        turnaround: time("turnaround", known.turnaround)?,
-        propagation: fields.field("propagation")?.time()?,
-        cw_min: if fields.optional("cw_min").is_some() { count("cw_min")? } else { known.cw_min },
-        cw_max: count("cw_max")?,
-        retry_limit: count("retry_limit")?,
-        frame_loss: fields.field("frame_loss")?.probability()?,
-        ..known
-    };
-    Ok(Medium { name, parameters })
-}
-
-/// All of what `fields` lists, each under a name of its own.
-pub(super) fn all_named<T>(
-    tables: &[Fields<'_>],
-    what: &'static str,
-    read: impl Fn(&Fields<'_>, String) -> Result<T, ScenarioError>,
-) -> Result<Vec<Arc<T>>, ScenarioError> {
-    let mut names = Vec::new();
-    let mut all = Vec::new();
-    for fields in tables {
-        let field = fields.field("name")?;
-        let name = field.name()?;
-        if names.contains(&name) {
-            return Err(field.error(Problem::Duplicate { what, name }));
-        }
-        names.push(name.clone());
-        all.push(Arc::new(read(fields, name)?));
-    }
-    Ok(all)
-}
-
-/// A `[[cell]]`.
-pub(super) fn cell(fields: &Fields<'_>, name: String) -> Result<Cell, ScenarioError> {
-    let window = fields.field("window")?.time()?;
-    let scheduler = fields.field("scheduler")?.choice(&[
-        ("round-robin", hsdpa::Policy::RoundRobin),
-        ("max-ci", hsdpa::Policy::MaxCarrierToInterference),
-        ("proportional-fair", hsdpa::Policy::ProportionalFair { window }),
-    ])?;
-    Ok(Cell { name, scheduler })
-}
-
-fn loss(fields: &Fields<'_>) -> Result<Loss, ScenarioError> {
-    let field = fields.field("loss")?;
-    if field.node().table().is_none() {
-        let probability = field.probability()?;
-        return Ok(if probability.get() == 0.0 { Loss::None } else { Loss::Random(probability) });
-    }
-    let table = fields.inner_or_empty("loss")?;
-    let probability = |key| table.field(key)?.probability();
-    Ok(Loss::GilbertElliott {
-        to_bad: probability("to_bad")?,
-        to_good: probability("to_good")?,
-        loss_good: probability("loss_good")?,
-        loss_bad: probability("loss_bad")?,
-    })
 }
 
 #[cfg(test)]
 mod tests {
-    use suimon_units::{Duration, Instant, Probability, Rate};
+    use suimon_radio::hsdpa;
+    use suimon_units::{Instant, Probability};
 
     use super::super::testing::{FLOW, LINK, message, one, runs};
     use super::*;
-    use suimon_model::{Buffer, Outage};
+    use suimon_model::{Buffer, Loss, Outage};
 
     #[test]
     fn the_way_back_is_as_fast_and_as_long_but_not_shown() {

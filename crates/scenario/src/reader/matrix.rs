@@ -1,5 +1,7 @@
 //! The `[[matrix]]`: values for keys.
 
+use suimon_algorithms::registry::Registry;
+
 use super::fields::{Field, Fields};
 use super::node::{Node, Table, Value};
 use super::paths::{Target, Wrong, resolve, set};
@@ -51,13 +53,13 @@ impl Axis {
         let targets = if paths == [ANYTHING] {
             Targets::Anything
         } else {
-            let resolved = paths.iter().map(|path| resolve(root, path));
+            let resolved = paths.iter().map(|path| resolve(fields.registry(), root, path));
             let resolved: Result<Vec<_>, _> = resolved.collect();
             Targets::These(resolved.map_err(located)?.into_iter().flatten().collect())
         };
         let name = match fields.optional("name") {
             Some(field) => field.name()?,
-            None if paths == [ANYTHING] => return Err(fields.field("name").expect_err("it was not written")),
+            None if paths == [ANYTHING] => return Err(fields.lacks("name")),
             None => paths[0].rsplit('.').next().unwrap_or_default().to_owned(),
         };
         let field = fields.field("values")?;
@@ -103,7 +105,7 @@ impl Axis {
     }
 
     /// Puts the value at `position` where it belongs.
-    pub(super) fn apply(&self, root: &mut Table, position: usize) -> Result<(), Wrong> {
+    pub(super) fn apply(&self, registry: &Registry, root: &mut Table, position: usize) -> Result<(), Wrong> {
         let value = &self.values[position].1;
         match &self.targets {
             Targets::These(targets) => set(root, targets, value),
@@ -114,7 +116,7 @@ impl Axis {
                     return Err(("matrix".to_owned(), problem));
                 };
                 for entry in &table.entries {
-                    let targets = resolve(root, &entry.key)?;
+                    let targets = resolve(registry, root, &entry.key)?;
                     set(root, &targets, &entry.node)?;
                 }
                 Ok(())

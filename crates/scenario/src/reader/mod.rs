@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod defaults;
+mod enter;
 mod fields;
 mod files;
 mod flow;
@@ -11,23 +12,28 @@ mod matrix;
 mod node;
 mod paths;
 mod plan;
+mod radio;
 mod schema;
+mod shared;
 #[cfg(test)]
 mod testing;
-mod words;
+pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 
+use suimon_algorithms::registry::Registry;
 use suimon_units::{Duration, Instant};
 
 pub use defaults::print_defaults;
+pub(crate) use node::{Node, Table, Value};
 pub use plan::Plan;
-pub(crate) use words::{medium_of_words, terminal_of_words};
+pub(crate) use schema::{AnyKey, Key, Word};
 
 use self::fields::Fields;
 use self::files::Files;
+use self::keys::{SCENARIO, WINDOW};
 use self::matrix::Axis;
-use self::node::{Node, Table};
+use self::shared::Shared;
 use crate::error::{Problem, ScenarioError};
 use crate::run::Runs;
 use crate::text;
@@ -50,6 +56,7 @@ pub struct Document {
     directory: PathBuf,
     text: String,
     root: Table,
+    registry: Registry,
 }
 
 impl Document {
@@ -86,6 +93,7 @@ impl Document {
             directory: PathBuf::new(),
             text: text.to_owned(),
             root: Node::document(text, source_name)?,
+            registry: Registry::standard(),
         })
     }
 
@@ -93,6 +101,12 @@ impl Document {
     #[must_use]
     pub fn in_directory(self, directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), ..self }
+    }
+
+    /// The same, where names of algorithms stand for what they do in `registry`, and not for the built-in ones alone.
+    #[must_use]
+    pub fn with_registry(self, registry: Registry) -> Self {
+        Self { registry, ..self }
     }
 
     /// The text as read, without what [`Document::set`] changed.
@@ -114,7 +128,7 @@ impl Document {
     /// When there is no such key; whether it takes the value, [`Document::runs`] tells.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
         let refuse = |(key, problem): (String, Problem)| ScenarioError::new("--set", problem).at_key(key);
-        paths::resolve_for_all(&self.root, key)
+        paths::resolve_for_all(&self.registry, &self.root, key)
             .and_then(|paths| paths::set(&mut self.root, &paths, &Node::argument(value)))
             .map_err(refuse)
     }
@@ -164,68 +178,40 @@ impl Document {
     }
 
     fn fields<'a>(&'a self, root: &'a Table) -> Result<Fields<'a>, ScenarioError> {
-        Fields::new(&self.source_name, root, &keys::SCENARIO, String::new(), None)
+        Fields::new(&self.source_name, &self.registry, root, &SCENARIO, String::new(), None)
     }
 
     /// The scenario that `root` describes.
     fn scenario(&self, root: &Table, files: &Files) -> Result<Scenario, ScenarioError> {
         let fields = self.fields(root)?;
-        let shared = link::Shared {
-            files,
-            cells: link::all_named(&fields.list("cell")?, "cell", link::cell)?,
-            media: link::all_named(&fields.list("medium")?, "medium", link::medium)?,
+        let shared = Shared::read(&fields, files)?;
+        let mut scenario = Scenario {
+            name: self.name.clone(),
+            description: String::new(),
+            seed: 1,
+            duration: Duration::ZERO,
+            stop_when_complete: true,
+            links: Vec::new(),
+            flows: Vec::new(),
+            aggregates: Vec::new(),
+            record: Record::default(),
         };
-        let mut links = Vec::new();
-        for link in fields.list("link")? {
-            links.extend(link::read(&link, &shared)?);
+        SCENARIO.enter(&mut scenario, &fields, &shared)?;
+        for table in fields.list("window")? {
+            let to = Instant::ZERO + scenario.duration;
+            let mut window = Window { name: String::new(), from: Instant::ZERO, to, sample: Duration::ZERO };
+            WINDOW.enter(&mut window, &table, &shared)?;
+            scenario.record.windows.push(window);
         }
-        let mut flows = Vec::new();
+        for table in fields.list("link")? {
+            scenario.links.extend(link::read(&table, &shared)?);
+        }
         for table in fields.list("flow")? {
-            let (flow, count) = flow::read(&table)?;
-            if flows.len() as u64 + count > MAX_FLOWS {
-                let problem = Problem::TooMany { what: "more flows".to_owned(), limit: MAX_FLOWS };
-                return Err(table.field("count")?.error(problem));
-            }
-            if count == 1 {
-                flows.push(flow);
-                continue;
-            }
-            let stagger = table.field("stagger")?.time()?;
-            flows.extend((1..=count).map(|nth| {
-                let name = format!("{}-{nth}", flow.name);
-                flow::later(flow.clone(), stagger * (nth - 1), name)
-            }));
+            flow::read(&table, &shared, MAX_FLOWS, &mut scenario.flows)?;
         }
-        let aggregates = fields.list("aggregate")?.iter().map(aggregate::read).collect::<Result<_, _>>()?;
-        let name = match fields.optional("name") {
-            Some(field) => field.name()?,
-            None => self.name.clone(),
-        };
-        let duration = fields.field("duration")?.time()?;
-        let scenario = Scenario {
-            name,
-            description: fields.field("description")?.text()?.to_owned(),
-            seed: fields.field("seed")?.count()?,
-            duration,
-            stop_when_complete: fields.field("stop_when_complete")?.flag()?,
-            links,
-            flows,
-            aggregates,
-            record: Record {
-                interval: fields.field("record_interval")?.time_or_off()?,
-                warmup: fields.field("warmup")?.time()?,
-                windows: fields
-                    .list("window")?
-                    .iter()
-                    .map(|table| window(table, duration))
-                    .collect::<Result<_, _>>()?,
-                events: usize::try_from(fields.field("record_events")?.count()?).unwrap_or(usize::MAX),
-                rate_spread: match fields.optional("rate_spread") {
-                    Some(field) => Some(field.count()?),
-                    None => None,
-                },
-            },
-        };
+        for table in fields.list("aggregate")? {
+            scenario.aggregates.push(aggregate::read(&table, &shared)?);
+        }
         scenario.check().map_err(|error| self.error_at(root, &error.key, error.problem.into(), None))?;
         Ok(scenario)
     }
@@ -238,22 +224,33 @@ impl Document {
     }
 }
 
-fn window(fields: &Fields<'_>, duration: Duration) -> Result<Window, ScenarioError> {
-    Ok(Window {
-        name: fields.field("name")?.name()?,
-        from: fields.field("from")?.instant()?,
-        to: match fields.optional("to") {
-            Some(to) => to.instant()?,
-            None => Instant::ZERO + duration,
-        },
-        sample: fields.field("sample")?.time()?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use suimon_algorithms::congestion::reno::Reno;
+    use suimon_algorithms::registry::Description;
+    use suimon_algorithms::user_defined::Build;
+    use suimon_model::Traffic;
+
     use super::testing::{FLOW, LINK, message, one, runs};
     use super::*;
+
+    #[test]
+    fn names_of_algorithms_stand_for_what_they_do_in_the_registry_of_the_document() {
+        let mut registry = Registry::standard();
+        let description =
+            Description { name: "mine", summary: "", source: "", colour: "#123456", parameters: &[] };
+        registry.add(description, Build::Congestion(Box::new(|_| Box::<Reno>::default()))).unwrap();
+        let document = || Document::parse(&format!("{LINK}\n{FLOW}"), "test.toml").unwrap();
+        let set = |mut document: Document| {
+            document.set("flow.main.cc", "fs-at+mine").unwrap();
+            document.runs()
+        };
+        let refusal = set(document()).unwrap_err().to_string();
+        assert!(refusal.contains("unknown congestion control \"mine\""), "{refusal}");
+        let runs = set(document().with_registry(registry)).unwrap();
+        let Traffic::Tcp(tcp) = &runs[0].scenario.flows[0].traffic else { panic!("a TCP flow") };
+        assert_eq!((tcp.cc.label(), tcp.cc.is_user_defined()), ("fs-at+mine", true));
+    }
 
     #[test]
     fn a_link_and_a_flow_are_enough() {

@@ -71,6 +71,30 @@ impl Node {
         if let Value::Table(table) = &mut self.value { Some(table) } else { None }
     }
 
+    /// Text that stands in no file.
+    pub(crate) fn text(text: &str) -> Self {
+        Self { line: None, value: Value::Text(text.to_owned()) }
+    }
+
+    /// A table that stands in no file.
+    pub(crate) fn of_table(table: Table) -> Self {
+        Self { line: None, value: Value::Table(table) }
+    }
+
+    /// The value in TOML, on one line.
+    pub(crate) fn to_toml(&self) -> String {
+        let joined = |items: Vec<String>| items.join(", ");
+        match &self.value {
+            Value::Text(text) => toml::Value::from(text.as_str()).to_string(),
+            Value::List(items) => format!("[{}]", joined(items.iter().map(Self::to_toml).collect())),
+            Value::Table(table) => {
+                let pair = |entry: &Entry| format!("{} = {}", entry.key, entry.node.to_toml());
+                format!("{{ {} }}", joined(table.entries.iter().map(pair).collect()))
+            }
+            Value::Integer(_) | Value::Float(_) | Value::Flag(_) | Value::Date(_) => self.plain(),
+        }
+    }
+
     /// The kind in words, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {

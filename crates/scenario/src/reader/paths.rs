@@ -1,19 +1,19 @@
 //! Key paths: what they lead to, setting it, and where it was written.
 
-use suimon_algorithms::registry::{Role, descriptions};
+use suimon_algorithms::registry::{Registry, Role};
 
 use super::fields::unknown_key;
 use super::keys::{AGGREGATE, CELL, FLOW, LINK, MEDIUM, SCENARIO};
 use super::node::{Node, Table, Value};
-use super::schema::{Kind, Section};
+use super::schema::{Form, Keys, PATHS, Section};
 use crate::error::{Problem, closest};
 use crate::text;
 
 /// The lists of named tables: a name follows in a key path.
-const LISTS: [(&str, &Section); 5] =
+const LISTS: [(&str, &dyn Section); 5] =
     [("link", &LINK), ("cell", &CELL), ("medium", &MEDIUM), ("flow", &FLOW), ("aggregate", &AGGREGATE)];
 
-fn list(name: &str) -> Option<(&'static str, &'static Section)> {
+fn list(name: &str) -> Option<(&'static str, &'static dyn Section)> {
     LISTS.into_iter().find(|(known, _)| *known == name)
 }
 
@@ -29,15 +29,15 @@ pub(super) struct Target {
 pub(super) type Wrong = (String, Problem);
 
 /// What `path` leads to in `root`, where it is set once and for all: before the runs are counted.
-pub(super) fn resolve_for_all(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
+pub(super) fn resolve_for_all(registry: &Registry, root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     match path {
         "seeds" => Ok(vec![Target { item: None, keys: vec!["seeds"] }]),
-        _ => resolve(root, path),
+        _ => resolve(registry, root, path),
     }
 }
 
 /// What `path` leads to in `root`: more than one thing where it has a `*`.
-pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
+pub(super) fn resolve(registry: &Registry, root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     let wrong = |problem| (path.chars().take(text::MAX_LENGTH).collect::<String>(), problem);
     let mut parts = path.split('.');
     let first = parts.next().unwrap_or_default();
@@ -45,15 +45,15 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
         (Some(list), _) => list,
         // The runs are counted before they are made, so these two cannot vary between them.
         (None, "matrix" | "seeds") => {
-            return Err(wrong(Problem::Kind { found: "not for setting", accepted: Kind::Paths.accepted() }));
+            return Err(wrong(Problem::Kind { found: "not for setting", accepted: PATHS.to_owned() }));
         }
         (None, _) => {
-            let keys = vec![SCENARIO.key(first).ok_or_else(|| wrong(unknown_key(&SCENARIO, first)))?.name];
+            let scenario: &dyn Section = &SCENARIO;
+            let key = scenario.key(first).ok_or_else(|| wrong(unknown_key(scenario, first)))?;
+            let keys = vec![key.name()];
             return match parts.next() {
                 None => Ok(vec![Target { item: None, keys }]),
-                Some(_) => {
-                    Err(wrong(Problem::Kind { found: "not a table", accepted: Kind::Paths.accepted() }))
-                }
+                Some(_) => Err(wrong(Problem::Kind { found: "not a table", accepted: PATHS.to_owned() })),
             };
         }
     };
@@ -65,19 +65,19 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
     let mut algorithm = None;
     for part in parts {
         if let Some(role) = algorithm.take() {
-            keys.push(parameter(role, part).map_err(wrong)?);
+            keys.push(parameter(registry, role, part).map_err(wrong)?);
             continue;
         }
         let Some(section) = inside else {
             return Err(wrong(Problem::Kind {
                 found: "below a key that is no table",
-                accepted: Kind::Paths.accepted(),
+                accepted: PATHS.to_owned(),
             }));
         };
         let key = section.key(part).ok_or_else(|| wrong(unknown_key(section, part)))?;
-        keys.push(key.name);
+        keys.push(key.name());
         inside = key.inner();
-        algorithm = if let Kind::Algorithm(role) = key.kind { Some(role) } else { None };
+        algorithm = if let Form::Algorithm(role) = key.form() { Some(role) } else { None };
     }
     let items: Vec<_> = items(root, kind).collect();
     let matches = |(_, (known, table)): &(usize, (&str, &Table))| {
@@ -104,8 +104,9 @@ pub(super) fn resolve(root: &Table, path: &str) -> Result<Vec<Target>, Wrong> {
 
 /// The parameter called `name` of any algorithm of this role; whether it is one of the algorithm that is
 /// meant, shows when that is read.
-fn parameter(role: Role, name: &str) -> Result<&'static str, Problem> {
-    let names = || descriptions(role).into_iter().flat_map(|d| d.parameters).map(|parameter| parameter.name);
+fn parameter(registry: &Registry, role: Role, name: &str) -> Result<&'static str, Problem> {
+    let parameters = || registry.descriptions(role).into_iter().flat_map(|d| d.parameters);
+    let names = || parameters().map(|parameter| parameter.name);
     names().find(|known| *known == name).ok_or_else(|| {
         let mut accepted: Vec<_> = names().collect();
         accepted.sort_unstable();
@@ -120,14 +121,12 @@ fn parameter(role: Role, name: &str) -> Result<&'static str, Problem> {
 }
 
 /// Whether `table` can take `key` beside what it has; a UDP flow takes no congestion control.
-fn takes(table: &Table, section: &Section, key: Option<&str>) -> bool {
+fn takes(table: &Table, section: &dyn Section, key: Option<&str>) -> bool {
     let Some(key) = key.and_then(|key| section.key(key)) else { return true };
     // Keys that exclude each other replace each other; those excluded one way only are ruled out.
-    !table
-        .entries
-        .iter()
-        .filter_map(|entry| section.key(&entry.key))
-        .any(|other| other.excludes.contains(&key.name) && !key.excludes.contains(&other.name))
+    !table.entries.iter().filter_map(|entry| section.key(&entry.key)).any(|other| {
+        other.about().excludes.contains(&key.name()) && !key.about().excludes.contains(&other.name())
+    })
 }
 
 /// Names and tables of what is in the list `kind` of `root`; an empty name where one has none.
@@ -175,7 +174,7 @@ pub(super) fn set(root: &mut Table, targets: &[Target], value: &Node) -> Result<
     Ok(())
 }
 
-fn put(table: &mut Table, section: &Section, keys: &[&str], value: &Node) -> Result<(), Wrong> {
+fn put(table: &mut Table, section: &dyn Section, keys: &[&str], value: &Node) -> Result<(), Wrong> {
     let Some((first, rest)) = keys.split_first() else {
         let Some(values) = value.table() else {
             let accepted = format!("a table of {}", section.names().collect::<Vec<_>>().join(", "));
@@ -189,29 +188,29 @@ fn put(table: &mut Table, section: &Section, keys: &[&str], value: &Node) -> Res
     let Some(key) = section.key(first) else {
         return Err(((*first).to_owned(), unknown_key(section, first)));
     };
-    for other in key.excludes {
+    for other in key.about().excludes {
         table.remove(other);
     }
-    let wrong_kind = || Problem::Kind { found: "not a table", accepted: key.kind.accepted() };
-    if let (Kind::Algorithm(_), [parameter]) = (key.kind, rest) {
+    let wrong_kind = || Problem::Kind { found: "not a table", accepted: key.accepted() };
+    if let (Form::Algorithm(_), [parameter]) = (key.form(), rest) {
         // A table of name and settings, not the one-line form.
-        let settings = table.table_at(key.name).ok_or_else(|| (key.name.to_owned(), wrong_kind()))?;
+        let settings = table.table_at(key.name()).ok_or_else(|| (key.name().to_owned(), wrong_kind()))?;
         settings.insert(parameter, value.clone());
         return Ok(());
     }
-    let inner = match key.kind {
-        Kind::Section(inner) if value.table().is_some() => inner,
+    let inner = match key.form() {
+        Form::Table(inner) if value.table().is_some() => inner,
         _ if rest.is_empty() => {
-            table.insert(key.name, value.clone());
+            table.insert(key.name(), value.clone());
             return Ok(());
         }
         _ => match key.inner() {
             Some(inner) => inner,
-            None => return Err((key.name.to_owned(), unknown_key(&Section { keys: &[] }, first))),
+            None => return Err((key.name().to_owned(), unknown_key(&Keys::<()>(&[]), first))),
         },
     };
-    let child = table.table_at(key.name).ok_or_else(|| (key.name.to_owned(), wrong_kind()))?;
-    put(child, inner, rest, value).map_err(|(below, problem)| (format!("{}.{below}", key.name), problem))
+    let child = table.table_at(key.name()).ok_or_else(|| (key.name().to_owned(), wrong_kind()))?;
+    put(child, inner, rest, value).map_err(|(below, problem)| (format!("{}.{below}", key.name()), problem))
 }
 
 /// What is called `name` in the list `kind` of `root`.

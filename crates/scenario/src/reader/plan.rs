@@ -92,7 +92,7 @@ impl<'a> Plan<'a> {
             // The remainder is below the number of values, so it fits.
             let position = (nth / below % axis.len() as u64) as usize;
             labels.push((axis.name().to_owned(), axis.label(position).to_owned()));
-            axis.apply(&mut root, position)
+            axis.apply(&self.document.registry, &mut root, position)
                 .map_err(|(key, problem)| self.document.error_at(&root, &key, problem, axis.line()))?;
         }
         Ok((labels, self.document.scenario(&root, &self.files)?))

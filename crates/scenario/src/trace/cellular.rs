@@ -1,6 +1,7 @@
 //! Synthetic cellular links.
 
 use suimon_algorithms::RandomStream;
+use suimon_model::Capacity;
 use suimon_units::{Duration, Rate};
 
 use super::Opportunities;
@@ -110,7 +111,7 @@ impl CellularModel {
             let rate = median * libm::exp(logarithm);
             let before = bits;
             bits += rate * STEP.as_secs_f64();
-            let size = Opportunities::BYTES.as_f64() * 8.0;
+            let size = Capacity::OPPORTUNITY.as_f64() * 8.0;
             let mut next = libm::floor(before / size) + 1.0;
             while next * size <= bits {
                 times.push(now + Duration::from_secs_f64((next * size - before) / rate));

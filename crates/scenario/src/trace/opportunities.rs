@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use suimon_units::{Bytes, Duration, Rate};
+use suimon_units::{Duration, Rate};
 
 use super::{LATEST_MILLIS, MAX_FILE, read_text};
 use crate::error::{Problem, ScenarioError};
@@ -21,9 +21,6 @@ pub struct Opportunities {
 }
 
 impl Opportunities {
-    /// What one opportunity carries.
-    pub const BYTES: Bytes = Bytes::new(1_500);
-
     /// Opportunities at `times`, in whole milliseconds; parts of one are cut off, since the format
     /// has none.
     ///
@@ -119,7 +116,7 @@ impl Opportunities {
     /// The rate of a link that uses every opportunity in full.
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
-        Rate::of(Self::BYTES * self.times.len() as u64, self.period)
+        Rate::of(Capacity::OPPORTUNITY * self.times.len() as u64, self.period)
     }
 
     /// The trace in Mahimahi's format, which [`Opportunities::parse`] reads back.

@@ -27,7 +27,10 @@ impl Meters<'_> {
     }
 
     fn place(&mut self, link: usize) -> &mut Option<Box<Meter>> {
-        &mut self.routes.wire_mut(link).unwrap_or(&mut self.links[link].wire).meter
+        match self.routes.wire_mut(link) {
+            Some(wire) => &mut wire.meter,
+            None => self.links[link].meter_mut(),
+        }
     }
 }
 

@@ -1,55 +1,120 @@
-//! A queue that decides as packets come.
+//! A shortcut: a queue that decides everything as packets come.
 
-use suimon_algorithms::queue::Backlog;
-use suimon_algorithms::queue::policy::ArrivalPolicy;
-use suimon_units::{Bytes, Duration, Instant};
+use suimon_algorithms::queue::policy::{Arrival, ArrivalPolicy, Verdict};
+use suimon_algorithms::queue::{Backlog, Dropped, Ecn, Packet as _};
+use suimon_link::{Observer, Transmitter};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::meter::Meter;
+use super::sink::Sink;
+use crate::packet::Frame;
 use crate::pieces::Pieces;
 
-/// What waits where packets keep their order and all is decided as they come: it is then known when each leaves, and
-/// the packet itself is on its way already.
+/// A port whose departures are computed as packets come.
+///
+/// Where a policy judges arrivals, and packets leave in the order of their arrival, the time at which a packet leaves is
+/// known as soon as it has been let join: the packet itself is on its way then, and only its departure is kept.
 #[derive(Debug)]
 pub(super) struct Precomputed {
-    pub(super) policy: Box<dyn ArrivalPolicy>,
-    leaving: Pieces<Leaving>,
+    transmitter: Transmitter,
+    policy: Box<dyn ArrivalPolicy>,
+    /// A packet that need not wait need not be shown to the policy.
+    idle_passes: bool,
+    /// What the policy was last told of the rate, where that changes.
+    rate_told: Option<Rate>,
+    departures: Pieces<Departure>,
     backlog: Backlog,
 }
 
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Leaving {
+struct Departure {
     /// When it leaves the queue.
-    pub(super) turn: Instant,
+    turn: Instant,
     /// How long it has waited then.
-    pub(super) waited: Duration,
-    pub(super) size: u32,
-    pub(super) newly_marked: bool,
+    waited: Duration,
+    size: u32,
+    newly_marked: bool,
 }
 
 impl Precomputed {
-    pub(super) fn new(policy: Box<dyn ArrivalPolicy>) -> Self {
-        Self { policy, leaving: Pieces::default(), backlog: Backlog::default() }
+    pub(super) fn new(transmitter: Transmitter, mut policy: Box<dyn ArrivalPolicy>) -> Self {
+        let rate = transmitter.rate_at(Instant::ZERO);
+        if let Some(rate) = rate {
+            policy.on_link_rate(Instant::ZERO, rate);
+        }
+        Self {
+            idle_passes: policy.capabilities().idle_passes || transmitter.is_unlimited(),
+            rate_told: rate.filter(|_| transmitter.rate_varies()),
+            transmitter,
+            policy,
+            departures: Pieces::default(),
+            backlog: Backlog::default(),
+        }
     }
 
-    pub(super) fn backlog(&self) -> Backlog {
-        self.backlog
+    pub(super) fn policy(&self) -> &dyn ArrivalPolicy {
+        &*self.policy
+    }
+
+    pub(super) fn transmitter(&self) -> &Transmitter {
+        &self.transmitter
+    }
+
+    /// Takes in a packet that comes at the time it bears.
+    #[inline(always)]
+    pub(super) fn offer(&mut self, frame: &mut Frame, sink: &mut Sink<'_>) {
+        let now = frame.time;
+        let idle = now >= self.transmitter.free_at();
+        let passes = idle && self.idle_passes;
+        if self.rate_told.is_some() && !passes {
+            self.tell_rate(now);
+        }
+        self.leave(now, sink.meter);
+        let mut newly_marked = false;
+        if !passes {
+            match self.policy.judge(&Arrival::of(frame, now, self.backlog)) {
+                Verdict::Pass => {}
+                Verdict::Mark => {
+                    newly_marked = frame.ecn != Ecn::CongestionExperienced;
+                    frame.mark_congestion_experienced();
+                }
+                Verdict::Drop(reason) => return sink.dropped().push(Dropped { packet: *frame, reason }),
+            }
+        }
+        let turn = now.max(self.transmitter.free_at());
+        let service = self.transmitter.send(turn, frame.size());
+        let waited = service.starts.saturating_since(now);
+        if !idle {
+            self.join(Departure { turn, waited, size: frame.size, newly_marked });
+            sink.on_backlog(now, self.backlog);
+        } else {
+            if !passes {
+                self.policy.on_departure(now, frame.size(), self.backlog);
+            }
+            sink.on_sent(frame, service, waited, newly_marked);
+        }
+        let arrival = service.ends + self.transmitter.delay();
+        if let Some(arrival) = self.transmitter.impair(service.ends, arrival) {
+            frame.time = arrival;
+            sink.travel(frame);
+        }
     }
 
     /// One more waits.
-    pub(super) fn join(&mut self, packet: Leaving) {
+    fn join(&mut self, packet: Departure) {
         self.backlog.packets += 1;
         self.backlog.bytes += Bytes::new(u64::from(packet.size));
-        self.leaving.push_back(packet);
+        self.departures.push_back(packet);
     }
 
     /// Takes note of what has left by `now`.
     #[inline(always)]
     pub(super) fn leave(&mut self, now: Instant, meter: &mut Option<Box<Meter>>) {
-        while let Some(&first) = self.leaving.front()
+        while let Some(&first) = self.departures.front()
             && first.turn <= now
         {
-            self.leaving.pass_front();
+            self.departures.pass_front();
             let size = Bytes::new(u64::from(first.size));
             self.backlog.packets -= 1;
             self.backlog.bytes -= size;
@@ -58,6 +123,16 @@ impl Precomputed {
                 meter.statistics.on_sent(first.size, first.waited, first.newly_marked);
                 meter.statistics.on_backlog(first.turn, self.backlog);
             }
+        }
+    }
+
+    /// Tells the policy where the rate has changed.
+    #[cold]
+    fn tell_rate(&mut self, now: Instant) {
+        let rate = self.transmitter.rate_at(now);
+        if let Some(rate) = rate.filter(|_| rate != self.rate_told) {
+            self.rate_told = Some(rate);
+            self.policy.on_link_rate(now, rate);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Runs of senders over one link: each sender in runs of its own, or all in the same ones.
 
 use suimon_algorithms::Value;
-use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_algorithms::registry::{AlgorithmSpec, Registry};
 use suimon_scenario::{
     Flow, LinkSpec, Record, Run, Runs, Scenario, Scheme, StackProfile, Start, TcpFlow, Traffic,
 };
 use suimon_units::{Duration, Instant};
 
-use super::{Comparison, RECORD_INTERVAL, RUN_LENGTH, duplicate, names};
+use super::{Comparison, RECORD_INTERVAL, RUN_LENGTH, duplicate, listed};
 use crate::error::StudyError;
 
 /// Most flows of one run.
@@ -15,7 +15,7 @@ const MAX_FLOWS: u64 = 1_000_000;
 
 /// What it compares, and over what.
 pub(super) fn title(comparison: &Comparison) -> String {
-    let senders = names(&comparison.senders());
+    let senders = listed(&comparison.senders());
     let link = match (&comparison.trace, &comparison.link) {
         (Some(trace), _) => {
             let file = trace.file_name().unwrap_or_default().to_string_lossy();
@@ -25,14 +25,21 @@ pub(super) fn title(comparison: &Comparison) -> String {
     };
     match comparison.queues.as_slice() {
         [_] => format!("{senders} over {link}"),
-        queues => format!("{} under {senders} over {link}", names(queues)),
+        queues => format!("{} under {senders} over {link}", listed(queues)),
     }
 }
 
 /// The runs: one for each sender and seed, labelled `cc`; or one for each seed, where mixed.
-pub(super) fn runs(comparison: &Comparison, link: &LinkSpec) -> Result<Vec<Run>, StudyError> {
-    let senders: Vec<Scheme> = comparison.senders().iter().map(|sender| (**sender).clone()).collect();
-    if comparison.queues.is_empty() {
+pub(super) fn runs(
+    comparison: &Comparison,
+    registry: &Registry,
+    link: &LinkSpec,
+) -> Result<Vec<Run>, StudyError> {
+    let senders = comparison.senders();
+    let senders: Vec<Scheme> = senders.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
+    let queues: Vec<AlgorithmSpec> =
+        comparison.queues.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
+    if queues.is_empty() {
         return Err(StudyError::input("queues", "missing; accepted: at least one queue discipline"));
     }
     let counts = &comparison.flows.counts;
@@ -42,16 +49,16 @@ pub(super) fn runs(comparison: &Comparison, link: &LinkSpec) -> Result<Vec<Run>,
         return Err(StudyError::input("flows", format!("makes more flows; accepted: at most {MAX_FLOWS}")));
     }
     let mut runs = Runs::default();
-    for (position, queue) in comparison.queues.iter().enumerate() {
-        if comparison.queues[..position].contains(queue) {
-            return Err(duplicate("queues", "queue discipline", queue.0.label()));
+    for (position, queue) in queues.iter().enumerate() {
+        if queues[..position].contains(queue) {
+            return Err(duplicate("queues", "queue discipline", queue.label()));
         }
         let mut labels = Vec::new();
-        if comparison.queues.len() > 1 {
-            labels.push(("queue".to_owned(), queue.0.label().to_owned()));
+        if queues.len() > 1 {
+            labels.push(("queue".to_owned(), queue.label().to_owned()));
         }
         if comparison.mixed {
-            comparison.add(&mut runs, &labels, link, &queue.0, &senders)?;
+            comparison.add(&mut runs, &labels, link, queue, &senders)?;
             continue;
         }
         for (position, sender) in senders.iter().enumerate() {
@@ -64,7 +71,7 @@ pub(super) fn runs(comparison: &Comparison, link: &LinkSpec) -> Result<Vec<Run>,
             if senders.len() > 1 || labels.is_empty() {
                 labels.push(("cc".to_owned(), name));
             }
-            comparison.add(&mut runs, &labels, link, &queue.0, std::slice::from_ref(sender))?;
+            comparison.add(&mut runs, &labels, link, queue, std::slice::from_ref(sender))?;
         }
     }
     Ok(runs.finish())
@@ -157,7 +164,7 @@ mod tests {
     }
 
     fn runs(senders: &[&str], further: &Value) -> Vec<Run> {
-        comparison(fields(senders, further)).runs().unwrap()
+        comparison(fields(senders, further)).runs(&Registry::standard()).unwrap()
     }
 
     #[test]

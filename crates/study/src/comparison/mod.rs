@@ -15,15 +15,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use suimon_algorithms::registry::Registry;
 use suimon_report::ReportHeader;
-use suimon_scenario::trace::read_capacity;
-use suimon_scenario::{
-    Buffer, DEFAULT_WINDOW, LinkSpec, Run, Runs, Scenario, ScenarioError, Scheme, StackProfile,
-};
+use suimon_scenario::{Buffer, DEFAULT_WINDOW, LinkSpec, Run, Runs, Scenario, ScenarioError, StackProfile};
 use suimon_units::{Bytes, Duration};
 
 pub use self::flow_counts::FlowCounts;
-pub use self::parsed::{FromText, Parsed, PathScheduler, Paths, QueueDiscipline};
+pub use self::parsed::{FromText, Parsed, PathScheduler, Paths, QueueName, SchedulerName, SenderName};
 use crate::error::StudyError;
 use crate::numbers::{count, whole};
 use crate::{VERSION, defaults, quoted};
@@ -52,7 +50,7 @@ pub struct Comparison {
     /// With --paths: path schedulers (see suimon list) [default:
     /// look-ahead,blest,ecf,lowest-rtt,least-buffered,round-robin]
     #[arg(long = "scheduler", value_name = "NAMES", value_delimiter = ',')]
-    pub schedulers: Vec<Parsed<PathScheduler>>,
+    pub schedulers: Vec<SchedulerName>,
     /// With --paths: what each flow may hold, unsent or unacknowledged [default: 4MiB]
     #[arg(long, value_name = "BYTES")]
     pub send_buffer: Option<Parsed<Bytes>>,
@@ -62,10 +60,10 @@ pub struct Comparison {
     /// Algorithms; a receive window such as drs means Reno under it (see suimon list) [default:
     /// reno,cubic,vegas,drs,fs-at; reno where queues are compared; cubic with --paths]
     #[arg(long = "cc", value_name = "NAMES", value_delimiter = ',')]
-    pub senders: Vec<Parsed<Scheme>>,
+    pub senders: Vec<SenderName>,
     /// Queue disciplines in front of the link; flows use ECN where one marks
     #[arg(long = "queue", value_name = "NAMES", value_delimiter = ',', default_value = "droptail")]
-    pub queues: Vec<Parsed<QueueDiscipline>>,
+    pub queues: Vec<QueueName>,
     /// Flows of each algorithm; 30,50,30@100s: so many, changing every 100 s
     #[arg(long, value_name = "COUNTS", default_value = "1", allow_negative_numbers = true)]
     pub flows: Parsed<FlowCounts>,
@@ -183,16 +181,17 @@ impl Comparison {
         if self.paths.is_some() { "paths" } else { "comparison" }
     }
 
-    /// The runs: for each sender and queue, or for each path alone and each scheduler over all; and for each seed.
+    /// The runs: for each sender and queue, or for each path alone and each scheduler over all; and for each seed. Names
+    /// stand for what they do in `registry`.
     ///
     /// # Errors
-    /// When two runs would be the same, fields do not go together, or a quantity is out of range.
-    pub fn runs(&self) -> Result<Vec<Run>, StudyError> {
+    /// When a name is not known, two runs would be the same, fields do not go together, or a quantity is out of range.
+    pub fn runs(&self, registry: &Registry) -> Result<Vec<Run>, StudyError> {
         self.check_fields()?;
         match (&self.link, &self.trace, &self.paths) {
-            (Some(link), None, None) => link::runs(self, link),
-            (None, Some(trace), None) => link::runs(self, &self.traced_link(trace)?),
-            (None, None, Some(paths)) => paths::runs(self, &paths.0),
+            (Some(link), None, None) => link::runs(self, registry, link),
+            (None, Some(trace), None) => link::runs(self, registry, &self.traced_link(trace)?),
+            (None, None, Some(paths)) => paths::runs(self, registry, &paths.0),
             _ => Err(StudyError::input("link", "accepted: one of link, trace and paths")),
         }
     }
@@ -211,22 +210,22 @@ impl Comparison {
 
     /// The link that `trace` recorded.
     fn traced_link(&self, trace: &Path) -> Result<LinkSpec, StudyError> {
-        let mut link = LinkSpec::new(read_capacity(trace)?, *self.rtt);
+        let mut link = LinkSpec::recorded(trace, *self.rtt)?;
         if let Some(buffer) = &self.buffer {
-            link.buffer = **buffer;
+            link.link.buffer = **buffer;
         }
         Ok(link)
     }
 
     /// What is compared at the ends: what `senders` say, or else what is worth comparing.
-    fn senders(&self) -> Vec<Parsed<Scheme>> {
+    fn senders(&self) -> Vec<SenderName> {
         let names: &[&str] = match (self.senders.as_slice(), self.queues.as_slice()) {
             ([], _) if self.paths.is_some() => &[paths::SENDER],
             ([], [_]) => &SENDERS,
             ([], _) => &[SENDER_OF_QUEUES],
             (senders, _) => return senders.to_vec(),
         };
-        names.iter().map(|name| name.parse().expect("what is worth comparing is registered")).collect()
+        names.iter().map(|name| (*name).into()).collect()
     }
 
     /// Adds `scenario` for each seed.
@@ -272,9 +271,9 @@ fn duplicate(field: &'static str, what: &str, name: &str) -> StudyError {
     StudyError::input(field, format!("a second {what} is called \"{name}\"; accepted: names that differ"))
 }
 
-/// The names of `parsed`, as they were written.
-fn names<T>(parsed: &[Parsed<T>]) -> String {
-    parsed.iter().map(Parsed::to_string).collect::<Vec<_>>().join(", ")
+/// A list of `names`, as they were written.
+fn listed(names: &[impl ToString]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -293,7 +292,9 @@ mod tests {
     /// Why the comparison with these fields is refused.
     pub(super) fn refusal(fields: Value) -> (String, String) {
         let Value::Object(fields) = fields else { panic!("fields: {fields}") };
-        let error = Comparison::from_fields(fields).and_then(|comparison| comparison.runs()).unwrap_err();
+        let error = Comparison::from_fields(fields)
+            .and_then(|comparison| comparison.runs(&Registry::standard()))
+            .unwrap_err();
         match error {
             StudyError::Input { input, problem } => (input.into_owned(), problem),
             StudyError::Requires { input, other, .. } | StudyError::Excludes { input, other } => {
@@ -333,7 +334,7 @@ mod tests {
         let matches = Comparison::augment_args(Command::new("compare")).get_matches_from(words);
         let read = Comparison::from_arg_matches(&matches).unwrap();
         assert_eq!(read.fields(), given.fields());
-        assert_eq!(given.runs().unwrap().len(), 1);
+        assert_eq!(given.runs(&Registry::standard()).unwrap().len(), 1);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use suimon_algorithms::registry::{AlgorithmSpec, Role};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
 use suimon_scenario::{Buffer, LinkSpec, Scheme, StackProfile, algorithm, parse_buffer};
 use suimon_units::{Bytes, Duration, Rate};
 
-use crate::error::problem_of_link;
+use crate::error::{StudyError, problem_of_link};
 
 /// A type whose values users write as text.
 pub trait FromText: Sized {
@@ -82,11 +82,68 @@ impl<'de, T: FromText> Deserialize<'de> for Parsed<T> {
     }
 }
 
-/// A queue discipline with its settings, as in `red:max_p=0.02`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueueDiscipline(pub AlgorithmSpec);
+/// What a sender runs, by name: a congestion control or a receive window, with settings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SenderName(String);
 
-/// A path scheduler with its settings, as in `ecf:beta=0.5`.
+/// A queue discipline by name, with its settings, as in `red:max_p=0.02`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QueueName(String);
+
+/// A path scheduler by name, with its settings, as in `ecf:beta=0.5`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SchedulerName(String);
+
+/// Names stand for what they do in a registry, which is asked when runs are made.
+macro_rules! names {
+    ($($name:ident of $field:literal gives $what:ty: $read:expr;)*) => {$(
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl $name {
+            /// As it was written.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// What it stands for in `registry`.
+            ///
+            /// # Errors
+            /// When the name, a parameter or a value is not known; the message lists what is.
+            pub fn read(&self, registry: &Registry) -> Result<$what, StudyError> {
+                let read: fn(&Registry, &str) -> Result<$what, String> = $read;
+                read(registry, &self.0).map_err(|problem| StudyError::input($field, problem))
+            }
+        }
+    )*};
+}
+
+names! {
+    SenderName of "senders" gives Scheme: |registry, text| {
+        Scheme::parse_with(registry, text).map_err(|error| error.problem().to_string())
+    };
+    QueueName of "queues" gives AlgorithmSpec: |registry, text| {
+        algorithm(registry, Role::Queue, text).map_err(|problem| problem.to_string())
+    };
+    SchedulerName of "schedulers" gives AlgorithmSpec: |registry, text| {
+        algorithm(registry, Role::Path, text).map_err(|problem| problem.to_string())
+    };
+}
+
+/// A path scheduler that the registry of built-in algorithms has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathScheduler(pub AlgorithmSpec);
 
@@ -126,12 +183,6 @@ impl FromText for Buffer {
     }
 }
 
-impl FromText for Scheme {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Self::parse(text).map_err(|error| error.problem().to_string())
-    }
-}
-
 impl FromText for StackProfile {
     fn from_text(text: &str) -> Result<Self, String> {
         let accepted = || format!("unknown profile \"{text}\"; accepted: {}", Self::NAMES.join(", "));
@@ -139,15 +190,9 @@ impl FromText for StackProfile {
     }
 }
 
-impl FromText for QueueDiscipline {
-    fn from_text(text: &str) -> Result<Self, String> {
-        algorithm(Role::Queue, text).map(Self).map_err(|problem| problem.to_string())
-    }
-}
-
 impl FromText for PathScheduler {
     fn from_text(text: &str) -> Result<Self, String> {
-        algorithm(Role::Path, text).map(Self).map_err(|problem| problem.to_string())
+        algorithm(&Registry::standard(), Role::Path, text).map(Self).map_err(|problem| problem.to_string())
     }
 }
 

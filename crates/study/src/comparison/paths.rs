@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use suimon_algorithms::registry::AlgorithmSpec;
+use suimon_algorithms::registry::{AlgorithmSpec, Registry};
 use suimon_scenario::{
     Aggregate, Capacity, DEFAULT_PATIENCE, DEFAULT_STREAM_BUFFER, Flow, Link, LinkSpec, Medium, Record, Run,
     Runs, Scenario, Scheme, Start, TcpFlow, Traffic, drop_tail,
 };
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::{Comparison, Parsed, PathScheduler, Paths, RECORD_INTERVAL, RUN_LENGTH, duplicate, names};
+use super::{Comparison, Parsed, Paths, RECORD_INTERVAL, RUN_LENGTH, SchedulerName, duplicate, listed};
 use crate::error::StudyError;
 
 /// The stream of all runs.
@@ -26,14 +26,21 @@ pub(super) fn title(comparison: &Comparison) -> String {
     let paths = comparison.paths.as_ref().map(ToString::to_string).unwrap_or_default();
     let path = |(position, path): (usize, &str)| format!("{}: {}", Paths::name(position), path.trim());
     let paths: Vec<_> = paths.split(';').enumerate().map(path).collect();
-    format!("{} over {}", names(&comparison.schedulers()), paths.join("; "))
+    format!("{} over {}", listed(&comparison.schedulers()), paths.join("; "))
 }
 
 /// The runs: one for each path alone and for each scheduler, labelled `scheduler`, with each sender, labelled `cc`
 /// where there are several, and each seed.
-pub(super) fn runs(comparison: &Comparison, paths: &[LinkSpec]) -> Result<Vec<Run>, StudyError> {
+pub(super) fn runs(
+    comparison: &Comparison,
+    registry: &Registry,
+    paths: &[LinkSpec],
+) -> Result<Vec<Run>, StudyError> {
     let (senders, schedulers) = (comparison.senders(), comparison.schedulers());
-    let alone = scheduler(SCHEDULER_ALONE);
+    let senders: Vec<Scheme> = senders.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
+    let schedulers: Vec<AlgorithmSpec> =
+        schedulers.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
+    let alone = SchedulerName::from(SCHEDULER_ALONE).read(registry)?;
     let paths: Vec<_> =
         paths.iter().enumerate().map(|(position, link)| (Paths::name(position), link)).collect();
     let mut runs = Runs::default();
@@ -41,13 +48,13 @@ pub(super) fn runs(comparison: &Comparison, paths: &[LinkSpec]) -> Result<Vec<Ru
         if senders[..position].contains(sender) {
             return Err(duplicate("senders", "algorithm", &sender.label()));
         }
-        let stream = |scheduler: &PathScheduler, label: String, paths| {
+        let stream = |scheduler: &AlgorithmSpec, label: String, paths| {
             let mut labels = Vec::new();
             if senders.len() > 1 {
                 labels.push(("cc".to_owned(), sender.label()));
             }
             labels.push(("scheduler".to_owned(), label));
-            Stream { labels, sender, scheduler: scheduler.0.clone(), paths }
+            Stream { labels, sender, scheduler: scheduler.clone(), paths }
         };
         if paths.len() > 1 {
             for path in &paths {
@@ -56,7 +63,7 @@ pub(super) fn runs(comparison: &Comparison, paths: &[LinkSpec]) -> Result<Vec<Ru
             }
         }
         for (position, scheduler) in schedulers.iter().enumerate() {
-            let label = scheduler.0.label().to_owned();
+            let label = scheduler.label().to_owned();
             if schedulers[..position].contains(scheduler) {
                 return Err(duplicate("schedulers", "path scheduler", &label));
             }
@@ -76,9 +83,9 @@ struct Stream<'a> {
 }
 
 impl Comparison {
-    fn schedulers(&self) -> Vec<Parsed<PathScheduler>> {
+    fn schedulers(&self) -> Vec<SchedulerName> {
         match self.schedulers.as_slice() {
-            [] => SCHEDULERS.map(scheduler).to_vec(),
+            [] => SCHEDULERS.map(SchedulerName::from).to_vec(),
             schedulers => schedulers.to_vec(),
         }
     }
@@ -137,11 +144,6 @@ impl Comparison {
     }
 }
 
-/// The scheduler with this name, which the registry has.
-fn scheduler(name: &str) -> Parsed<PathScheduler> {
-    name.parse().expect("the registry has what is worth comparing")
-}
-
 /// Both directions of the path called `name`.
 fn links(name: &str, link: &LinkSpec) -> [Link; 2] {
     let [there, back] = link.links(&drop_tail());
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     fn labels(comparison: &Comparison) -> Vec<String> {
-        let runs = comparison.runs().unwrap();
+        let runs = comparison.runs(&Registry::standard()).unwrap();
         let text =
             |run: &Run| run.labels.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ");
         runs.iter().map(text).collect()
@@ -175,7 +177,7 @@ mod tests {
         let paths = "10Mbit 2ms; 3Mbit 40ms 50packets";
         let both = comparison(json!({ "paths": paths, "schedulers": ["look-ahead", "ecf:beta=0.5"] }));
         assert_eq!(labels(&both), ["path-1 alone", "path-2 alone", "look-ahead", "ecf:beta=0.5"]);
-        let runs = both.runs().unwrap();
+        let runs = both.runs(&Registry::standard()).unwrap();
         let names = |run: &Run| run.scenario.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&runs[1]), ["path-2"]);
         assert_eq!(names(&runs[2]), ["path-1", "path-2"]);
@@ -195,7 +197,7 @@ mod tests {
     fn two_paths_over_802_11_do_not_share_a_medium() {
         let both =
             comparison(json!({ "paths": "wifi 802.11b 2Mbit; wifi 802.11b 2Mbit", "schedulers": ["ecf"] }));
-        let run = both.runs().unwrap().pop().unwrap();
+        let run = both.runs(&Registry::standard()).unwrap().pop().unwrap();
         let media: Vec<_> = (run.scenario.links.iter())
             .filter_map(|link| match &link.capacity {
                 Capacity::Wifi(medium) => Some(medium.name.as_str()),

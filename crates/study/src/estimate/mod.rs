@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role, descriptions};
 use suimon_capture::Capture;
 use suimon_report::{CaptureTables, Page, ReportError, ReportHeader, capture_figures, capture_notes};
 use suimon_results::CaptureResult;
@@ -63,7 +63,9 @@ pub struct Estimator(pub AlgorithmSpec);
 
 impl FromText for Estimator {
     fn from_text(text: &str) -> Result<Self, String> {
-        algorithm(Role::Estimator, text).map(Self).map_err(|problem| problem.to_string())
+        algorithm(&Registry::standard(), Role::Estimator, text)
+            .map(Self)
+            .map_err(|problem| problem.to_string())
     }
 }
 

@@ -13,7 +13,7 @@ const KEPT_ERRORS: usize = 1_000_000;
 /// One estimator with what it said.
 pub(super) struct Running {
     name: String,
-    colour: &'static str,
+    colour: String,
     estimator: Box<dyn RttEstimator>,
     random: RandomStream,
     pub(super) representative: Representative,
@@ -33,7 +33,7 @@ impl Running {
     pub(super) fn new(spec: &AlgorithmSpec, seed: u64) -> Self {
         Self {
             name: spec.label().to_owned(),
-            colour: spec.colour(),
+            colour: spec.colour().to_owned(),
             estimator: spec.build_estimator(),
             random: RandomStream::new(seed, spec.label()),
             representative: Representative::new(None),
@@ -82,7 +82,7 @@ impl Running {
         self.errors.iter_mut().for_each(|error| *error = error.abs());
         EstimatorResult {
             name: self.name,
-            colour: self.colour.to_owned(),
+            colour: self.colour,
             estimates: self.estimates,
             judged: self.judged,
             bias_median,

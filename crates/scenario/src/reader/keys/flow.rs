@@ -2,253 +2,389 @@
 
 use suimon_algorithms::registry::Role;
 
-use super::super::schema::{Key, Kind, Preset, Section};
-use super::MANY;
+use suimon_algorithms::congestion::AckCounting;
+use suimon_model::{
+    Aggregate, LossDetection, OnOff, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile, UdpFlow,
+};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
-const SIZE: Key = Key::new(
-    "size",
-    Kind::Bytes,
-    Preset::Unset { means: "endless", example: "\"10MB\"" },
-    "How much is sent in all.",
-);
+use super::super::flow::{Draft, range};
+use super::super::schema::{Key, Keys, Kind, Preset};
+use super::{MANY, small};
+use crate::error::Problem;
 
-const fn application_rate(means: &'static str) -> Key {
+const fn size<T>(put: fn(&mut T, Bytes)) -> Key<T> {
+    let preset = Preset::Unset { means: "endless", example: "\"10MB\"" };
+    Key::new("size", Kind::Bytes(put), preset, "How much is sent in all.")
+}
+
+const fn application_rate<T>(put: fn(&mut T, Rate), means: &'static str) -> Key<T> {
     let preset = Preset::Unset { means, example: "\"500kbit\"" };
-    Key::new("application_rate", Kind::Rate, preset, "The application produces data at this rate only.")
+    Key::new("application_rate", Kind::Rate(put), preset, "The application produces data at this rate only.")
 }
 
 /// A `[[flow]]`.
-pub(crate) const FLOW: Section = Section {
-    keys: &[
-        Key::new("name", Kind::Name, Preset::Required("\"main\""), "Unique."),
-        Key::new("from", Kind::Name, Preset::Required("\"sender\""), "The node that sends the data."),
-        Key::new("to", Kind::Name, Preset::Required("\"receiver\""), "The node that receives it."),
-        Key::new(
-            "count",
-            Kind::Count { least: 1, most: MANY },
-            Preset::Count(1),
-            "So many flows alike, called NAME-1, NAME-2, and so on.",
-        ),
-        Key::new(
-            "start",
-            Kind::Start,
-            Preset::Text("0s"),
-            "When it starts; two times draw it uniformly between them, for each flow alone.",
-        ),
-        Key::new(
-            "stop",
-            Kind::Time,
-            Preset::Unset { means: "at the end of the run", example: "\"50s\"" },
-            "When it stops sending, whatever remains.",
-        ),
-        Key::new(
-            "via",
-            Kind::Names,
-            Preset::Unset { means: "the fewest links", example: "[\"bottleneck\"]" },
-            "The links on its way, in order; the way back is over their other directions.",
-        ),
-        Key::new(
-            "extra_delay",
-            Kind::Start,
-            Preset::Text("0s"),
-            "Propagation delay beside that of the links, each way; two times draw it uniformly between them, for each flow alone.",
-        ),
-        Key::new(
-            "stagger",
-            Kind::Time,
-            Preset::Text("0s"),
-            "Of several alike, each starts and stops so much later than the one before.",
-        ),
-        SIZE,
-        Key::new(
-            "on_off",
-            Kind::Section(&ON_OFF),
-            Preset::Unset { means: "always on", example: "{ on = \"20s\", off = \"20s\" }" },
-            "Periods of sending and silence, exponentially distributed.",
-        ),
-        Key::new(
-            "cc",
-            Kind::Algorithm(Role::Congestion),
-            Preset::Text(crate::scheme::DEFAULT_CC),
-            "Congestion control; a receive window other than fixed may follow after \"/\", or stand alone for reno with it.",
-        ),
-        Key::new(
-            "receiver",
-            Kind::Algorithm(Role::Receiver),
-            Preset::Text("fixed"),
-            "Window advertisement at the receiver.",
-        ),
-        Key::new(
-            "profile",
-            Kind::Profile,
-            Preset::Text("linux-6"),
-            "The TCP stack as which both ends behave.",
-        ),
-        Key::new(
-            "window",
-            Kind::Bytes,
-            Preset::Text(crate::text::DEFAULT_WINDOW),
-            "Receive buffer: what the receiver can advertise at most.",
-        ),
-        application_rate("as fast as TCP takes it"),
-        Key::new(
-            "stack",
-            Kind::Section(&STACK),
-            Preset::Unset { means: "as the profile has it", example: "{ delayed_ack = false }" },
-            "Options that differ from the profile.",
-        ),
-        Key::new(
-            "udp",
-            Kind::Section(&UDP),
-            Preset::Unset { means: "TCP", example: "{ rate = \"500kbit\", packet = \"512B\" }" },
-            "Datagrams at a constant rate instead of TCP.",
-        )
-        .excluding(&["cc", "receiver", "profile", "window", "application_rate", "stack"]),
-    ],
-};
+pub(crate) const FLOW: Keys<Draft> = Keys(&[
+    Key::new(
+        "name",
+        Kind::Name(|draft, name| draft.flow.name = name),
+        Preset::Required("\"main\""),
+        "Unique.",
+    ),
+    Key::new(
+        "from",
+        Kind::Name(|draft, node| draft.flow.from = node),
+        Preset::Required("\"sender\""),
+        "The node that sends the data.",
+    ),
+    Key::new(
+        "to",
+        Kind::Name(|draft, node| draft.flow.to = node),
+        Preset::Required("\"receiver\""),
+        "The node that receives it.",
+    ),
+    Key::new(
+        "count",
+        Kind::Count { least: 1, most: MANY, put: |draft, count| draft.count = count },
+        Preset::Count(1),
+        "So many flows alike, called NAME-1, NAME-2, and so on.",
+    ),
+    Key::new(
+        "start",
+        Kind::Start(|draft, start| draft.flow.start = start),
+        Preset::Text("0s"),
+        "When it starts; two times draw it uniformly between them, for each flow alone.",
+    ),
+    Key::new(
+        "stop",
+        Kind::Time(|draft, time| draft.flow.stop = Some(Instant::ZERO + time)),
+        Preset::Unset { means: "at the end of the run", example: "\"50s\"" },
+        "When it stops sending, whatever remains.",
+    ),
+    Key::new(
+        "via",
+        Kind::Names(|draft, links| draft.flow.via = Some(links)),
+        Preset::Unset { means: "the fewest links", example: "[\"bottleneck\"]" },
+        "The links on its way, in order; the way back is over their other directions.",
+    ),
+    Key::new(
+        "extra_delay",
+        Kind::Start(|draft, delay| draft.flow.extra_delay = range(delay)),
+        Preset::Text("0s"),
+        "Propagation delay beside that of the links, each way; two times draw it uniformly between them, for each flow alone.",
+    ),
+    Key::new(
+        "stagger",
+        Kind::Time(|draft, time| draft.stagger = time),
+        Preset::Text("0s"),
+        "Of several alike, each starts and stops so much later than the one before.",
+    ),
+    size(|draft: &mut Draft, size| draft.size = Some(size)),
+    Key::new(
+        "on_off",
+        Kind::Section(&ON_OFF, |draft, table, shared| {
+            let mut on_off = OnOff { on: Duration::ZERO, off: Duration::ZERO };
+            ON_OFF.enter(&mut on_off, table, shared)?;
+            draft.on_off = Some(on_off);
+            Ok(())
+        }),
+        Preset::Unset { means: "always on", example: "{ on = \"20s\", off = \"20s\" }" },
+        "Periods of sending and silence, exponentially distributed.",
+    ),
+    Key::new(
+        "cc",
+        Kind::Scheme(|draft, scheme| draft.scheme = Some(scheme)),
+        Preset::Text(crate::scheme::DEFAULT_CC),
+        "Congestion control; a receive window other than fixed may follow after \"/\", or stand alone for reno with it.",
+    ),
+    Key::new(
+        "receiver",
+        Kind::Algorithm(Role::Receiver, |draft, receiver| draft.receiver = Some(receiver)),
+        Preset::Text("fixed"),
+        "Window advertisement at the receiver.",
+    ),
+    Key::new(
+        "profile",
+        Kind::Profile(|draft, profile| draft.profile = profile),
+        Preset::Text("linux-6"),
+        "The TCP stack as which both ends behave.",
+    ),
+    Key::new(
+        "window",
+        Kind::Bytes(|draft, size| draft.window = size),
+        Preset::Text(crate::text::DEFAULT_WINDOW),
+        "Receive buffer: what the receiver can advertise at most.",
+    ),
+    application_rate(
+        |draft: &mut Draft, rate| draft.application_rate = Some(rate),
+        "as fast as TCP takes it",
+    ),
+    Key::new(
+        "stack",
+        Kind::Section(&STACK, |draft, table, shared| STACK.enter(&mut draft.profile, table, shared)),
+        Preset::Unset { means: "as the profile has it", example: "{ delayed_ack = false }" },
+        "Options that differ from the profile.",
+    ),
+    Key::new(
+        "udp",
+        Kind::Section(&UDP, |draft: &mut Draft, table, shared| {
+            let mut udp = UdpFlow { rate: Rate::ZERO, packet: Bytes::ZERO, size: None, on_off: None };
+            UDP.enter(&mut udp, table, shared)?;
+            draft.udp = Some(udp);
+            Ok(())
+        }),
+        Preset::Unset { means: "TCP", example: "{ rate = \"500kbit\", packet = \"512B\" }" },
+        "Datagrams at a constant rate instead of TCP.",
+    )
+    .excluding(&["cc", "receiver", "profile", "window", "application_rate", "stack"]),
+]);
 
 /// An `[[aggregate]]`.
-pub(crate) const AGGREGATE: Section = Section {
-    keys: &[
-        Key::new("name", Kind::Name, Preset::Required("\"bulk\""), "Unique."),
-        Key::new(
-            "flows",
-            Kind::Names,
-            Preset::Required("[\"main\"]"),
-            "The TCP flows that carry it, one for each path, all with the same two ends.",
-        ),
-        Key::new(
-            "scheduler",
-            Kind::Algorithm(Role::Path),
-            Preset::Text("look-ahead"),
-            "Which flow carries what.",
-        ),
-        SIZE,
-        application_rate("as fast as the flows take it"),
-        Key::new(
-            "send_buffer",
-            Kind::Bytes,
-            Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
-            "What each flow may hold, unsent or unacknowledged.",
-        ),
-        Key::new(
-            "reorder_buffer",
-            Kind::Bytes,
-            Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
-            "What may wait at the receiver for data of other flows.",
-        ),
-        Key::new(
-            "copy_stalled",
-            Kind::Flag,
-            Preset::Flag(true),
-            "Give data of a flow that makes no progress for a retransmission timeout to the others too.",
-        ),
-        Key::new(
-            "reconnect",
-            Kind::TimeOrOff,
-            Preset::Text(crate::text::DEFAULT_PATIENCE),
-            "Give a flow up and connect it anew when it is silent for so long and for two retransmission timeouts, or does not connect within it.",
-        ),
-    ],
-};
+pub(crate) const AGGREGATE: Keys<Aggregate> = Keys(&[
+    Key::new(
+        "name",
+        Kind::Name(|aggregate, name| aggregate.name = name),
+        Preset::Required("\"bulk\""),
+        "Unique.",
+    ),
+    Key::new(
+        "flows",
+        Kind::Names(|aggregate, flows| aggregate.flows = flows),
+        Preset::Required("[\"main\"]"),
+        "The TCP flows that carry it, one for each path, all with the same two ends.",
+    ),
+    Key::new(
+        "scheduler",
+        Kind::Algorithm(Role::Path, |aggregate, scheduler| aggregate.scheduler = scheduler),
+        Preset::Text(crate::text::DEFAULT_SCHEDULER),
+        "Which flow carries what.",
+    ),
+    size(|aggregate: &mut Aggregate, size| aggregate.size = Some(size)),
+    application_rate(
+        |aggregate: &mut Aggregate, rate| aggregate.application_rate = Some(rate),
+        "as fast as the flows take it",
+    ),
+    Key::new(
+        "send_buffer",
+        Kind::Bytes(|aggregate, size| aggregate.send_buffer = size),
+        Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
+        "What each flow may hold, unsent or unacknowledged.",
+    ),
+    Key::new(
+        "reorder_buffer",
+        Kind::Bytes(|aggregate, size| aggregate.reorder_buffer = size),
+        Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
+        "What may wait at the receiver for data of other flows.",
+    ),
+    Key::new(
+        "copy_stalled",
+        Kind::Flag(|aggregate, copy| aggregate.copy_stalled = copy),
+        Preset::Flag(true),
+        "Give data of a flow that makes no progress for a retransmission timeout to the others too.",
+    ),
+    Key::new(
+        "reconnect",
+        Kind::TimeOrOff(|aggregate, patience| aggregate.reconnect = patience),
+        Preset::Text(crate::text::DEFAULT_PATIENCE),
+        "Give a flow up and connect it anew when it is silent for so long and for two retransmission timeouts, or does not connect within it.",
+    ),
+]);
 
 /// The table `on_off`.
-pub(crate) const ON_OFF: Section = Section {
-    keys: &[
-        Key::new("on", Kind::Time, Preset::Required("\"20s\""), "Mean length of a sending period."),
-        Key::new("off", Kind::Time, Preset::Required("\"20s\""), "Mean length of a silent period."),
-    ],
-};
+pub(crate) const ON_OFF: Keys<OnOff> = Keys(&[
+    Key::new(
+        "on",
+        Kind::Time(|on_off, time| on_off.on = time),
+        Preset::Required("\"20s\""),
+        "Mean length of a sending period.",
+    ),
+    Key::new(
+        "off",
+        Kind::Time(|on_off, time| on_off.off = time),
+        Preset::Required("\"20s\""),
+        "Mean length of a silent period.",
+    ),
+]);
 
 /// The table `udp`.
-pub(crate) const UDP: Section = Section {
-    keys: &[
-        Key::new("rate", Kind::Rate, Preset::Required("\"500kbit\""), "Sending rate, headers included."),
-        Key::new("packet", Kind::Bytes, Preset::Text("1500B"), "Size of a datagram, headers included."),
-    ],
-};
+pub(crate) const UDP: Keys<UdpFlow> = Keys(&[
+    Key::new(
+        "rate",
+        Kind::Rate(|udp, rate| udp.rate = rate),
+        Preset::Required("\"500kbit\""),
+        "Sending rate, headers included.",
+    ),
+    Key::new(
+        "packet",
+        Kind::Bytes(|udp, size| udp.packet = size),
+        Preset::Text("1500B"),
+        "Size of a datagram, headers included.",
+    ),
+]);
 
-const fn habit(name: &'static str, kind: Kind, example: &'static str, help: &'static str) -> Key {
+const fn habit(
+    name: &'static str,
+    kind: Kind<StackProfile>,
+    example: &'static str,
+    help: &'static str,
+) -> Key<StackProfile> {
     Key::new(name, kind, Preset::Unset { means: "as the profile has it", example }, help)
 }
 
 /// A `[flow.stack]`: the fields of [`crate::StackProfile`].
-pub(crate) const STACK: Section = Section {
-    keys: &[
-        habit("mss", Kind::Bytes, "\"1448B\"", "Payload of a full segment."),
-        habit(
-            "header",
-            Kind::Bytes,
-            "\"52B\"",
-            "IP and TCP headers with options; also the size of a pure ACK.",
-        ),
-        habit("initial_window", Kind::Count { least: 1, most: 1_000 }, "10", "Initial window in segments."),
-        habit(
-            "counting",
-            Kind::Text,
-            "\"bytes:2\"",
-            "How ACKs grow the window: \"per-ack\", or \"bytes:L\" for the acknowledged bytes, at most L segments an ACK in slow start.",
-        ),
-        habit(
-            "recovery",
-            Kind::Word(&["rfc6675", "rate-halving", "rate-halving-to-half", "prr"]),
-            "\"prr\"",
-            "How cwnd moves during fast recovery.",
-        ),
-        habit(
-            "loss_detection",
-            Kind::Word(&["rfc6675", "fack"]),
-            "\"rfc6675\"",
-            "When a segment counts as lost.",
-        ),
-        habit(
-            "detects_lost_retransmissions",
-            Kind::Flag,
-            "true",
-            "Whether lost retransmissions are noticed without a timeout.",
-        ),
-        habit(
-            "timestamps",
-            Kind::Flag,
-            "true",
-            "Timestamps (RFC 7323), which also tell unnecessary retransmissions.",
-        ),
-        habit(
-            "rtt_sample",
-            Kind::Word(&["oldest", "newest"]),
-            "\"newest\"",
-            "Which segment's round-trip time counts of an ACK that covers several.",
-        ),
-        habit("f_rto", Kind::Flag, "true", "Forward RTO-Recovery (RFC 5682)."),
-        habit("rto_initial", Kind::Time, "\"1s\"", "Initial retransmission timeout."),
-        habit("rto_min", Kind::Time, "\"200ms\"", "Minimum retransmission timeout."),
-        habit(
-            "rto_minimum",
-            Kind::Word(&["timeout", "variance"]),
-            "\"variance\"",
-            "Whether rto_min bounds the whole timeout or its variance term.",
-        ),
-        habit("pacing", Kind::Flag, "false", "Spread segments over the round trip."),
-        habit("ecn", Kind::Flag, "false", "Negotiate ECN (RFC 3168); dctcp and prague use it in any case."),
-        habit(
-            "mark_floor",
-            Kind::Count { least: 1, most: 2 },
-            "2",
-            "Least window after a mark, in segments: 2 as after a loss, or 1 as in RFC 3168.",
-        ),
-        habit("delayed_ack", Kind::Flag, "true", "Acknowledge every second segment rather than each."),
-        habit("delayed_ack_timeout", Kind::Time, "\"40ms\"", "How long an ACK may be held back."),
-        habit(
-            "quick_acks",
-            Kind::Count { least: 0, most: MANY },
-            "16",
-            "So many first segments are acknowledged at once.",
-        ),
-        habit(
-            "write",
-            Kind::Bytes,
-            "\"16kB\"",
-            "What the application writes at once; the segment that ends it (PSH) is acknowledged at once, as Linux 6.6 does.",
-        ),
-    ],
-};
+pub(crate) const STACK: Keys<StackProfile> = Keys(&[
+    habit(
+        "mss",
+        Kind::Bytes(|profile, value| profile.mss = value),
+        "\"1448B\"",
+        "Payload of a full segment.",
+    ),
+    habit(
+        "header",
+        Kind::Bytes(|profile, value| profile.header = value),
+        "\"52B\"",
+        "IP and TCP headers with options; also the size of a pure ACK.",
+    ),
+    habit(
+        "initial_window",
+        Kind::Count { least: 1, most: 1_000, put: |profile, count| profile.initial_window = small(count) },
+        "10",
+        "Initial window in segments.",
+    ),
+    habit(
+        "counting",
+        Kind::Text(|profile, text| counting(text).map(|counting| profile.counting = counting)),
+        "\"bytes:2\"",
+        "How ACKs grow the window: \"per-ack\", or \"bytes:L\" for the acknowledged bytes, at most L segments an ACK in slow start.",
+    ),
+    habit(
+        "recovery",
+        Kind::Word(&[
+            ("rfc6675", |profile| profile.recovery = RecoveryAlgorithm::Rfc6675),
+            ("rate-halving", |profile| {
+                profile.recovery = RecoveryAlgorithm::RateHalving { floor_is_half: false }
+            }),
+            ("rate-halving-to-half", |profile| {
+                profile.recovery = RecoveryAlgorithm::RateHalving { floor_is_half: true }
+            }),
+            ("prr", |profile| profile.recovery = RecoveryAlgorithm::Prr),
+        ]),
+        "\"prr\"",
+        "How cwnd moves during fast recovery.",
+    ),
+    habit(
+        "loss_detection",
+        Kind::Word(&[
+            ("rfc6675", |profile| profile.loss_detection = LossDetection::Rfc6675),
+            ("fack", |profile| profile.loss_detection = LossDetection::Fack),
+        ]),
+        "\"rfc6675\"",
+        "When a segment counts as lost.",
+    ),
+    habit(
+        "detects_lost_retransmissions",
+        Kind::Flag(|profile, value| profile.detects_lost_retransmissions = value),
+        "true",
+        "Whether lost retransmissions are noticed without a timeout.",
+    ),
+    habit(
+        "timestamps",
+        Kind::Flag(|profile, value| profile.timestamps = value),
+        "true",
+        "Timestamps (RFC 7323), which also tell unnecessary retransmissions.",
+    ),
+    habit(
+        "rtt_sample",
+        Kind::Word(&[
+            ("oldest", |profile| profile.rtt_sample = RttSample::Oldest),
+            ("newest", |profile| profile.rtt_sample = RttSample::Newest),
+        ]),
+        "\"newest\"",
+        "Which segment's round-trip time counts of an ACK that covers several.",
+    ),
+    habit(
+        "f_rto",
+        Kind::Flag(|profile, value| profile.f_rto = value),
+        "true",
+        "Forward RTO-Recovery (RFC 5682).",
+    ),
+    habit(
+        "rto_initial",
+        Kind::Time(|profile, value| profile.rto_initial = value),
+        "\"1s\"",
+        "Initial retransmission timeout.",
+    ),
+    habit(
+        "rto_min",
+        Kind::Time(|profile, value| profile.rto_min = value),
+        "\"200ms\"",
+        "Minimum retransmission timeout.",
+    ),
+    habit(
+        "rto_minimum",
+        Kind::Word(&[
+            ("timeout", |profile| profile.rto_minimum = RtoMinimum::Timeout),
+            ("variance", |profile| profile.rto_minimum = RtoMinimum::Variance),
+        ]),
+        "\"variance\"",
+        "Whether rto_min bounds the whole timeout or its variance term.",
+    ),
+    habit(
+        "pacing",
+        Kind::Flag(|profile, value| profile.pacing = value),
+        "false",
+        "Spread segments over the round trip.",
+    ),
+    habit(
+        "ecn",
+        Kind::Flag(|profile, value| profile.ecn = value),
+        "false",
+        "Negotiate ECN (RFC 3168); dctcp and prague use it in any case.",
+    ),
+    habit(
+        "mark_floor",
+        Kind::Count { least: 1, most: 2, put: |profile, count| profile.mark_floor = small(count) },
+        "2",
+        "Least window after a mark, in segments: 2 as after a loss, or 1 as in RFC 3168.",
+    ),
+    habit(
+        "delayed_ack",
+        Kind::Flag(|profile, value| profile.delayed_ack = value),
+        "true",
+        "Acknowledge every second segment rather than each.",
+    ),
+    habit(
+        "delayed_ack_timeout",
+        Kind::Time(|profile, value| profile.delayed_ack_timeout = value),
+        "\"40ms\"",
+        "How long an ACK may be held back.",
+    ),
+    habit(
+        "quick_acks",
+        Kind::Count { least: 0, most: MANY, put: |profile, count| profile.quick_acks = small(count) },
+        "16",
+        "So many first segments are acknowledged at once.",
+    ),
+    habit(
+        "write",
+        Kind::Bytes(|profile, value| profile.write = value),
+        "\"16kB\"",
+        "What the application writes at once; the segment that ends it (PSH) is acknowledged at once, as Linux 6.6 does.",
+    ),
+]);
+
+/// Reads `per-ack` or `bytes:L`.
+fn counting(text: &str) -> Result<AckCounting, Problem> {
+    if text == "per-ack" {
+        return Ok(AckCounting::PerAck);
+    }
+    text.strip_prefix("bytes:")
+        .and_then(|limit| limit.parse().ok())
+        .filter(|limit| (1..=1_000).contains(limit))
+        .map(|limit| AckCounting::Bytes { limit })
+        .ok_or_else(|| Problem::Value {
+            text: text.chars().take(crate::text::MAX_LENGTH).collect(),
+            reason: "is not accepted",
+            accepted: "per-ack, or bytes:L with L from 1 to 1000".to_owned(),
+        })
+}

@@ -2,216 +2,267 @@
 
 use suimon_algorithms::registry::Role;
 
-use super::super::schema::{Key, Kind, Preset, Section};
+use suimon_model::{Capacity, Link, Loss, Reordering};
+use suimon_units::{Duration, Probability};
+
+use super::super::files::Format;
+use super::super::radio;
+use super::super::schema::{Key, Keys, Kind, Preset, Word};
 use super::HSDPA;
 
-const SCHEDULE: Key = Key::new(
+const SCHEDULE: Key<Link> = Key::new(
     "schedule",
-    Kind::File,
+    Kind::File(Format::Schedule, |link: &mut Link, capacity| link.capacity = capacity),
     Preset::Unset { means: "no schedule", example: "\"rates.csv\"" },
     "Instead of a rate: a CSV file of time and rate, repeated when it ends.",
 )
 .excluding(&["rate", "trace", "hsdpa", "medium"]);
 
-const TRACE: Key = Key::new(
+const TRACE: Key<Link> = Key::new(
     "trace",
-    Kind::File,
+    Kind::File(Format::Mahimahi, |link: &mut Link, capacity| link.capacity = capacity),
     Preset::Unset { means: "no trace", example: "\"cellular.down\"" },
     "Instead of a rate: a Mahimahi trace of opportunities to send 1500 bytes, repeated when it ends.",
 )
 .excluding(&["rate", "schedule", "hsdpa", "medium"]);
 
-const fn rate(preset: Preset) -> Key {
+const fn rate(preset: Preset) -> Key<Link> {
     Key::new(
         "rate",
-        Kind::LinkRate,
+        Kind::LinkRate(|link: &mut Link, rate| link.capacity = Capacity::Rate(rate)),
         preset,
         "How fast the link sends, per second; a link has this, a trace, a schedule or a radio.",
     )
     .excluding(&["trace", "schedule", "hsdpa", "medium"])
 }
 
-const HSDPA_LINK: Key = Key::new(
+const HSDPA_LINK: Key<Link> = Key::new(
     "hsdpa",
-    Kind::Section(&HSDPA),
+    Kind::Section(&HSDPA, |link: &mut Link, table, shared| {
+        let mut terminal = radio::any_terminal();
+        HSDPA.enter(&mut terminal, table, shared)?;
+        link.capacity = Capacity::Hsdpa(Box::new(terminal));
+        Ok(())
+    }),
     Preset::Unset { means: "no radio", example: "{ profile = \"PA3\", geometry = \"10dB\" }" },
     "Instead of a rate: the downlink of an HSDPA cell to one terminal.",
 )
 .excluding(&["rate", "trace", "schedule", "medium"]);
 
-const MEDIUM_LINK: Key = Key::new(
+const MEDIUM_LINK: Key<Link> = Key::new(
     "medium",
-    Kind::Name,
+    Kind::Medium(|link: &mut Link, medium| link.capacity = Capacity::Wifi(medium)),
     Preset::Unset { means: "no radio", example: "\"wlan\"" },
     "Instead of a rate: the [[medium]] that the link shares; links from the same node are one station.",
 )
 .excluding(&["rate", "trace", "schedule", "hsdpa"]);
 
-const fn overhead(preset: Preset) -> Key {
+const fn overhead(preset: Preset) -> Key<Link> {
     Key::new(
         "overhead",
-        Kind::Bytes,
+        Kind::Bytes(|link, size| link.overhead = size),
         preset,
         "What each packet costs on the link beside its own bytes, such as a link header.",
     )
 }
 
-const fn delay(preset: Preset) -> Key {
-    Key::new("delay", Kind::Time, preset, "Propagation delay, one way.")
+const fn delay(preset: Preset) -> Key<Link> {
+    Key::new("delay", Kind::Time(|link, time| link.delay = time), preset, "Propagation delay, one way.")
 }
 
-const fn buffer(preset: Preset) -> Key {
-    Key::new("buffer", Kind::Buffer, preset, "What may wait, without the packet that is being sent.")
+const fn buffer(preset: Preset) -> Key<Link> {
+    Key::new(
+        "buffer",
+        Kind::Buffer(|link: &mut Link, buffer| link.buffer = buffer),
+        preset,
+        "What may wait, without the packet that is being sent.",
+    )
+    .in_line(Word::Bare("96kB, 50packets, unbounded"))
 }
 
-const QUEUE: Key = Key::new(
+const QUEUE: Key<Link> = Key::new(
     "queue",
-    Kind::Algorithm(Role::Queue),
+    Kind::Algorithm(Role::Queue, |link, queue| link.queue = queue),
     Preset::Text("droptail"),
     "The queue discipline in front of the link.",
 );
 
-const ESTIMATOR: Key = Key::new(
+const ESTIMATOR: Key<Link> = Key::new(
     "estimator",
-    Kind::Algorithm(Role::Estimator),
+    Kind::Algorithm(Role::Estimator, |link, estimator| link.estimator = Some(estimator)),
     Preset::Unset { means: "none", example: "\"bursts\"" },
     "What estimates round-trip times from the packets that come, as columns of the link's series.",
 );
 
-const LINK_LOSS: Key = Key::new(
+const LINK_LOSS: Key<Link> = Key::new(
     "loss",
-    Kind::Loss(&LOSS),
+    Kind::Loss(&LOSS, |link: &mut Link, loss| link.impairments.loss = loss),
     Preset::Text("0%"),
     "Random loss after transmission: of each packet alone, or in bursts by a table (Gilbert-Elliott).",
-);
+)
+.in_line(Word::Named { name: "loss", form: "P", example: "1%" });
 
-const JITTER: Key = Key::new(
+const JITTER: Key<Link> = Key::new(
     "jitter",
-    Kind::Time,
+    Kind::Time(|link: &mut Link, time| link.impairments.jitter = time),
     Preset::Text("0s"),
     "Extra delay, uniform from zero to this; packets keep their order.",
-);
+)
+.in_line(Word::Named { name: "jitter", form: "TIME", example: "1ms" });
 
-const LINK_REORDERING: Key = Key::new(
+const LINK_REORDERING: Key<Link> = Key::new(
     "reordering",
-    Kind::Section(&REORDERING),
+    Kind::Section(&REORDERING, |link: &mut Link, table, shared| {
+        let mut reordering = Reordering { probability: Probability::ZERO, delay: Duration::ZERO };
+        REORDERING.enter(&mut reordering, table, shared)?;
+        link.impairments.reordering = Some(reordering);
+        Ok(())
+    }),
     Preset::Unset { means: "no reordering", example: "{ probability = \"1%\", delay = \"10ms\" }" },
     "Packets held back so that later ones overtake them.",
-);
+)
+.in_line(Word::Named { name: "reorder", form: "SHARE/DELAY", example: "1%/10ms" });
 
-const fn outages(means: &'static str) -> Key {
+const fn outages(means: &'static str) -> Key<Link> {
     Key::new(
         "outages",
-        Kind::Periods,
+        Kind::Periods(|link: &mut Link, outages| link.impairments.outages = outages),
         Preset::Unset { means, example: "[\"10s..15s\", \"40s..\"]" },
         "When nothing gets through: packets that leave the link meanwhile are lost.",
     )
+    .in_line(Word::Named { name: "outages", form: "FROM..TO,..", example: "10s..15s" })
 }
 
-const fn reported(preset: bool) -> Key {
-    Key::new("reported", Kind::Flag, Preset::Flag(preset), "Whether results show this direction of the link.")
+const fn reported(preset: bool) -> Key<Link> {
+    Key::new(
+        "reported",
+        Kind::Flag(|link, reported| link.reported = reported),
+        Preset::Flag(preset),
+        "Whether results show this direction of the link.",
+    )
 }
 
 /// A `[[link]]`.
-pub(crate) const LINK: Section = Section {
-    keys: &[
-        Key::new(
-            "name",
-            Kind::Name,
-            Preset::Required("\"bottleneck\""),
-            "Unique; the way back is called NAME-reverse.",
-        ),
-        Key::new(
-            "between",
-            Kind::TwoNames,
-            Preset::Required("[\"sender\", \"receiver\"]"),
-            "The nodes that it connects; the keys of the link itself hold from the first to the second.",
-        ),
-        Key::new(
-            "duplex",
-            Kind::Flag,
-            Preset::Flag(true),
-            "Whether there is a way back; the keys of [link.reverse] hold for it.",
-        ),
-        rate(Preset::Required("\"2Mbit\"")),
-        TRACE,
-        SCHEDULE,
-        HSDPA_LINK,
-        MEDIUM_LINK,
-        delay(Preset::Text("0s")),
-        overhead(Preset::Text("0B")),
-        buffer(Preset::Text(crate::text::DEFAULT_BUFFER)),
-        QUEUE,
-        LINK_LOSS,
-        JITTER,
-        LINK_REORDERING,
-        outages("none"),
-        ESTIMATOR,
-        reported(true),
-        Key::new(
-            "reverse",
-            Kind::Section(&REVERSE),
-            Preset::Unset { means: "the defaults of its keys", example: "{ rate = \"64kbit\" }" },
-            "The way back.",
-        ),
-    ],
-};
+pub(crate) const LINK: Keys<Link> = Keys(&[
+    Key::new(
+        "name",
+        Kind::Name(|link, name| link.name = name),
+        Preset::Required("\"bottleneck\""),
+        "Unique; the way back is called NAME-reverse.",
+    ),
+    Key::new(
+        "between",
+        Kind::TwoNames(|link, nodes| (link.from, link.to) = nodes),
+        Preset::Required("[\"sender\", \"receiver\"]"),
+        "The nodes that it connects; the keys of the link itself hold from the first to the second.",
+    ),
+    Key::new(
+        "duplex",
+        // Read apart: it is not of one direction.
+        Kind::Flag(|_, _| {}),
+        Preset::Flag(true),
+        "Whether there is a way back; the keys of [link.reverse] hold for it.",
+    ),
+    rate(Preset::Required("\"2Mbit\"")),
+    TRACE,
+    SCHEDULE,
+    HSDPA_LINK,
+    MEDIUM_LINK,
+    delay(Preset::Text("0s")),
+    overhead(Preset::Text("0B")),
+    buffer(Preset::Text(crate::text::DEFAULT_BUFFER)),
+    QUEUE,
+    LINK_LOSS,
+    JITTER,
+    LINK_REORDERING,
+    outages("none"),
+    ESTIMATOR,
+    reported(true),
+    Key::new(
+        "reverse",
+        Kind::Apart(&REVERSE),
+        Preset::Unset { means: "the defaults of its keys", example: "{ rate = \"64kbit\" }" },
+        "The way back.",
+    ),
+]);
 
 /// A `[link.reverse]`.
-pub(crate) const REVERSE: Section = Section {
-    keys: &[
-        rate(Preset::Unset {
-            means: "rate, trace, schedule or medium of the link; \"unlimited\" beside hsdpa",
-            example: "\"64kbit\"",
-        }),
-        TRACE,
-        SCHEDULE,
-        HSDPA_LINK,
-        MEDIUM_LINK,
-        delay(Preset::Unset {
-            means: "delay of the link, for HSDPA with its uplink_delay",
-            example: "\"90ms\"",
-        }),
-        overhead(Preset::Unset { means: "overhead of the link", example: "\"28B\"" }),
-        buffer(Preset::Text("unbounded")),
-        QUEUE,
-        LINK_LOSS,
-        JITTER,
-        LINK_REORDERING,
-        outages("outages of the link"),
-        reported(false),
-    ],
-};
+pub(crate) const REVERSE: Keys<Link> = Keys(&[
+    rate(Preset::Unset {
+        means: "rate, trace, schedule or medium of the link; \"unlimited\" beside hsdpa",
+        example: "\"64kbit\"",
+    }),
+    TRACE,
+    SCHEDULE,
+    HSDPA_LINK,
+    MEDIUM_LINK,
+    delay(Preset::Unset { means: "delay of the link, for HSDPA with its uplink_delay", example: "\"90ms\"" }),
+    overhead(Preset::Unset { means: "overhead of the link", example: "\"28B\"" }),
+    buffer(Preset::Text("unbounded")),
+    QUEUE,
+    LINK_LOSS,
+    JITTER,
+    LINK_REORDERING,
+    outages("outages of the link"),
+    reported(false),
+]);
 
 /// The table form of `loss`.
-pub(crate) const LOSS: Section = Section {
-    keys: &[
-        Key::new(
-            "to_bad",
-            Kind::Probability,
-            Preset::Required("\"1%\""),
-            "From the good state to the bad one, per packet.",
-        ),
-        Key::new(
-            "to_good",
-            Kind::Probability,
-            Preset::Required("\"30%\""),
-            "From the bad state to the good one, per packet.",
-        ),
-        Key::new("loss_good", Kind::Probability, Preset::Text("0%"), "Loss in the good state."),
-        Key::new("loss_bad", Kind::Probability, Preset::Text("100%"), "Loss in the bad state."),
-    ],
-};
+pub(crate) const LOSS: Keys<Loss> = Keys(&[
+    Key::new(
+        "to_bad",
+        Kind::Probability(|loss, share| {
+            if let Loss::GilbertElliott { to_bad, .. } = loss {
+                *to_bad = share;
+            }
+        }),
+        Preset::Required("\"1%\""),
+        "From the good state to the bad one, per packet.",
+    ),
+    Key::new(
+        "to_good",
+        Kind::Probability(|loss, share| {
+            if let Loss::GilbertElliott { to_good, .. } = loss {
+                *to_good = share;
+            }
+        }),
+        Preset::Required("\"30%\""),
+        "From the bad state to the good one, per packet.",
+    ),
+    Key::new(
+        "loss_good",
+        Kind::Probability(|loss, share| {
+            if let Loss::GilbertElliott { loss_good, .. } = loss {
+                *loss_good = share;
+            }
+        }),
+        Preset::Text("0%"),
+        "Loss in the good state.",
+    ),
+    Key::new(
+        "loss_bad",
+        Kind::Probability(|loss, share| {
+            if let Loss::GilbertElliott { loss_bad, .. } = loss {
+                *loss_bad = share;
+            }
+        }),
+        Preset::Text("100%"),
+        "Loss in the bad state.",
+    ),
+]);
 
 /// The table `reordering`.
-pub(crate) const REORDERING: Section = Section {
-    keys: &[
-        Key::new(
-            "probability",
-            Kind::Probability,
-            Preset::Required("\"1%\""),
-            "Share of the packets held back.",
-        ),
-        Key::new("delay", Kind::Time, Preset::Required("\"10ms\""), "For how long."),
-    ],
-};
+pub(crate) const REORDERING: Keys<Reordering> = Keys(&[
+    Key::new(
+        "probability",
+        Kind::Probability(|reordering, share| reordering.probability = share),
+        Preset::Required("\"1%\""),
+        "Share of the packets held back.",
+    ),
+    Key::new(
+        "delay",
+        Kind::Time(|reordering, time| reordering.delay = time),
+        Preset::Required("\"10ms\""),
+        "For how long.",
+    ),
+]);

@@ -73,6 +73,12 @@ fn a_hundred_loads_and_unloads_leave_nothing_even_under_connections() {
     assert!(soon(|| maps_in_kernel() <= 8), "{} maps are left", maps_in_kernel());
 }
 
+/// The name by which this program runs the `test` of this file alone.
+fn full_name(test: &str) -> String {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    format!("{module}::{test}")
+}
+
 const CONNECTOR: &str = "SUIMON_TEST_CONNECTOR";
 const MANY: usize = 10_000;
 
@@ -109,7 +115,7 @@ fn ten_thousand_connections_are_listed_and_freed() {
     choose(&listener, &own.0.kernel_name).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "lifecycle::connector_of_many"])
+        .args(["--exact", &full_name("connector_of_many")])
         .env(CONNECTOR, listener.local_addr().unwrap().to_string());
     let mut child = namespace.spawn(command.stdin(Stdio::piped()).stdout(Stdio::null())).unwrap();
     let mut streams: Vec<_> = (0..MANY).map(|_| listener.accept().unwrap().0).collect();
@@ -146,7 +152,7 @@ fn a_loader_killed_at_any_point_leaves_all_or_nothing() {
     for round in 0..24_u64 {
         let name = format!("k{}_{round}", std::process::id());
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "lifecycle::loader_to_be_killed"])
+            .args(["--exact", &full_name("loader_to_be_killed")])
             .env(KILLED_LOADER, &name)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

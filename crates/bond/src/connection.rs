@@ -19,7 +19,7 @@ use crate::frame::{Frame, Malformed, decode};
 
 /// A connection whose other end has proved who it is.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct TlsConnection {
     tcp: TcpStream,
     tls: Connection,
     /// What came and was not decoded yet.
@@ -43,14 +43,14 @@ pub(crate) struct Reading {
     pub(crate) acknowledged: bool,
 }
 
-impl Link {
+impl TlsConnection {
     /// Shakes hands.
     pub(crate) async fn handshake(
         tcp: TcpStream,
         tls: Connection,
         send_buffer: Option<Bytes>,
     ) -> io::Result<Self> {
-        let mut link = Self {
+        let mut connection = Self {
             tcp,
             tls,
             inbox: Vec::new(),
@@ -60,23 +60,23 @@ impl Link {
             send_buffer,
             acknowledged: Bytes::ZERO,
         };
-        prepare(&link.tcp)?;
+        prepare(&connection.tcp)?;
         let mut scratch = vec![0; 4096];
         loop {
-            while link.tls.wants_write() {
-                link.tcp.writable().await?;
-                link.flush()?;
+            while connection.tls.wants_write() {
+                connection.tcp.writable().await?;
+                connection.flush()?;
             }
-            if !link.tls.is_handshaking() {
-                return Ok(link);
+            if !connection.tls.is_handshaking() {
+                return Ok(connection);
             }
-            link.tcp.readable().await?;
-            match link.read(&mut scratch) {
+            connection.tcp.readable().await?;
+            match connection.read(&mut scratch) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
                     // An alert says why.
-                    let _ = link.flush();
+                    let _ = connection.flush();
                     return Err(error);
                 }
             }

@@ -1,0 +1,153 @@
+//! When packets leave a link and reach its far end, whatever decides which packet is next.
+
+use suimon_algorithms::RandomStream;
+use suimon_model::{Capacity, Link};
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::impairments::Impairments;
+use crate::server::{Server, Service};
+
+/// The sending end of a link, and the way to its far end.
+#[derive(Debug)]
+pub struct Transmitter {
+    server: Server,
+    delay: Duration,
+    /// What each packet costs beside its own bytes.
+    overhead: Bytes,
+    impairments: Option<Box<Impairments>>,
+    /// What came before has left by then.
+    free_at: Instant,
+    /// When the transmitter would be free if it were not held.
+    held: Option<Instant>,
+}
+
+impl Transmitter {
+    /// That of `link`, whose impairments draw from `random`.
+    #[must_use]
+    pub fn new(link: &Link, random: RandomStream) -> Self {
+        Self {
+            delay: link.delay,
+            overhead: link.overhead,
+            impairments: Impairments::of(link, random).map(Box::new),
+            ..Self::at(&link.capacity)
+        }
+    }
+
+    /// One that sends at `capacity`, and has no delay, overhead or impairments.
+    #[must_use]
+    pub fn at(capacity: &Capacity) -> Self {
+        let mut transmitter = Self {
+            server: Server::Unlimited,
+            delay: Duration::ZERO,
+            overhead: Bytes::ZERO,
+            impairments: None,
+            free_at: Instant::ZERO,
+            held: None,
+        };
+        transmitter.set_capacity(Instant::ZERO, capacity);
+        transmitter
+    }
+
+    /// Changes how fast it sends from `now` on. What is being sent goes on as it began.
+    pub fn set_capacity(&mut self, now: Instant, capacity: &Capacity) {
+        self.server = Server::new(capacity);
+        let free_at = self.held.as_mut().unwrap_or(&mut self.free_at);
+        // A radio takes packets when it wants, so such a link is never free by itself.
+        *free_at = match self.server {
+            Server::Radio => Instant::MAX,
+            _ if *free_at == Instant::MAX => now,
+            _ => *free_at,
+        };
+    }
+
+    /// Begins nothing until it is released.
+    pub fn hold(&mut self) {
+        if self.held.is_none() {
+            self.held = Some(std::mem::replace(&mut self.free_at, Instant::MAX));
+        }
+    }
+
+    /// Sends again, from `now` on.
+    pub fn release(&mut self, now: Instant) {
+        if let Some(free_at) = self.held.take() {
+            self.free_at = free_at.max(now);
+        }
+    }
+
+    /// When what came before has left; the end of time on a radio, and while it is held.
+    #[inline(always)]
+    #[must_use]
+    pub fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
+    /// The propagation delay.
+    #[inline(always)]
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Changes the propagation delay of what is sent from now on.
+    pub fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
+    }
+
+    /// True where a radio takes the packets.
+    #[must_use]
+    pub fn is_radio(&self) -> bool {
+        matches!(self.server, Server::Radio)
+    }
+
+    /// True where transmission takes no time.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        matches!(self.server, Server::Unlimited)
+    }
+
+    /// True where the rate changes by itself.
+    #[must_use]
+    pub fn rate_varies(&self) -> bool {
+        matches!(self.server, Server::Steps(_))
+    }
+
+    /// See [`Server::rate_at`].
+    #[must_use]
+    pub fn rate_at(&self, now: Instant) -> Option<Rate> {
+        self.server.rate_at(now)
+    }
+
+    /// See [`Server::potential`].
+    #[must_use]
+    pub fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
+        self.server.potential(from, to)
+    }
+
+    /// What a packet of `size` takes.
+    #[inline(always)]
+    #[must_use]
+    pub fn cost(&self, size: Bytes) -> Bytes {
+        Bytes::new(size.get() + self.overhead.get())
+    }
+
+    /// Sends a packet of `size` that has its `turn`. Packets are sent in the order of their turns.
+    ///
+    /// # Panics
+    /// On a radio.
+    #[inline(always)]
+    pub fn send(&mut self, turn: Instant, size: Bytes) -> Service {
+        let service = self.server.send(turn, self.cost(size));
+        self.free_at = service.ends;
+        service
+    }
+
+    /// When a packet reaches the far end that left at `departure` and would do so at `arrival`, which is
+    /// [`delay`](Self::delay) later or more; `None` where it is lost.
+    #[inline(always)]
+    pub fn impair(&mut self, departure: Instant, arrival: Instant) -> Option<Instant> {
+        match &mut self.impairments {
+            None => Some(arrival),
+            Some(impairments) => impairments.apply(departure, arrival),
+        }
+    }
+}

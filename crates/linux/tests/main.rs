@@ -1,0 +1,4 @@
+//! All tests of the crate that see its public items alone: one program links once.
+
+mod arithmetic;
+mod without_clang;
