@@ -43,7 +43,7 @@ class Column:
 @final
 class LinkSpec:
     line: str
-    option: str
+    fields: dict[str, str]
     rtt_s: float
     @staticmethod
     def of_words(argument: str, words: str, delay: str | None, rtt: str | None, keys: dict[str, Any]) -> LinkSpec: ...
@@ -291,40 +291,8 @@ class SendState:
 def add_algorithm(
     role: str, cls: type, name: str, summary: str, colour: str, parameters: list[tuple[str, object, str]]
 ) -> None: ...
-def compare(
-    link: LinkSpec,
-    *,
-    senders: list[str],
-    queues: list[str],
-    flows: str,
-    mixed: bool,
-    duration: str | None,
-    warmup: str,
-    size: str | None,
-    window: str | None,
-    profile: str,
-    seed: int,
-    seeds: int,
-    command: str,
-    progress: bool,
-) -> Findings: ...
-def compare_paths(
-    paths: list[str],
-    *,
-    schedulers: list[str],
-    senders: list[str],
-    send_buffer: str | None,
-    receive_buffer: str | None,
-    duration: str | None,
-    warmup: str,
-    size: str | None,
-    window: str | None,
-    profile: str,
-    seed: int,
-    seeds: int,
-    command: str,
-    progress: bool,
-) -> Findings: ...
+def compare(request: str, progress: bool) -> Findings: ...
+def keywords(over_paths: bool) -> list[tuple[str, str, list[str]]]: ...
 def paper(name: str, *, experiment: str | None, places: list[str], command: str, progress: bool) -> Findings: ...
 def papers() -> list[tuple[str, str]]: ...
 def algorithms() -> list[tuple[str, str, str, str, str, list[tuple[str, str, str, str]]]]: ...

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from suimon import _check, _suimon
+from suimon import _suimon
 from suimon._check import count, items, optional_text, text
+from suimon._check import seconds as seconds_text
 from suimon.links import Link
-from suimon.own import CongestionControl, PathScheduler, QueueDiscipline, named
+from suimon.own import Algorithm, CongestionControl, PathScheduler, QueueDiscipline, named
 from suimon.result import Result
 
 #: What a flow runs: a name with settings, or a class in Python.
@@ -35,7 +36,7 @@ def compare(
     seconds: float | str | None = None,
     warmup: float | str = 0.0,
     size: str | None = None,
-    window: str | None = None,
+    window: str = "6MiB",
     profile: str = "linux-6",
     seed: int = 1,
     seeds: int = 1,
@@ -53,7 +54,7 @@ def compare(
         seconds: When a run ends at the latest. Default: 60 s, or as long as ``flows`` says.
         warmup: Seconds left out of totals and percentiles.
         size: How much each flow sends, such as ``"10MB"``. Default: as much as it can.
-        window: Receive buffer. Default: ``"6MiB"``.
+        window: Receive buffer, the most that a receiver advertises.
         profile: The TCP stack as which both ends behave; `profiles` lists them.
         seed: The first seed of all randomness.
         seeds: How many seeds, a run each.
@@ -62,32 +63,10 @@ def compare(
     Raises:
         InputError: An argument is not accepted; the message names it.
     """
+    given = locals()
     if not isinstance(link, Link):
         link = Link(text("link", link, 'a Link, or a line such as "2Mbit 180ms 96kB"'))
-    names = []
-    if senders != ():
-        names = [named("senders", each, CongestionControl, _SENDERS) for each in items("senders", senders, _SENDERS)]
-    disciplines = [named("queues", each, QueueDiscipline, _QUEUES) for each in items("queues", queues, _QUEUES)]
-    counts = flows if isinstance(flows, str) else str(count("flows", flows))
-    shared, of_runs = _shared(seconds, warmup, size, window, profile, seed, seeds)
-    options: list[tuple[str, str | bool]] = [
-        ("cc", ",".join(names)),
-        ("queue", ",".join(disciplines) if disciplines != ["droptail"] else ""),
-        ("flows", counts if counts != "1" else ""),
-        ("mixed", mixed),
-        *of_runs,
-    ]
-    findings = _suimon.compare(
-        link._spec,
-        senders=names,
-        queues=disciplines,
-        flows=counts,
-        mixed=bool(mixed),
-        **shared,
-        command=f"suimon compare {link._spec.option}{_words(options)}",
-        progress=progress,
-    )
-    return Result(findings)
+    return _compare(link._spec.fields, given, over_paths=False)
 
 
 def compare_paths(
@@ -100,7 +79,7 @@ def compare_paths(
     seconds: float | str | None = None,
     warmup: float | str = 0.0,
     size: str | None = None,
-    window: str | None = None,
+    window: str = "6MiB",
     profile: str = "linux-6",
     seed: int = 1,
     seeds: int = 1,
@@ -119,64 +98,42 @@ def compare_paths(
     Raises:
         InputError: An argument is not accepted; the message names it.
     """
+    given = locals()
     lines = [each.line if isinstance(each, Link) else text("paths", each, "Links, or lines") for each in paths]
-    chosen, names = [], []
-    if schedulers != ():
-        listed = items("schedulers", schedulers, _SCHEDULERS)
-        chosen = [named("schedulers", each, PathScheduler, _SCHEDULERS) for each in listed]
-    if senders != ():
-        names = [named("senders", each, CongestionControl, _SENDERS) for each in items("senders", senders, _SENDERS)]
-    shared, of_runs = _shared(seconds, warmup, size, window, profile, seed, seeds)
-    options: list[tuple[str, str | bool]] = [
-        ("scheduler", ",".join(chosen)),
-        ("cc", ",".join(names)),
-        ("send-buffer", optional_text("send_buffer", send_buffer, _BYTES) or ""),
-        ("receive-buffer", optional_text("receive_buffer", receive_buffer, _BYTES) or ""),
-        *of_runs,
-    ]
-    findings = _suimon.compare_paths(
-        lines,
-        schedulers=chosen,
-        senders=names,
-        send_buffer=send_buffer,
-        receive_buffer=receive_buffer,
-        **shared,
-        command=f"suimon compare --paths {shlex.quote('; '.join(lines))}{_words(options)}",
-        progress=progress,
-    )
-    return Result(findings)
+    return _compare({"paths": "; ".join(lines)}, given, over_paths=True)
 
 
-#: What the command takes where an option is not given.
-_DEFAULTS: dict[str, object] = {"warmup": "0s", "profile": "linux-6", "seed": 1, "seeds": 1}
+def _compare(over: dict[str, str], given: dict[str, Any], *, over_paths: bool) -> Result:
+    """Runs the comparison whose fields are ``over`` and the keywords of the caller."""
+    fields: dict[str, object] = dict(over)
+    for name, kind, _ in _suimon.keywords(over_paths):
+        value = _READERS[kind](name, given[name])
+        if value is not None:
+            fields[name] = value
+    return Result(_suimon.compare(json.dumps(fields), given["progress"]))
 
 
-def _shared(
-    seconds: float | str | None,
-    warmup: float | str,
-    size: str | None,
-    window: str | None,
-    profile: str,
-    seed: int,
-    seeds: int,
-) -> tuple[dict[str, Any], list[tuple[str, str | bool]]]:
-    """What every comparison says of its runs, checked: keywords, and the command's options of the same names."""
-    keywords = {
-        "duration": None if seconds is None else _check.seconds("seconds", seconds),
-        "warmup": _check.seconds("warmup", warmup),
-        "size": optional_text("size", size, _BYTES),
-        "window": optional_text("window", window, _BYTES),
-        "profile": text("profile", profile, ", ".join(_suimon.profiles())),
-        "seed": count("seed", seed, 0),
-        "seeds": count("seeds", seeds),
-    }
-    return keywords, [(name, str(value)) for name, value in keywords.items() if value != _DEFAULTS.get(name)]
+def _names(role: type[Algorithm], accepted: str) -> Callable[[str, Any], list[str]]:
+    """Reads algorithms of ``role``, by name or as classes; ``()`` leaves them to the request."""
+
+    def read(argument: str, value: Any) -> list[str]:
+        listed = () if value == () else items(argument, value, accepted)
+        return [named(argument, each, role, accepted) for each in listed]
+
+    return read
 
 
-def _words(options: list[tuple[str, str | bool]]) -> str:
-    """The options that say something, as a shell takes them."""
-    words = ""
-    for name, value in options:
-        if value:
-            words += f" --{name}" if value is True else f" --{name} {shlex.quote(str(value))}"
-    return words
+#: How the keywords of each kind are read.
+_READERS: dict[str, Callable[[str, Any], object]] = {
+    "senders": _names(CongestionControl, _SENDERS),
+    "queues": _names(QueueDiscipline, _QUEUES),
+    "schedulers": _names(PathScheduler, _SCHEDULERS),
+    "counts": lambda argument, value: value if isinstance(value, str) else str(count(argument, value)),
+    "time": lambda argument, value: None if value is None else seconds_text(argument, value),
+    "bytes": lambda argument, value: optional_text(argument, value, _BYTES),
+    "profile": lambda argument, value: text(argument, value, ", ".join(_suimon.profiles())),
+    "number": count,
+    "number or zero": lambda argument, value: count(argument, value, 0),
+    "flag": lambda _, value: bool(value),
+    "text": lambda argument, value: optional_text(argument, value, "text"),
+}

@@ -2,17 +2,20 @@
 
 use std::io;
 
+use clap::{Args, Command};
 #[cfg(feature = "bond")]
 use suimon_bond::keys::KeyError;
 #[cfg(feature = "capture")]
 use suimon_capture::CaptureError;
+#[cfg(feature = "live")]
+use suimon_lab::LabError;
 #[cfg(feature = "live")]
 use suimon_linux::LinuxError;
 #[cfg(feature = "live")]
 use suimon_live::LiveError;
 use suimon_report::ReportError;
 use suimon_scenario::ScenarioError;
-use suimon_study::{Input, StudyError};
+use suimon_study::{Comparison, StudyError, problem_of_link};
 
 use crate::part::Part;
 
@@ -42,6 +45,9 @@ pub(crate) enum CliError {
         /// What is wrong, and what is accepted.
         problem: String,
     },
+    /// A field of a request was refused: the option that gives it, and what is wrong.
+    #[error("{0}")]
+    Input(String),
     /// A folder or a paper's claims were refused.
     #[error(transparent)]
     Study(StudyError),
@@ -78,36 +84,54 @@ impl From<StudyError> for CliError {
     fn from(error: StudyError) -> Self {
         match error {
             StudyError::Scenario(error) => error.into(),
-            StudyError::Input { input, problem } => Self::Option { option: option(input), problem },
+            StudyError::Input { input, problem } => Self::Input(format!("{}: {problem}", option(&input))),
+            StudyError::Requires { input, other, example } => {
+                let (input, other) = (option(input), option(other));
+                Self::Input(format!("{input}: goes with {other}, as in {other} \"{example}\""))
+            }
+            StudyError::Excludes { input, other } => {
+                let (input, other) = (option(input), option(other));
+                Self::Input(format!("{input}: has no meaning with {other}; accepted: one of the two"))
+            }
+            #[cfg(feature = "capture")]
+            StudyError::Capture(error) => error.into(),
             StudyError::Report(error) => error.into(),
             error @ (StudyError::Folder { .. } | StudyError::Claims { .. }) => Self::Study(error),
         }
     }
 }
 
-/// How this program calls a part of a question.
-fn option(input: Input) -> &'static str {
-    match input {
-        Input::Link => "--link",
-        Input::Paths => "--paths",
-        Input::Schedulers => "--scheduler",
-        Input::Buffer => "--buffer",
-        Input::Schemes => "--cc",
-        Input::Queues => "--queue",
-        Input::Flows => "--flows",
-        Input::Profile => "--profile",
-        Input::Paper => "NAME",
-        Input::Experiment => "--experiment",
+#[cfg(feature = "live")]
+impl From<LabError> for CliError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Study(error) => error.into(),
+            LabError::Linux(error) => error.into(),
+            #[cfg(feature = "bpf")]
+            LabError::Congestion(error) => error.into(),
+            #[cfg(feature = "bond")]
+            LabError::Key(error) => error.into(),
+            #[cfg(feature = "bond")]
+            LabError::NoBond { .. } => Self::Bench(error.to_string()),
+            LabError::Io(error) => error.into(),
+        }
     }
 }
 
+/// What this program calls the field of a request.
+fn option(field: &str) -> String {
+    if field == "name" {
+        return "NAME".to_owned();
+    }
+    let options = Comparison::augment_args(Command::new("compare"));
+    let option = options.get_arguments().find(|option| option.get_id() == field);
+    format!("--{}", option.and_then(|option| option.get_long()).unwrap_or(field))
+}
+
 impl CliError {
-    /// A refusal of the link that `option` gives in a line; what a file is at fault for goes by its own name.
-    pub(crate) fn of_link(option: &'static str, error: ScenarioError) -> Self {
-        match StudyError::of_link(error) {
-            StudyError::Input { problem, .. } => Self::Option { option, problem },
-            error => error.into(),
-        }
+    /// A refusal of the link that `option` gives in a line.
+    pub(crate) fn of_link(option: &'static str, error: &ScenarioError) -> Self {
+        Self::Option { option, problem: problem_of_link(error) }
     }
 
     /// As the help says.
@@ -116,7 +140,7 @@ impl CliError {
             Self::ClaimsBroken(..) => 1,
             #[cfg(feature = "bond")]
             Self::Bench(_) => 1,
-            Self::Scenario(_) | Self::Option { .. } | Self::Study(_) => 2,
+            Self::Scenario(_) | Self::Option { .. } | Self::Input(_) | Self::Study(_) => 2,
             #[cfg(feature = "capture")]
             Self::Capture(_) => 2,
             #[cfg(feature = "bond")]

@@ -9,10 +9,10 @@ use suimon_scenario::radio::hsdpa;
 use suimon_scenario::trace::Opportunities;
 use suimon_scenario::{Capacity, Hsdpa, LinkSpec};
 use suimon_simulator::saturate;
+use suimon_study::numbers::whole;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::CliError;
-use crate::numbers::whole;
 use crate::output::tell;
 
 const EXAMPLE: &str = "\
@@ -106,7 +106,7 @@ impl Options {
             return Err(refuse("--length", problem));
         }
         let capacity =
-            LinkSpec::parse_capacity(&self.link).map_err(|error| CliError::of_link("LINK", error))?;
+            LinkSpec::parse_capacity(&self.link).map_err(|error| CliError::of_link("LINK", &error))?;
         if let Capacity::Rate(rate) = capacity {
             let most = Rate::of(Capacity::OPPORTUNITY * MAX_PACKETS as u64, self.length);
             if rate > most {

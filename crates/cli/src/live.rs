@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use suimon_lab::controls::hold_missing;
 use suimon_live::{Glance, KernelNames, Observer};
 use suimon_results::RunResult;
 use suimon_scenario::Run;
@@ -26,49 +27,7 @@ pub(crate) fn live_with(
     let title = runs.first().map_or("", |run| run.scenario.name.as_str());
     let view = if view.is_wanted() { Some(view.show(title, None)?) } else { None };
     let progress = LiveProgress::new(runs, view);
-    let results = suimon_live::run_all(runs, names, &progress);
-    progress.bar.finish();
-    Ok(results?)
-}
-
-/// Congestion controls that are in the kernel as long as this is held.
-pub(crate) struct HeldControls {
-    /// What the kernel calls each.
-    pub(crate) names: KernelNames,
-    #[cfg(feature = "bpf")]
-    _held: Vec<suimon_linux::congestion::Held>,
-}
-
-/// Loads those of `runs` that this kernel lacks and this command carries.
-#[cfg(feature = "bpf")]
-pub(crate) fn hold_missing<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<HeldControls, CliError> {
-    use suimon_linux::congestion::{Algorithm, hold};
-    use suimon_scenario::Traffic;
-
-    let there = suimon_linux::Namespace::current()?.sysctl("ipv4/tcp_available_congestion_control")?;
-    let is_there = |name: &str| there.split_whitespace().any(|one| one == name);
-    let (mut names, mut held) = (KernelNames::new(), Vec::new());
-    for flow in runs.into_iter().flat_map(|run| run.scenario.flows.iter()) {
-        let Traffic::Tcp(tcp) = &flow.traffic else { continue };
-        let label = tcp.cc.label();
-        let Ok(algorithm) = Algorithm::named(label) else { continue };
-        if names.contains_key(label) {
-            continue;
-        }
-        let mut name = algorithm.kernel_name.to_owned();
-        if !is_there(&name) {
-            name = format!("s{}_{}", std::process::id(), held.len());
-            held.push(hold(algorithm, &name)?);
-        }
-        names.insert(label.to_owned(), name);
-    }
-    Ok(HeldControls { names, _held: held })
-}
-
-/// Built without programs for the kernel, this command has only what the kernel has.
-#[cfg(not(feature = "bpf"))]
-pub(crate) fn hold_missing<'a>(_runs: impl IntoIterator<Item = &'a Run>) -> Result<HeldControls, CliError> {
-    Ok(HeldControls { names: KernelNames::new() })
+    Ok(suimon_live::run_all(runs, names, &progress)?)
 }
 
 /// The same runs live and simulated, the simulator being told what the senders do and the scenario does not say.

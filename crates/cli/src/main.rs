@@ -12,7 +12,6 @@ mod link;
 mod list;
 #[cfg_attr(not(feature = "live"), path = "live_missing.rs")]
 mod live;
-mod numbers;
 mod output;
 mod paper;
 #[cfg(feature = "bpf")]
@@ -29,8 +28,10 @@ module_of_part!("capture", CAPTURE, estimate);
 module_of_part!("live", LIVE, shell);
 module_of_part!("parquet", PARQUET, sweep);
 
+use std::error::Error;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::CliError;
@@ -66,7 +67,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let done = match &cli.command {
         Command::Shell(arguments) => return shell::execute(arguments).unwrap_or_else(|error| fail(&error)),
         Command::Run(arguments) => run::execute(arguments),
@@ -87,6 +88,22 @@ fn main() -> ExitCode {
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// Ends the program for options that do not read. A value that its option does not take is told as all other refusals.
+fn refuse(error: &clap::Error) -> ! {
+    let (ErrorKind::ValueValidation, Some(problem)) = (error.kind(), error.source()) else { error.exit() };
+    let context = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (option, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
+    // The option comes with what its value is called.
+    let option = option.split(' ').next().unwrap_or_default();
+    let problem = problem.to_string();
+    // Some say what is accepted and not what is wrong, some neither.
+    let is_whole = problem.split_once("accepted").is_some_and(|(what, _)| !what.is_empty());
+    let problem = if is_whole { problem } else { format!("\"{value}\": {problem}") };
+    let error = CliError::Input(format!("{option}: {problem}"));
+    output::tell(&error);
+    std::process::exit(error.exit_code().into())
 }
 
 fn fail(error: &CliError) -> ExitCode {

@@ -16,9 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs everything; results come in the order of `runs`, on any number of cores.
 pub(crate) fn simulate(runs: &[Run]) -> Vec<RunResult> {
     let progress = Progress::new(total_duration(runs));
-    let results = suimon_study::simulate(runs, &progress);
-    progress.finish();
-    results
+    suimon_study::simulate(runs, &progress)
 }
 
 /// What is done, simulated time or bytes, of all that is to do. Threads may share it.
@@ -72,9 +70,11 @@ impl Progress {
         self.pending.fetch_add(pending % self.step, Ordering::Relaxed);
         self.bar.inc(pending / self.step);
     }
+}
 
-    /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+/// Takes the bar away.
+impl Drop for Progress {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use suimon_scenario::Document;
+use suimon_study::numbers::count;
 use suimon_study::sweep::{Folder, Sweep, make, progress_of};
 
 use crate::error::CliError;
-use crate::numbers::count;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::run::setting;
@@ -76,7 +76,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok());
     let progress = Progress::new(sweep.duration(&missing));
     make(&sweep, &folder, &missing, jobs.map_or(1, NonZeroUsize::get), &progress)?;
-    progress.finish();
+    drop(progress);
     let parts = path.join("part-*");
     writeln!(out, "{} runs in {}", manifest.runs, path.display())?;
     writeln!(out, "Read them: polars.read_parquet(\"{}/runs.parquet\")", parts.display())?;

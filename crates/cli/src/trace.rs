@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 use suimon_algorithms::RandomStream;
 use suimon_scenario::ScenarioError;
 use suimon_scenario::trace::{CellularModel, Opportunities};
+use suimon_study::numbers::whole;
 use suimon_units::{Duration, Rate};
 
 use crate::error::CliError;
-use crate::numbers::whole;
 
 const EXAMPLE: &str = "\
 Examples:

@@ -1,13 +1,46 @@
 //! What must hold of a scenario, with the messages that readers give.
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_model::{Buffer, Capacity, Link, Loss, OnOff, Scenario, Start, TcpFlow, Traffic, Window};
-use suimon_scenario::{Comparison, LinkSpec, ScenarioError, Scheme};
+use suimon_model::{
+    Buffer, Capacity, Flow, Link, Loss, OnOff, Record, Scenario, StackProfile, Start, TcpFlow, Traffic,
+    Window,
+};
+use suimon_scenario::{LinkSpec, ScenarioError, Scheme, drop_tail};
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 fn scenario() -> Scenario {
     let link = LinkSpec::parse("2Mbit 180ms 96kB").unwrap();
-    Comparison::new(link, vec![Scheme::parse("reno").unwrap()]).runs().unwrap().remove(0).scenario
+    let Scheme { cc, receiver } = Scheme::parse("reno").unwrap();
+    let tcp = TcpFlow {
+        cc,
+        receiver,
+        profile: StackProfile::linux_6(),
+        window: Bytes::new(6 << 20),
+        size: None,
+        application_rate: None,
+        on_off: None,
+    };
+    let flow = Flow {
+        name: "reno".to_owned(),
+        from: "sender".to_owned(),
+        to: "receiver".to_owned(),
+        via: None,
+        start: Start::At(Instant::ZERO),
+        stop: None,
+        extra_delay: (Duration::ZERO, Duration::ZERO),
+        traffic: Traffic::Tcp(Box::new(tcp)),
+    };
+    Scenario {
+        name: "check".to_owned(),
+        description: String::new(),
+        seed: 1,
+        duration: Duration::from_secs(60),
+        stop_when_complete: true,
+        links: link.links(&drop_tail()).into(),
+        flows: vec![flow],
+        aggregates: Vec::new(),
+        record: Record { interval: Some(Duration::from_millis(100)), ..Record::default() },
+    }
 }
 
 /// What is said of the scenario after `change`.
@@ -21,7 +54,7 @@ fn message(change: impl FnOnce(&mut Scenario)) -> String {
 fn tcp(scenario: &mut Scenario) -> &mut TcpFlow {
     match &mut scenario.flows[0].traffic {
         Traffic::Tcp(tcp) => tcp,
-        Traffic::Udp(_) => unreachable!("comparisons are of TCP flows"),
+        Traffic::Udp(_) => unreachable!("the flow is a TCP flow"),
     }
 }
 

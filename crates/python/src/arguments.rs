@@ -11,8 +11,3 @@ use crate::errors::of_argument;
 pub(crate) fn quantity<T: FromStr<Err: Display>>(name: &str, text: &str) -> PyResult<T> {
     text.parse().map_err(|error: T::Err| of_argument(name, &error.to_string()))
 }
-
-/// The same where the argument may be left out.
-pub(crate) fn optional<T: FromStr<Err: Display>>(name: &str, text: Option<&str>) -> PyResult<Option<T>> {
-    text.map(|text| quantity(name, text)).transpose()
-}

@@ -1,95 +1,64 @@
-//! Algorithms side by side over a link.
+//! Comparisons: Python's keywords are the fields of the request.
 
+use std::any::TypeId;
+use std::num::NonZeroUsize;
+
+use clap::{Args, Command};
 use pyo3::prelude::*;
-use suimon_study::{PathQuestion, Question};
+use serde_json::{Map, Value};
+use suimon_scenario::StackProfile;
+use suimon_study::Comparison;
+use suimon_study::comparison::{FlowCounts, Parsed, QueueName, SchedulerName, SenderName};
+use suimon_units::{Bytes, Duration};
 
-use crate::arguments::{optional, quantity};
-use crate::errors::Failure;
-use crate::link::LinkSpec;
+use crate::errors::{Failure, InputError};
 use crate::registry::registry;
 use crate::results::Findings;
 use crate::work::simulate;
 
-/// Runs a comparison; names, counts and quantities are texts as the command takes them.
+/// Runs the comparison whose fields `request` has, as JSON.
 #[pyfunction]
-#[pyo3(signature = (link, *, senders, queues, flows, mixed, duration, warmup, size, window, profile, seed, seeds, command, progress))]
-#[allow(clippy::too_many_arguments, reason = "one for each keyword of suimon.compare")]
-pub(crate) fn compare(
-    py: Python<'_>,
-    link: &LinkSpec,
-    senders: Vec<String>,
-    queues: Vec<String>,
-    flows: String,
-    mixed: bool,
-    duration: Option<&str>,
-    warmup: &str,
-    size: Option<&str>,
-    window: Option<&str>,
-    profile: String,
-    seed: u64,
-    seeds: u64,
-    command: String,
-    progress: bool,
-) -> PyResult<Findings> {
-    let question = Question {
-        registry: registry(),
-        schemes: senders,
-        queues,
-        flows,
-        mixed,
-        duration: optional("seconds", duration)?,
-        warmup: quantity("warmup", warmup)?,
-        size: optional("size", size)?,
-        window: optional("window", window)?,
-        profile,
-        seed,
-        seeds,
-        ..Question::new(link.spec.clone(), &link.title)
-    };
-    let comparison = question.comparison().map_err(Failure::from)?;
-    let runs = comparison.runs().map_err(Failure::from)?;
+pub(crate) fn compare(py: Python<'_>, request: &str, progress: bool) -> PyResult<Findings> {
+    let refuse = |error| InputError::new_err(format!("{error}; accepted: text of Unicode characters"));
+    let fields: Map<String, Value> = serde_json::from_str(request).map_err(refuse)?;
+    let comparison = Comparison::from_fields(fields).map_err(Failure::from)?;
+    let runs = comparison.runs(&registry()).map_err(Failure::from)?;
     let results = simulate(py, &runs, progress)?;
-    Ok(suimon_study::Findings::new(question.header(command), &comparison.name, results).into())
+    let header = comparison.header(comparison.command());
+    Ok(suimon_study::Findings::new(header, comparison.name(), results).into())
 }
 
-/// Runs a comparison of path schedulers over `paths`, lines of links.
+/// A keyword of a comparison: its name, what its value is, and its default, which is empty where it may be left out.
+type Keyword = (String, &'static str, Vec<String>);
+
+/// The keywords of comparisons over a link, or over several paths.
 #[pyfunction]
-#[pyo3(signature = (paths, *, schedulers, senders, send_buffer, receive_buffer, duration, warmup, size, window, profile, seed, seeds, command, progress))]
-#[allow(clippy::too_many_arguments, reason = "one for each keyword of suimon.compare_paths")]
-pub(crate) fn compare_paths(
-    py: Python<'_>,
-    paths: Vec<String>,
-    schedulers: Vec<String>,
-    senders: Vec<String>,
-    send_buffer: Option<&str>,
-    receive_buffer: Option<&str>,
-    duration: Option<&str>,
-    warmup: &str,
-    size: Option<&str>,
-    window: Option<&str>,
-    profile: String,
-    seed: u64,
-    seeds: u64,
-    command: String,
-    progress: bool,
-) -> PyResult<Findings> {
-    let question = PathQuestion {
-        registry: registry(),
-        schedulers,
-        schemes: senders,
-        send_buffer: optional("send_buffer", send_buffer)?,
-        receive_buffer: optional("receive_buffer", receive_buffer)?,
-        duration: optional("seconds", duration)?,
-        warmup: quantity("warmup", warmup)?,
-        size: optional("size", size)?,
-        window: optional("window", window)?,
-        profile,
-        seed,
-        seeds,
-        ..PathQuestion::new(paths.join("; "))
+pub(crate) fn keywords(over_paths: bool) -> Vec<Keyword> {
+    let others: &[&str] = if over_paths { &Comparison::LINK_ONLY } else { &Comparison::PATHS_ONLY };
+    let options = Comparison::augment_args(Command::new("compare"));
+    let keyword = |option: &clap::Arg| {
+        let name = option.get_id().as_str();
+        let default = option.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
+        let is_left_out = Comparison::OVER.contains(&name) || others.contains(&name);
+        (!is_left_out).then(|| (name.to_owned(), kind(option), default.collect()))
     };
-    let comparison = question.comparison().map_err(Failure::from)?;
-    let runs = comparison.runs().map_err(Failure::from)?;
-    let results = simulate(py, &runs, progress)?;
-    Ok(suimon_study::Findings::new(question.header(command), &comparison.name, results).into())
+    options.get_arguments().filter_map(keyword).collect()
+}
+
+/// What the values of `option` are, as `comparison.py` tells them apart.
+fn kind(option: &clap::Arg) -> &'static str {
+    let kinds = [
+        (TypeId::of::<SenderName>(), "senders"),
+        (TypeId::of::<QueueName>(), "queues"),
+        (TypeId::of::<SchedulerName>(), "schedulers"),
+        (TypeId::of::<Parsed<FlowCounts>>(), "counts"),
+        (TypeId::of::<Parsed<Duration>>(), "time"),
+        (TypeId::of::<Parsed<Bytes>>(), "bytes"),
+        (TypeId::of::<Parsed<StackProfile>>(), "profile"),
+        (TypeId::of::<NonZeroUsize>(), "number"),
+        (TypeId::of::<u64>(), "number or zero"),
+        (TypeId::of::<bool>(), "flag"),
+    ];
+    let of = option.get_value_parser().type_id();
+    kinds.into_iter().find(|(id, _)| of == *id).map_or("text", |(_, kind)| kind)
 }

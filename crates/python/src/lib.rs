@@ -29,7 +29,7 @@ mod _suimon {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::compare::{compare, compare_paths};
+    use crate::compare::{compare, keywords};
     #[pymodule_export]
     use crate::link::LinkSpec;
     #[pymodule_export]

@@ -1,11 +1,12 @@
 //! A link between two hosts, from arguments.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use suimon_scenario::Capacity;
-use suimon_study::{Question, StudyError, quoted};
+use suimon_study::problem_of_link;
 use suimon_units::Duration;
 
 use crate::arguments::quantity;
@@ -14,15 +15,13 @@ use crate::errors::{Failure, of_argument};
 /// A link, checked.
 #[pyclass(frozen, module = "suimon._suimon")]
 pub(crate) struct LinkSpec {
-    pub(crate) spec: suimon_scenario::LinkSpec,
+    spec: suimon_scenario::LinkSpec,
     /// As `suimon compare --link` takes it.
     #[pyo3(get)]
-    pub(crate) line: String,
-    /// As titles show it.
-    pub(crate) title: String,
-    /// The options of `suimon compare` that give it.
+    line: String,
+    /// The fields of a comparison that give it.
     #[pyo3(get)]
-    option: String,
+    fields: HashMap<&'static str, String>,
     /// Round-trip time without queueing.
     #[pyo3(get)]
     rtt_s: f64,
@@ -42,8 +41,8 @@ impl LinkSpec {
     ) -> PyResult<Self> {
         let mut keys = texts(keys)?;
         if delay.is_none() && rtt.is_none() && keys.is_empty() && suimon_scenario::LinkSpec::is_line(words) {
-            let spec =
-                suimon_scenario::LinkSpec::parse(words).map_err(|e| Failure::from(StudyError::of_link(e)))?;
+            let spec = suimon_scenario::LinkSpec::parse(words)
+                .map_err(|error| of_argument("link", &problem_of_link(&error)))?;
             return Ok(Self::new(spec, words.to_owned()));
         }
         // What is no key of the link is one of its radio.
@@ -81,25 +80,25 @@ impl LinkSpec {
         let line = vec![format!("trace={}", path.display()), rtt_word.clone()];
         let link = Self::with_keys(spec, line, &keys)?;
         let buffer = match keys.as_slice() {
-            [] => String::new(),
-            [(name, buffer)] if name == "buffer" => format!(" --buffer {}", joined(buffer)),
+            [] => None,
+            [(name, buffer)] if name == "buffer" => Some(joined(buffer)),
             _ => return Ok(link),
         };
-        // The option of its own takes a path with blanks too.
-        let option = format!("--trace {} --rtt {rtt_word}{buffer}", quoted(&path.to_string_lossy()));
-        Ok(Self { title: Question::title_of_trace(&path, rtt), option, ..link })
+        // The field of its own takes a path with blanks too.
+        let mut fields = HashMap::from([("trace", path.to_string_lossy().into_owned()), ("rtt", rtt_word)]);
+        fields.extend(buffer.map(|buffer| ("buffer", buffer)));
+        Ok(Self { fields, ..link })
     }
 
     /// The tables of a scenario that describe it, in TOML: `link`, and `[[medium]]` where it has one.
     fn tables(&self) -> PyResult<String> {
-        Ok(self.spec.tables().map_err(|error| Failure::from(StudyError::of_link(error)))?)
+        self.spec.tables().map_err(|error| of_argument("link", &problem_of_link(&error)))
     }
 }
 
 impl LinkSpec {
     fn new(spec: suimon_scenario::LinkSpec, line: String) -> Self {
-        let option = format!("--link {}", quoted(&line));
-        Self { rtt_s: spec.rtt.as_secs_f64(), spec, title: line.clone(), option, line }
+        Self { rtt_s: spec.rtt.as_secs_f64(), spec, fields: HashMap::from([("link", line.clone())]), line }
     }
 
     /// The same with `keys`, which follow in `line` in the order of the command.
@@ -152,10 +151,7 @@ fn round_trip(delay: Option<&str>, rtt: Option<&str>, otherwise: Option<Duration
 /// The link that the words of the argument called `name` say, without its distance.
 fn capacity_of(name: &str, words: &str) -> PyResult<suimon_scenario::LinkSpec> {
     let read = suimon_scenario::LinkSpec::parse_with_rtt(words, Duration::ZERO);
-    read.map_err(|error| match StudyError::of_link(error) {
-        StudyError::Input { problem, .. } => of_argument(name, &problem),
-        other => Failure::from(other).into(),
-    })
+    read.map_err(|error| of_argument(name, &problem_of_link(&error)))
 }
 
 /// A quantity as one word.

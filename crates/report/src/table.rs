@@ -188,8 +188,36 @@ impl Table {
         self.columns.first().map_or(0, |column| column.values.len())
     }
 
-    /// Writes the rows as a list of JSON objects, their keys in the order of the columns: the value of a document's
-    /// key.
+    /// The number in a column; none where it has none, is text, or there is no such column.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn number(&self, column: &str, row: usize) -> Option<f64> {
+        match self.values(column)?.get(row)? {
+            Value::Count(count) => Some(count as f64),
+            Value::Number(number) => Some(number),
+            Value::Text(_) => None,
+        }
+    }
+
+    /// The text in a column; none where it has none, is a number, or there is no such column.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn text(&self, column: &str, row: usize) -> Option<&str> {
+        match self.values(column)?.get(row)? {
+            Value::Text(text) => Some(text),
+            Value::Count(_) | Value::Number(_) => None,
+        }
+    }
+
+    fn values(&self, column: &str) -> Option<&Values> {
+        self.columns.iter().find(|known| known.name == column).map(|column| &column.values)
+    }
+
+    /// Writes the rows as a list of JSON objects, their keys in the order of the columns: what a key of a document has.
     pub(crate) fn write_json_rows(&self, out: &mut Vec<u8>) {
         let columns: Vec<_> = self.columns.iter().map(JsonColumn::new).collect();
         out.push(b'[');

@@ -1,4 +1,4 @@
-//! The runs that a scenario file or a comparison asks for.
+//! Runs, of which there may not be too many.
 
 use suimon_model::{Run, Scenario};
 
@@ -6,7 +6,7 @@ use crate::error::Problem;
 
 /// Collects runs and stops when they become too many.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
+pub struct Runs {
     runs: Vec<Run>,
     parts: usize,
 }
@@ -18,7 +18,10 @@ impl Runs {
     const MAX_PARTS: usize = 2_000_000;
 
     /// Adds `scenario` once for each of `seeds` seeds from its own on.
-    pub(crate) fn add(
+    ///
+    /// # Errors
+    /// When there are too many runs, or flows and links in all of them.
+    pub fn add(
         &mut self,
         labels: &[(String, String)],
         scenario: &Scenario,
@@ -46,7 +49,9 @@ impl Runs {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Vec<Run> {
+    /// The runs, in the order in which they were added.
+    #[must_use]
+    pub fn finish(self) -> Vec<Run> {
         self.runs
     }
 }

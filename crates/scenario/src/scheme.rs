@@ -90,7 +90,10 @@ fn also_receivers(registry: &Registry, problem: Problem, text: &str) -> Problem 
 }
 
 /// Reads an algorithm; an unknown name gets the closest known one as a hint.
-pub(crate) fn algorithm(registry: &Registry, role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
+///
+/// # Errors
+/// When the name, a parameter or a value is not known; the message lists what is.
+pub fn algorithm(registry: &Registry, role: Role, text: &str) -> Result<AlgorithmSpec, Problem> {
     registry.parse(role, text::bounded(text)?).map_err(|error| {
         let suggestion = match &error {
             SpecError::UnknownName { name, .. } => {

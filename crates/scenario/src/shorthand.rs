@@ -2,14 +2,17 @@
 
 use std::fmt::{Display, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
-use suimon_model::{Capacity, Link};
-use suimon_units::Duration;
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
+use suimon_model::{Capacity, Impairments, Link};
+use suimon_units::{Duration, Rate};
 
 use crate::error::{Problem, ScenarioError};
 use crate::reader::words::{self, enter, keys};
 use crate::reader::{AnyKey, Key, Node, Table, Value, Word};
+use crate::scheme::algorithm;
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
 
@@ -156,6 +159,27 @@ impl LinkSpec {
         self.set_key(BUFFER, text).map(|_| ())
     }
 
+    /// Both directions, `queue` in front of the first, which is called `bottleneck` and leads from `sender` to
+    /// `receiver`. The way back is as fast as it comes, but for a medium, where answers contend too.
+    #[must_use]
+    pub fn links(&self, queue: &AlgorithmSpec) -> [Link; 2] {
+        let there = self.rtt / 2;
+        let bottleneck = Link { delay: there, queue: queue.clone(), ..self.link.clone() };
+        let back = self.rtt - there + bottleneck.capacity.uplink_delay();
+        let reverse = Link {
+            capacity: match &bottleneck.capacity {
+                // Answers contend for the medium too.
+                Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
+                _ => Capacity::Rate(Rate::MAX),
+            },
+            impairments: Impairments {
+                outages: bottleneck.impairments.outages.clone(),
+                ..Impairments::default()
+            },
+            ..Link::delaying(Link::other_direction(&bottleneck.name), &bottleneck.to, &bottleneck.from, back)
+        };
+        [bottleneck, reverse]
+    }
     /// Sets what a word behind the round-trip time says: a buffer, `loss=1%`, `jitter=1ms`, `reorder=1%/10ms`,
     /// `outages=10s..15s`.
     ///
@@ -213,6 +237,16 @@ impl LinkSpec {
         }
         Ok(text)
     }
+}
+
+/// The queue discipline that drops what finds no room, and nothing else.
+///
+/// # Panics
+/// Never: the registry has it.
+#[must_use]
+pub fn drop_tail() -> AlgorithmSpec {
+    algorithm(&Registry::standard(), Role::Queue, "droptail")
+        .expect("drop tail is registered, as the scenario tests show")
 }
 
 /// The word that goes by its value alone.
@@ -455,7 +489,7 @@ mod tests {
             let spec = LinkSpec::parse(line).unwrap();
             let tables = spec.tables().unwrap().replace("[link]", ends);
             let run = Document::parse(&format!("{tables}\n{flow}"), "test.toml").unwrap().runs().unwrap();
-            let [there, back] = spec.links(&crate::comparison::drop_tail());
+            let [there, back] = spec.links(&drop_tail());
             // A scenario has one delay for both ways.
             let same = back.delay == there.delay + there.capacity.uplink_delay();
             let back = if same { back } else { Link { delay: there.delay, ..back } };
@@ -481,7 +515,7 @@ mod tests {
         assert_eq!(words.len(), LinkSpec::settable().count());
         let line = LinkSpec::parse(&format!("2Mbit 180ms {}", words.join(" "))).unwrap();
         assert_eq!(link.link, line.link);
-        assert_ne!(link.link.impairments, suimon_model::Impairments::default());
+        assert_ne!(link.link.impairments, Impairments::default());
     }
 
     #[test]

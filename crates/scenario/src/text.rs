@@ -16,16 +16,16 @@ pub(crate) const OUTAGES: &str =
 pub(crate) const DEFAULT_BUFFER: &str = "1000 packets";
 
 /// The receive buffer where none is given: what Linux grows one to (`tcp_rmem`).
-pub(crate) const DEFAULT_WINDOW: &str = "6MiB";
+pub const DEFAULT_WINDOW: &str = "6MiB";
 
 /// What the flows of a stream may hold each, and what may wait at its receiver, where nothing is given.
-pub(crate) const DEFAULT_STREAM_BUFFER: &str = "4MiB";
+pub const DEFAULT_STREAM_BUFFER: &str = "4MiB";
 
 /// The path scheduler where none is given.
 pub(crate) const DEFAULT_SCHEDULER: &str = "look-ahead";
 
 /// How long a flow of a stream may be silent before it is connected anew.
-pub(crate) const DEFAULT_PATIENCE: &str = "3s";
+pub const DEFAULT_PATIENCE: &str = "3s";
 
 /// Longest text that stands for a value; more is not worth repeating in a message.
 pub(crate) const MAX_LENGTH: usize = 200;
@@ -63,6 +63,14 @@ pub(crate) fn buffer(text: &str) -> Result<Buffer, Problem> {
         None => Buffer::Bytes(text.parse::<Bytes>().map_err(|_| refuse("is not a buffer"))?),
     };
     Ok(buffer)
+}
+
+/// Reads `50 packets`, `96kB` or `unbounded`.
+///
+/// # Errors
+/// When it is none of those.
+pub fn parse_buffer(text: &str) -> Result<Buffer, Problem> {
+    bounded(text).and_then(buffer)
 }
 
 /// Reads a period such as `10s..15s`, or `40s..` for one that lasts.

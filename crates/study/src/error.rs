@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use suimon_report::ReportError;
@@ -11,13 +12,35 @@ pub enum StudyError {
     /// A scenario, a trace, a link or an algorithm was refused.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A part of the question was refused. Front ends say how they call it.
-    #[error("{problem}")]
+    /// A packet capture was refused.
+    #[cfg(feature = "capture")]
+    #[error(transparent)]
+    Capture(#[from] suimon_capture::CaptureError),
+    /// A field of a request was refused. Front ends say how they call it.
+    #[error("{input}: {problem}")]
     Input {
-        /// Which part.
-        input: Input,
+        /// The field.
+        input: Cow<'static, str>,
         /// What is wrong, and what is accepted.
         problem: String,
+    },
+    /// A field of a request has a meaning only beside another one.
+    #[error("{input}: goes with {other}, as in \"{example}\"")]
+    Requires {
+        /// The field.
+        input: &'static str,
+        /// The field that is missing.
+        other: &'static str,
+        /// What that one may be.
+        example: &'static str,
+    },
+    /// A field of a request has no meaning beside another one.
+    #[error("{input}: has no meaning with {other}; accepted: one of the two")]
+    Excludes {
+        /// The field.
+        input: &'static str,
+        /// The other one.
+        other: &'static str,
     },
     /// A folder cannot take what was to go there.
     #[error("{}: {problem}", path.display())]
@@ -40,51 +63,19 @@ pub enum StudyError {
     Report(#[from] ReportError),
 }
 
-/// The parts of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
-    /// The link in a line.
-    Link,
-    /// The links of several paths.
-    Paths,
-    /// The path schedulers.
-    Schedulers,
-    /// The buffer of a link that is a trace.
-    Buffer,
-    /// The algorithms at the ends.
-    Schemes,
-    /// The queue disciplines.
-    Queues,
-    /// How many flows.
-    Flows,
-    /// The profile of the stacks.
-    Profile,
-    /// The name of a paper.
-    Paper,
-    /// One experiment of a paper.
-    Experiment,
+impl StudyError {
+    /// A refusal of the field called `input`.
+    pub fn input(input: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> Self {
+        Self::Input { input: input.into(), problem: problem.into() }
+    }
 }
 
-impl StudyError {
-    pub(crate) fn input(input: Input, problem: impl Into<String>) -> Self {
-        Self::Input { input, problem: problem.into() }
-    }
-
-    /// A refusal of a link in a line; what a file is at fault for goes by its own name.
-    #[must_use]
-    pub fn of_link(error: ScenarioError) -> Self {
-        Self::of_line(Input::Link, error)
-    }
-
-    /// The same of a line that is `input`.
-    pub(crate) fn of_line(input: Input, error: ScenarioError) -> Self {
-        if error.source_name() != "link" {
-            return error.into();
-        }
-        let problem = match error.key() {
-            Some(key) => format!("{key}: {}", error.problem()),
-            None => error.problem().to_string(),
-        };
-        Self::input(input, problem)
+/// What is wrong with a link in a line; what a file is at fault for goes by its own name.
+#[must_use]
+pub fn problem_of_link(error: &ScenarioError) -> String {
+    match error.key() {
+        _ if error.source_name() != "link" => error.to_string(),
+        Some(key) => format!("{key}: {}", error.problem()),
+        None => error.problem().to_string(),
     }
 }

@@ -1,25 +1,28 @@
-//! From a question to findings: what the command and the Python package have in common.
+//! From a request to findings: what the command and the Python package have in common.
 //!
-//! [`Question`] compares algorithms over a link, [`PathQuestion`] path schedulers over several, [`paper`] re-runs a published evaluation and judges it, and
-//! `sweep` makes more runs than fit a screen. All simulate by [`simulate`], and [`Findings`] are what they
-//! yield. Nothing here prints, asks for the time, or ends the process.
+//! A [`Comparison`] is of senders over a link or of path schedulers over several, [`paper`] re-runs a published
+//! evaluation and judges it, and `sweep` makes more runs than fit a screen. All simulate by [`simulate`], and
+//! [`Findings`] are what they yield. `estimate` reads a packet capture. Nothing here prints, asks for the time, or ends the process.
 
 #![forbid(unsafe_code)]
 
-mod compare;
-mod compare_paths;
+pub mod comparison;
 mod error;
+#[cfg(feature = "capture")]
+pub mod estimate;
 mod findings;
+pub mod numbers;
 pub mod paper;
+mod request;
 mod simulate;
 #[cfg(feature = "parquet")]
 pub mod sweep;
 mod worlds;
 
-pub use compare::Question;
-pub use compare_paths::PathQuestion;
-pub use error::{Input, StudyError};
+pub use comparison::Comparison;
+pub use error::{StudyError, problem_of_link};
 pub use findings::{Findings, quoted, write_tables};
+pub use request::defaults;
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, total_duration};
 pub use worlds::{Pair, compare_worlds, in_both_worlds};
 

@@ -84,8 +84,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// The least of an endpoint that obeys the limits: it recovers in one round and undoes what was spurious.
-pub(crate) #[derive(Clone)]
-struct Endpoint {
+#[derive(Clone)]
+pub(crate) struct Endpoint {
     algorithm: Box<dyn CongestionControl>,
     label: String,
     limits: Limits,

@@ -53,7 +53,7 @@ pub(crate) struct SharedOptions {
     pub(crate) log: tracing::Level,
 }
 
-pub(super) fn scheduler(text: &str) -> Result<AlgorithmSpec, String> {
+fn scheduler(text: &str) -> Result<AlgorithmSpec, String> {
     AlgorithmSpec::parse(Role::Path, text).map_err(|error| error.to_string())
 }
 

@@ -220,7 +220,7 @@ impl Arguments {
             queue("--queue", &self.queue)?,
         ];
         let read = |option, text: &str| {
-            LinkSpec::parse_with_rtt(text, RTT).map_err(|error| CliError::of_link(option, error))
+            LinkSpec::parse_with_rtt(text, RTT).map_err(|error| CliError::of_link(option, &error))
         };
         if let Some(paths) = &self.paths {
             let texts: Vec<_> = paths.split(';').map(str::trim).filter(|text| !text.is_empty()).collect();

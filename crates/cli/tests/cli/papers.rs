@@ -101,23 +101,32 @@ fn a_miss_that_is_known_is_no_failure() {
 
 #[test]
 fn half_a_relation_is_refused_rather_than_left_out() {
-    let folder = doctored("of = \"goodput_mbps\"", "of = \"goodput_mbps\", relation = \"saving\"");
+    let folder = doctored(
+        "of = \"flows.goodput_bps\", unit = \"Mbit/s\"",
+        "of = \"flows.goodput_bps\", unit = \"Mbit/s\", relation = \"saving\"",
+    );
     let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
     assert!(message.contains("\"against\" and \"relation\" go together"), "{message}");
 }
 
 #[test]
 fn unevenness_of_one_kind_of_flows_is_refused() {
-    let folder = doctored("of = \"goodput_mbps\"", "of = \"goodput_mbps\", unevenness = true");
+    let folder = doctored(
+        "of = \"flows.goodput_bps\", unit = \"Mbit/s\"",
+        "of = \"flows.goodput_bps\", unit = \"Mbit/s\", unevenness = true",
+    );
     let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
     assert!(message.contains("\"unevenness\" needs \"over_flows\""), "{message}");
 }
 
 #[test]
 fn a_measurement_that_does_not_exist_is_refused() {
-    let folder = doctored("of = \"goodput_mbps\"", "of = \"happiness\"");
+    let folder = doctored("of = \"flows.goodput_bps\", unit = \"Mbit/s\"", "of = \"flows.happiness\"");
     let message = fails(folder.path(), &[&SINGLE_FLOW[..], &["--no-files"]].concat(), 2);
-    assert!(message.contains("claims.toml") && message.contains("happiness"), "{message}");
+    assert!(
+        message.contains("claims.toml") && message.contains("unknown column \"happiness\" of flows"),
+        "{message}"
+    );
 }
 
 /// DPD-QT's evaluation takes minutes, so the README's counts are held to what `make papers` checks: cells

@@ -150,15 +150,18 @@ fn options_are_refused_by_name_with_what_is_accepted() {
     }
 }
 
-/// Values that the argument parser itself refuses, in its own form.
+/// What the argument parser refuses: options that do not go together in its own form, values as all others.
 #[test]
 fn values_of_options_are_refused_with_the_option() {
     for (arguments, parts) in [
         (&["compare"][..], ["<--link <LINK>|--trace <FILE>|--paths <LINKS>>"]),
-        (&["compare", "--link", "1Mbit 20ms", "--seeds", "-1"], ["accepted: a whole number from 1 to"]),
+        (
+            &["compare", "--link", "1Mbit 20ms", "--seeds", "-1"],
+            ["suimon: --seeds: \"-1\": accepted: a whole number from 1 to"],
+        ),
         (&["sweep", "x.toml", "--jobs", "0"], ["accepted: a whole number from 1 to"]),
         (&["compare", "--link", "1Mbit 20ms", "--trace", "x"], ["cannot be used with"]),
-        (&["compare", "--link", "1Mbit 20ms", "--duration", "5"], ["\"5\" has no unit"]),
+        (&["compare", "--link", "1Mbit 20ms", "--duration", "5"], ["suimon: --duration: \"5\" has no unit"]),
         (&["compare", "--link", "1Mbit 20ms", "--window=-1kB"], ["\"-1kB\" is negative"]),
         (&["compare", "--link", "1Mbit 20ms", "--no-files", "--out", "x"], ["cannot be used with"]),
         (&["run"], ["SCENARIO.toml"]),

@@ -79,8 +79,14 @@ fn one() -> usize {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Measure {
-    /// A quantity of a run: see `measure.rs`.
+    /// A column of a table, as in `flows.goodput_bps`; or what an estimator was off by: see `estimation.rs`.
     pub(crate) of: String,
+    /// Less this column of the same row.
+    pub(crate) minus: Option<String>,
+    /// In this unit rather than that of the column.
+    pub(crate) unit: Option<String>,
+    /// What counts of the rows of several flows; else their mean.
+    pub(crate) rows: Option<Fold>,
     /// Over this window of the scenario rather than all that was measured.
     pub(crate) window: Option<String>,
     /// Of this link rather than the one whose packets wait longest.
@@ -108,10 +114,13 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    /// The quantity called `of`, as it is.
-    pub(crate) fn plain(of: &str) -> Self {
+    /// What is `of`, in `unit`.
+    pub(crate) fn plain(of: &str, unit: Option<&str>) -> Self {
         Self {
             of: of.to_owned(),
+            minus: None,
+            unit: unit.map(str::to_owned),
+            rows: None,
             window: None,
             link: None,
             seeds: OverSeeds::Mean,
@@ -125,6 +134,16 @@ impl Measure {
             falls_through: None,
         }
     }
+}
+
+/// One number of several rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Fold {
+    /// Their mean.
+    Mean,
+    /// Their sum.
+    Sum,
 }
 
 /// One number of several runs.
@@ -194,8 +213,10 @@ pub(crate) struct FigureSpec {
     pub(crate) experiment: String,
     pub(crate) title: String,
     pub(crate) caption: Option<String>,
-    /// An axis of the matrix, or a quantity of a run.
+    /// An axis of the matrix, or a column of a table.
     pub(crate) x: String,
+    /// Where `x` is a column: the unit.
+    pub(crate) x_unit: Option<String>,
     #[serde(default)]
     pub(crate) logarithmic_x: bool,
     pub(crate) y: Measure,

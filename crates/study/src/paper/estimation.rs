@@ -2,28 +2,37 @@
 
 use suimon_results::{RunResult, Series, WindowResult};
 
+use super::claims::Measure;
 use super::measure::Refusal;
+
+/// What is told of an estimator beside the columns of tables.
+const QUANTITIES: &str = "estimated_rtt_ms, true_rtt_ms, rtt_error_percent, rtt_settling_s";
 
 /// Error below which an estimate counts as settled (Hoshihara, Koga, Watanabe §4.1).
 const SETTLED_PERCENT: f64 = 10.0;
 
-/// The quantity called `of` over the window of `row`; `None` where it is none of the estimator's.
-pub(super) fn in_window(run: &RunResult, row: &WindowResult, of: &str) -> Option<Result<f64, Refusal>> {
-    let of: fn(&[Sample]) -> f64 = match of {
+/// What `measure` is of, over the window of this name and its link.
+pub(super) fn quantity(run: &RunResult, measure: &Measure, window: Option<&str>) -> Result<f64, Refusal> {
+    let of: fn(&[Sample]) -> f64 = match measure.of.as_str() {
         "estimated_rtt_ms" => |samples| mean(samples.iter().map(|sample| sample.estimated)),
         "true_rtt_ms" => |samples| mean(samples.iter().map(|sample| sample.truth)),
         "rtt_error_percent" => |samples| mean(samples.iter().map(Sample::error_percent)),
         "rtt_settling_s" => settling,
-        _ => return None,
+        of => return Err(format!("unknown quantity \"{of}\"; accepted: TABLE.COLUMN, {QUANTITIES}")),
+    };
+    let link = measure.link.as_deref();
+    let is_meant =
+        |row: &&WindowResult| Some(row.window.as_str()) == window && Some(row.link.as_str()) == link;
+    let Some(row) = run.windows.iter().find(is_meant) else {
+        let known: Vec<_> = run.windows.iter().map(|row| format!("{} {}", row.window, row.link)).collect();
+        return Err(format!("\"{}\" needs a window and a link; accepted: {}", measure.of, known.join(", ")));
     };
     let series = run.queue_series.iter().find(|series| series.subject == row.link);
     let samples = series.and_then(|series| samples(series, row));
-    Some(samples.map(|samples| of(&samples)).ok_or_else(|| {
-        format!(
-            "\"{}\" has no estimator; accepted: a link with \"estimator\" and a record_interval",
-            row.link
-        )
-    }))
+    samples.map(|samples| of(&samples)).ok_or_else(|| {
+        let accepted = "a link with \"estimator\" and a record_interval";
+        format!("\"{}\" has no estimator; accepted: {accepted}", row.link)
+    })
 }
 
 #[derive(Debug, Clone, Copy)]

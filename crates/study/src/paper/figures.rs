@@ -7,6 +7,7 @@ use suimon_results::RunResult;
 
 use super::Outcome;
 use super::claims::{FigureSpec, Measure, Paper};
+use super::columns::Results;
 use super::measure::{Refusal, number, select, take, unit, values_of};
 use crate::error::StudyError;
 
@@ -16,7 +17,7 @@ pub(super) fn draw(paper: &Paper, outcomes: &[Outcome<'_>]) -> Result<Vec<Figure
     for spec in &paper.figures {
         let outcome = outcomes.iter().find(|outcome| outcome.experiment.name == spec.experiment);
         if let Some(Ok(runs)) = outcome.map(|outcome| &outcome.results) {
-            let figure = figure(spec, runs);
+            let figure = figure(spec, &Results::new(runs));
             figures.push(
                 figure.map_err(|problem| paper.refuse(format!("figure \"{}\": {problem}", spec.title)))?,
             );
@@ -25,7 +26,8 @@ pub(super) fn draw(paper: &Paper, outcomes: &[Outcome<'_>]) -> Result<Vec<Figure
     Ok(figures)
 }
 
-fn figure(spec: &FigureSpec, runs: &[RunResult]) -> Result<Figure, Refusal> {
+fn figure(spec: &FigureSpec, results: &Results<'_>) -> Result<Figure, Refusal> {
+    let runs = results.runs;
     let selected = select(runs, &spec.at);
     let places = values_of(&selected, &spec.x);
     let lines = values_of(&selected, &spec.lines);
@@ -38,14 +40,15 @@ fn figure(spec: &FigureSpec, runs: &[RunResult]) -> Result<Figure, Refusal> {
             colour: colour(runs, &at, position),
             // Between quantities of places that have no order a line means nothing.
             style: if spec.x_at.is_empty() { SeriesStyle::LineAndPoints } else { SeriesStyle::Points },
-            points: points(spec, runs, &at, &places)?,
+            points: points(spec, results, &at, &places)?,
         });
     }
     let unit = match places.first() {
         Some(place) => unit(place),
         None => Unit::of_column(&spec.x),
     };
-    let label = spec.x.split('_').next().unwrap_or_default().to_owned();
+    let column = spec.x.rsplit('.').next().unwrap_or_default();
+    let label = column.split('_').next().unwrap_or_default().to_owned();
     Ok(Figure {
         title: spec.title.clone(),
         x: if spec.logarithmic_x { Axis::logarithmic(label, unit) } else { Axis::linear(label, unit) },
@@ -59,19 +62,19 @@ fn figure(spec: &FigureSpec, runs: &[RunResult]) -> Result<Figure, Refusal> {
 /// matrix, in the order of the runs.
 fn points(
     spec: &FigureSpec,
-    runs: &[RunResult],
+    results: &Results<'_>,
     at: &BTreeMap<String, String>,
     places: &[String],
 ) -> Result<Vec<Point>, Refusal> {
     let mut points = Vec::new();
     if places.is_empty() {
-        let quantity = Measure::plain(&spec.x);
-        for run in select(runs, at) {
+        let quantity = Measure::plain(&spec.x, spec.x_unit.as_deref());
+        for run in select(results.runs, at) {
             let place: BTreeMap<_, _> =
                 run.labels.iter().filter(|(axis, _)| axis != "seed").cloned().collect();
             let mut of_x = place.clone();
             of_x.extend(spec.x_at.iter().map(|(axis, value)| (axis.clone(), value.clone())));
-            let (x, y) = (take(runs, &of_x, &quantity)?.mean, take(runs, &place, &spec.y)?.mean);
+            let (x, y) = (take(results, &of_x, &quantity)?.mean, take(results, &place, &spec.y)?.mean);
             let others = place.iter().filter(|(axis, _)| **axis != spec.lines && *axis != "experiment");
             let label = others.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
             points.push(Point { x, y, label: Some(label) });
@@ -79,13 +82,13 @@ fn points(
         points.dedup();
         return Ok(points);
     }
-    if !spec.x_at.is_empty() {
-        return Err(format!("\"x_at\" goes with a quantity, and \"{}\" is an axis", spec.x));
+    if !spec.x_at.is_empty() || spec.x_unit.is_some() {
+        return Err(format!("\"x_at\" and \"x_unit\" go with a column, and \"{}\" is an axis", spec.x));
     }
     for place in places {
         let mut there = at.clone();
         there.insert(spec.x.clone(), place.clone());
-        points.push(Point { x: number(place)?, y: take(runs, &there, &spec.y)?.mean, label: None });
+        points.push(Point { x: number(place)?, y: take(results, &there, &spec.y)?.mean, label: None });
     }
     Ok(points)
 }

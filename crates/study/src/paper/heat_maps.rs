@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use suimon_report::{Heat, HeatMap};
-use suimon_results::RunResult;
 
 use super::Outcome;
 use super::claims::{HeatMapSpec, Paper};
+use super::columns::Results;
 use super::measure::{Refusal, label, select, take, values_of};
 use crate::error::StudyError;
 
@@ -16,8 +16,9 @@ pub(super) fn draw(paper: &Paper, outcomes: &[Outcome<'_>]) -> Result<Vec<HeatMa
     for spec in &paper.heat_maps {
         let outcome = outcomes.iter().find(|outcome| outcome.experiment.name == spec.experiment);
         if let Some(Ok(runs)) = outcome.map(|outcome| &outcome.results) {
+            let results = Results::new(runs);
             for of in &spec.of {
-                let map = map(spec, of, runs);
+                let map = map(spec, of, &results);
                 maps.push(
                     map.map_err(|problem| paper.refuse(format!("heat map \"{}\": {problem}", spec.title)))?,
                 );
@@ -28,9 +29,9 @@ pub(super) fn draw(paper: &Paper, outcomes: &[Outcome<'_>]) -> Result<Vec<HeatMa
 }
 
 /// The map of runs in which the axis of the maps is `of`.
-fn map(spec: &HeatMapSpec, of: &str, runs: &[RunResult]) -> Result<HeatMap, Refusal> {
+fn map(spec: &HeatMapSpec, of: &str, results: &Results<'_>) -> Result<HeatMap, Refusal> {
     let place = BTreeMap::from([(spec.maps.clone(), of.to_owned())]);
-    let chosen = select(runs, &place);
+    let chosen = select(results.runs, &place);
     let columns = values_of(&chosen, &spec.columns);
     let mut rows: Vec<BTreeMap<String, String>> = Vec::new();
     for run in &chosen {
@@ -45,7 +46,7 @@ fn map(spec: &HeatMapSpec, of: &str, runs: &[RunResult]) -> Result<HeatMap, Refu
             let mut at = place.clone();
             at.extend(row.clone());
             at.insert(spec.columns.clone(), column.clone());
-            let value = take(runs, &at, &spec.measure)?.mean;
+            let value = take(results, &at, &spec.measure)?.mean;
             Ok(Some(Heat::between(value, spec.range)))
         };
         let name = spec.rows.iter().filter_map(|axis| row.get(axis).map(String::as_str));

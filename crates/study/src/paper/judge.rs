@@ -1,9 +1,9 @@
 //! Verdicts: what was measured against what the paper printed.
 
 use suimon_report::{Verdict, VerdictRow};
-use suimon_results::RunResult;
 
 use super::claims::{Cell, Claim, Measure, Paper};
+use super::columns::Results;
 use super::measure::{Estimate, take};
 use crate::error::StudyError;
 
@@ -17,21 +17,21 @@ pub(super) struct Judged {
 pub(super) fn judge(
     paper: &Paper,
     claim: &Claim,
-    results: Option<&[RunResult]>,
+    results: Option<&Results<'_>>,
 ) -> Result<Vec<Judged>, StudyError> {
     let mut before = None;
     let mut judged = Vec::new();
     for cell in &claim.cells {
         let measured = match results {
             None => None,
-            Some(runs) => {
+            Some(results) => {
                 let mut at = claim.at.clone();
                 if let (Some(axis), Some(value)) = (&claim.axis, &cell.at) {
                     at.insert(axis.clone(), value.clone());
                 }
                 let window = cell.window.as_ref().or(claim.measure.window.as_ref()).cloned();
                 let measure = Measure { window, ..claim.measure.clone() };
-                let value = take(runs, &at, &measure)
+                let value = take(results, &at, &measure)
                     .map_err(|problem| paper.refuse(format!("claim \"{}\": {problem}", claim.claim)))?;
                 Some(value)
             }

@@ -2,26 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use suimon_report::{RunSummary, StreamTotals, Unit, summarise};
-use suimon_results::{FlowResult, RateSpread, RunResult, jain_index};
+use suimon_report::Unit;
+use suimon_results::RunResult;
 use suimon_units::{Decibels, Probability, Rate};
 
 use super::claims::{Measure, OverSeeds, Relation};
-use super::estimation;
+use super::columns::Results;
 
 /// Selected runs of one experiment.
 pub(super) type Selection<'a> = Vec<&'a RunResult>;
-
-/// The quantities that a measure can be of.
-const QUANTITIES: &str = "goodput_bps, goodput_mbps, total_goodput_mbps, jain_index, utilisation_percent, \
-backlog_mean_packets, backlog_max_packets, delay_mean_ms, delay_p50_ms, delay_p95_ms, dropped_overflow, retransmissions, \
-timeouts, window_cuts, aggregate_goodput_kbps, aggregate_reorder_mean_kb, \
-aggregate_share_of_paths, aggregate_share_of_best, rate_mean_kbps, rate_deviation_kbps, rate_min_kbps, rate_max_kbps";
-
-/// The quantities that a measure with a window can be of.
-const WINDOW_QUANTITIES: &str = "backlog_mean_kb, backlog_cov, backlog_min_kb, backlog_max_kb, backlog_range_kb, \
-backlog_time_mean_kb, dropped_overflow, dropped_early, marked, entered_mbps, entered_cov, goodput_mbps, goodput_cov, \
-retransmissions, estimated_rtt_ms, true_rtt_ms, rtt_error_percent, rtt_settling_s";
 
 /// Why a measure cannot be taken.
 pub(super) type Refusal = String;
@@ -86,30 +75,30 @@ fn student_t(freedom: usize) -> Option<f64> {
 
 /// Takes `measure` at `at`.
 pub(super) fn take(
-    runs: &[RunResult],
+    results: &Results<'_>,
     at: &BTreeMap<String, String>,
     measure: &Measure,
 ) -> Result<Estimate, Refusal> {
     if let Some(crossing) = &measure.falls_through {
-        let mean = crossing_of(runs, at, measure, &crossing.axis, crossing.level)?;
+        let mean = crossing_of(results, at, measure, &crossing.axis, crossing.level)?;
         return Ok(Estimate { mean, half_width: None });
     }
     if let Some(per) = &measure.per {
         let mut there = at.clone();
         there.extend(per.iter().map(|(axis, value)| (axis.clone(), value.clone())));
-        let own = related(runs, at, measure)?;
-        return Ok(Estimate { mean: own.mean / related(runs, &there, measure)?.mean, half_width: None });
+        let own = related(results, at, measure)?;
+        return Ok(Estimate { mean: own.mean / related(results, &there, measure)?.mean, half_width: None });
     }
-    related(runs, at, measure)
+    related(results, at, measure)
 }
 
 /// The quantity at `at`, set against another where the measure says so.
 fn related(
-    runs: &[RunResult],
+    results: &Results<'_>,
     at: &BTreeMap<String, String>,
     measure: &Measure,
 ) -> Result<Estimate, Refusal> {
-    let value = over_seeds(runs, at, measure, measure.window.as_deref())?;
+    let value = over_seeds(results, at, measure, measure.window.as_deref())?;
     let is_against = measure.against.is_some() || measure.against_window.is_some();
     let relation = match (is_against, measure.relation) {
         (false, None) => return Ok(value),
@@ -119,7 +108,7 @@ fn related(
     let mut there = at.clone();
     there.extend(measure.against.iter().flatten().map(|(axis, value)| (axis.clone(), value.clone())));
     let window = measure.against_window.as_deref().or(measure.window.as_deref());
-    let other = over_seeds(runs, &there, measure, window)?;
+    let other = over_seeds(results, &there, measure, window)?;
     let percent = value.percent_of(other);
     Ok(match relation {
         Relation::Saving => Estimate { mean: 100.0 - percent.mean, ..percent },
@@ -131,20 +120,19 @@ fn related(
 
 /// The quantity at `at`, of all seeds together.
 fn over_seeds(
-    runs: &[RunResult],
+    results: &Results<'_>,
     at: &BTreeMap<String, String>,
     measure: &Measure,
     window: Option<&str>,
 ) -> Result<Estimate, Refusal> {
-    let selected = select(runs, at);
-    if selected.is_empty() {
+    let positions: Vec<_> =
+        (0..results.runs.len()).filter(|position| is_at(&results.runs[*position], at)).collect();
+    if positions.is_empty() {
         let place: Vec<_> = at.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
         return Err(format!("no run has {}", place.join(", ")));
     }
-    let values = match share(measure) {
-        Some(share) => shares(runs, at, share)?,
-        None => selected.iter().map(|run| quantity(run, measure, window)).collect::<Result<Vec<_>, _>>()?,
-    };
+    let values = positions.into_iter().map(|position| quantity(results, position, measure, window));
+    let values = values.collect::<Result<Vec<_>, _>>()?;
     let extreme = |mean| Estimate { mean, half_width: None };
     Ok(match measure.seeds {
         OverSeeds::Mean => Estimate::of(&values),
@@ -154,154 +142,38 @@ fn over_seeds(
     })
 }
 
-/// A stream's goodput beside that of its paths alone.
-type Share = fn(&StreamTotals) -> Option<f64>;
-
-/// The quantity, where it takes other runs to tell it.
-fn share(measure: &Measure) -> Option<Share> {
-    match measure.of.as_str() {
-        "aggregate_share_of_paths" => Some(|stream| stream.share_of_paths),
-        "aggregate_share_of_best" => Some(|stream| stream.share_of_best),
-        _ => None,
-    }
-}
-
-/// The shares at `at`.
-fn shares(runs: &[RunResult], at: &BTreeMap<String, String>, share: Share) -> Result<Vec<f64>, Refusal> {
-    let summaries = summarise(runs);
-    let chosen = summaries.iter().filter(|summary| is_at(summary.run, at));
-    let value = |summary: &RunSummary<'_>| {
-        let stream = summary.total.stream.as_ref();
-        stream.and_then(share).ok_or_else(|| {
-            format!("{}: a share needs runs in which each flow carries the stream alone", summary.name)
-        })
-    };
-    chosen.map(value).collect()
-}
-
-fn quantity(run: &RunResult, measure: &Measure, window: Option<&str>) -> Result<f64, Refusal> {
-    if let Some(window) = window {
-        return in_window(run, measure, window);
-    }
-    if measure.link.is_some() {
-        return Err("\"link\" goes with \"window\"".to_owned());
-    }
-    let own = quantity_of(run, &measure.of, measure.flows.as_deref())?;
+/// The quantity of the run at `position`, and of some of its flows over others where the measure says so.
+fn quantity(
+    results: &Results<'_>,
+    position: usize,
+    measure: &Measure,
+    window: Option<&str>,
+) -> Result<f64, Refusal> {
+    let own = results.quantity(position, measure, measure.flows.as_deref(), window)?;
     match &measure.over_flows {
         None if measure.unevenness => Err("\"unevenness\" needs \"over_flows\"".to_owned()),
         None => Ok(own),
         Some(others) => {
-            let ratio = own / quantity_of(run, &measure.of, Some(others))?;
+            let ratio = own / results.quantity(position, measure, Some(others), window)?;
             Ok(if measure.unevenness { ratio.ln().abs() } else { ratio })
         }
     }
 }
 
-/// The quantity over the window of this name.
-fn in_window(run: &RunResult, measure: &Measure, window: &str) -> Result<f64, Refusal> {
-    if measure.flows.is_some() || measure.over_flows.is_some() {
-        return Err("\"flows\" and \"over_flows\" do not go with \"window\"".to_owned());
-    }
-    let rows: Vec<_> = run
-        .windows
-        .iter()
-        .filter(|row| row.window == window && measure.link.as_ref().is_none_or(|link| row.link == *link))
-        .collect();
-    let [row] = rows.as_slice() else {
-        let known: Vec<_> = run.windows.iter().map(|row| format!("{} {}", row.window, row.link)).collect();
-        let problem = if rows.is_empty() { "no window and link" } else { "several links" };
-        return Err(format!("{problem} \"{window}\"; accepted: {}", known.join(", ")));
-    };
-    if let Some(value) = estimation::in_window(run, row, &measure.of) {
-        return value;
-    }
-    let kb = |bytes: f64| bytes / 1e3;
-    let (least, most) = (row.backlog_min_bytes.as_f64(), row.backlog_max_bytes.as_f64());
-    Ok(match measure.of.as_str() {
-        "backlog_mean_kb" => kb(row.backlog_mean_bytes),
-        "backlog_cov" => row.backlog_cov,
-        "backlog_min_kb" => kb(least),
-        "backlog_max_kb" => kb(most),
-        "backlog_range_kb" => kb(most - least),
-        "backlog_time_mean_kb" => kb(row.backlog_time_mean_bytes),
-        "dropped_overflow" => row.dropped_overflow as f64,
-        "dropped_early" => row.dropped_early as f64,
-        "marked" => row.marked as f64,
-        "entered_mbps" => row.entered.as_bps_f64() / 1e6,
-        "entered_cov" => row.entered_cov,
-        "goodput_mbps" => row.goodput.as_bps_f64() / 1e6,
-        "goodput_cov" => row.goodput_cov,
-        "retransmissions" => row.retransmissions as f64,
-        of => return Err(format!("unknown quantity \"{of}\" of a window; accepted: {WINDOW_QUANTITIES}")),
-    })
-}
-
-fn quantity_of(run: &RunResult, of: &str, algorithm: Option<&str>) -> Result<f64, Refusal> {
-    let flows: Vec<&FlowResult> = run
-        .flows
-        .iter()
-        .filter(|flow| algorithm.is_none_or(|name| flow.algorithm.split(':').next() == Some(name)))
-        .collect();
-    if flows.is_empty() {
-        return Err(format!("no flow has the algorithm {}", algorithm.unwrap_or_default()));
-    }
-    let total = |value: &dyn Fn(&FlowResult) -> u64| flows.iter().map(|flow| value(flow)).sum::<u64>() as f64;
-    let slowest = summarise(std::slice::from_ref(run)).first().and_then(|summary| summary.slowest.cloned());
-    let queue = slowest.ok_or_else(|| "no link is reported".to_owned());
-    let spread = |value: fn(&RateSpread) -> Rate| {
-        let of_flow = |flow: &&FlowResult| flow.rate_spread.map(|spread| value(&spread).as_bps_f64() / 1e3);
-        let values: Option<Vec<f64>> = flows.iter().map(of_flow).collect();
-        let values = values.ok_or_else(|| format!("\"{of}\" needs rate_spread in the scenario"))?;
-        Ok::<f64, Refusal>(values.iter().sum::<f64>() / values.len() as f64)
-    };
-    let stream = || match run.aggregates.as_slice() {
-        [only] => Ok(only),
-        _ => Err(format!("\"{of}\" needs exactly one aggregate in the scenario")),
-    };
-    Ok(match of {
-        "aggregate_goodput_kbps" => stream()?.goodput.as_bps_f64() / 1e3,
-        "aggregate_reorder_mean_kb" => stream()?.reorder_mean_bytes / 1e3,
-        "rate_mean_kbps" => spread(|spread| spread.mean)?,
-        "rate_deviation_kbps" => spread(|spread| spread.deviation)?,
-        "rate_min_kbps" => spread(|spread| spread.min)?,
-        "rate_max_kbps" => spread(|spread| spread.max)?,
-        "goodput_bps" => goodput(&flows),
-        "goodput_mbps" => goodput(&flows) / 1e6,
-        "total_goodput_mbps" => goodput(&flows) * flows.len() as f64 / 1e6,
-        "jain_index" => jain_index(&flows.iter().map(|flow| flow.goodput.as_bps_f64()).collect::<Vec<_>>()),
-        "retransmissions" => total(&|flow| flow.retransmissions),
-        "timeouts" => total(&|flow| flow.timeouts),
-        "window_cuts" => total(&|flow| flow.window_cuts),
-        "utilisation_percent" => 100.0 * queue?.utilisation.unwrap_or(f64::NAN),
-        "backlog_mean_packets" => queue?.backlog_mean_packets,
-        "backlog_max_packets" => queue?.backlog_max_packets as f64,
-        "delay_mean_ms" => queue?.delay_mean.as_millis_f64(),
-        "delay_p50_ms" => queue?.delay_p50.as_millis_f64(),
-        "dropped_overflow" => queue?.dropped_overflow as f64,
-        "delay_p95_ms" => queue?.delay_p95.as_millis_f64(),
-        _ => return Err(format!("unknown quantity \"{of}\"; accepted: {QUANTITIES}")),
-    })
-}
-
-/// Mean goodput of `flows`, in bits per second.
-fn goodput(flows: &[&FlowResult]) -> f64 {
-    flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum::<f64>() / flows.len() as f64
-}
-
 /// Where along `axis` the measure falls through `level`, between the last place above it and the next;
 /// the end of the axis where it never does.
 fn crossing_of(
-    runs: &[RunResult],
+    results: &Results<'_>,
     at: &BTreeMap<String, String>,
     measure: &Measure,
     axis: &str,
     level: f64,
 ) -> Result<f64, Refusal> {
     let mut before: Option<(f64, f64)> = None;
-    for value in values_of(&select(runs, at), axis) {
+    for value in values_of(&select(results.runs, at), axis) {
         let mut there = at.clone();
         there.insert(axis.to_owned(), value.clone());
-        let y = over_seeds(runs, &there, measure, measure.window.as_deref())?.mean;
+        let y = over_seeds(results, &there, measure, measure.window.as_deref())?.mean;
         let x = number(&value)?;
         if y < level {
             return Ok(match before {

@@ -1,6 +1,7 @@
 //! A published evaluation, re-run and judged claim by claim.
 
 mod claims;
+mod columns;
 mod estimation;
 mod figures;
 mod heat_maps;
@@ -16,7 +17,7 @@ use suimon_results::RunResult;
 use suimon_scenario::{Document, Run};
 
 use crate::VERSION;
-use crate::error::{Input, StudyError};
+use crate::error::StudyError;
 use crate::findings::Findings;
 
 /// Which experiments of a paper are to be run.
@@ -100,7 +101,7 @@ pub fn find(name: &str, places: &[PathBuf]) -> Result<PathBuf, StudyError> {
         }
         _ => known.into_iter().collect::<Vec<_>>().join(", "),
     };
-    Err(StudyError::input(Input::Paper, format!("unknown paper \"{name}\"; accepted: {accepted}")))
+    Err(StudyError::input("name", format!("unknown paper \"{name}\"; accepted: {accepted}")))
 }
 
 fn papers_in(place: &Path) -> Vec<String> {
@@ -119,7 +120,7 @@ impl Paper {
             self.experiments.iter().filter(|one| one.live == (world == World::Live)).peekable();
         if of_world.peek().is_none() {
             let problem = format!("\"{}\" has nothing to run live; accepted: without --live", self.title);
-            return Err(StudyError::input(Input::Paper, problem));
+            return Err(StudyError::input("name", problem));
         }
         let chosen = self.experiments.iter().find(|experiment| name == Some(experiment.name.as_str()));
         let wanted = |experiment: &&Experiment| match chosen {
@@ -131,7 +132,7 @@ impl Paper {
             let accepted: Vec<_> = others.iter().map(|experiment| experiment.name.as_str()).collect();
             let name = name.unwrap_or_default();
             let problem = format!("unknown experiment \"{name}\"; accepted: {}", accepted.join(", "));
-            return Err(StudyError::input(Input::Experiment, problem));
+            return Err(StudyError::input("experiment", problem));
         }
         Ok(selected)
     }
@@ -193,10 +194,11 @@ fn batch(experiment: &Experiment, outcomes: &[Outcome<'_>]) -> Result<Vec<RunRes
 
 /// The verdicts of one experiment, and how many claims that once held do not.
 fn judge_outcome(paper: &Paper, outcome: &Outcome<'_>) -> Result<(VerdictTable, usize), StudyError> {
+    let results = outcome.results.as_deref().ok().map(columns::Results::new);
     let mut rows = Vec::new();
     let mut broken = 0;
     for claim in paper.claims.iter().filter(|claim| claim.experiment == outcome.experiment.name) {
-        for judged in judge::judge(paper, claim, outcome.results.as_deref().ok())? {
+        for judged in judge::judge(paper, claim, results.as_ref())? {
             broken += usize::from(judged.once_held && judged.row.verdict == Verdict::NotReproduced);
             rows.push(judged.row);
         }

@@ -1,14 +1,39 @@
-//! Results for the eye.
+//! `suimon paper NAME --kernel`: a paper's experiments on the running kernel, beside the simulator.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
+use suimon_lab::kernel::{Experiment, Program, Results, Row};
 
-use super::{Results, Row};
-use crate::paper_kernel::programs::Program;
+use crate::error::CliError;
+use crate::live::live_with;
+use crate::progress::{Progress, simulate};
+use crate::view::ViewOptions;
+
+/// Runs the experiment in `folder` and prints it.
+///
+/// # Errors
+/// Where it cannot be run; and at the end where a bar is missed.
+pub(crate) fn execute(folder: &Path, json: bool, view: &ViewOptions) -> Result<(), CliError> {
+    let experiment = Experiment::read(folder)?;
+    let results: Results =
+        experiment.measure(|runs, names| live_with(runs, names, view), simulate, Progress::new)?;
+    if json {
+        let text = serde_json::to_string_pretty(&results).map_err(io::Error::from)?;
+        writeln!(io::stdout(), "{text}")?;
+    } else {
+        print(&experiment.description, &results)?;
+    }
+    match results.bars.iter().filter(|bar| bar.holds == Some(false)).count() {
+        0 => Ok(()),
+        1 => Err(CliError::ClaimsBroken("a claim".to_owned(), "does")),
+        missed => Err(CliError::ClaimsBroken(format!("{missed} claims"), "do")),
+    }
+}
 
 /// Prints all tables.
-pub(super) fn print(description: &str, results: &Results) -> io::Result<()> {
+fn print(description: &str, results: &Results) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{description}\n\n{}\n", rows(&results.rows).trim_fmt())?;
     writeln!(out, "{}", bars(results).trim_fmt())?;

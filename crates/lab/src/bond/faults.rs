@@ -1,22 +1,25 @@
 //! What a transfer goes through when something fails: every byte is accounted for, and stalls are told.
 
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
-use suimon_algorithms::registry::AlgorithmSpec;
+use serde::{Deserialize, Serialize};
 use suimon_emulator::{Setup, TwoHosts, Way as LinkWay};
+use suimon_study::comparison::{Parsed, PathScheduler, Paths};
+use suimon_study::defaults;
 use suimon_units::Bytes;
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
-use super::reliable::{Outcome, Progress, Way, transfer};
-use super::{check_whole, links, mbit, print, scheduler};
-use crate::error::CliError;
+use super::links;
+use super::reliable::{Digests, Outcome, Progress, Way, transfer};
+use crate::error::LabError;
 
 /// Move data while paths are cut, a device is unplugged, the server restarted; tell stalls and compare digests
-#[derive(Debug, Args)]
-pub(super) struct Arguments {
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Faults {
     /// What happens; each in a transfer of its own
     #[arg(
         long,
@@ -24,23 +27,29 @@ pub(super) struct Arguments {
         value_delimiter = ',',
         default_value = "cut,both-cut,unplugged,restart"
     )]
-    faults: Vec<Fault>,
+    pub faults: Vec<Fault>,
     /// How much each transfer moves
     #[arg(long, value_name = "BYTES", default_value = "1GB")]
-    bytes: Bytes,
+    pub bytes: Parsed<Bytes>,
     /// The links that are cut
     #[arg(long, value_name = "LINKS", default_value = "200Mbit 10ms 400packets; 100Mbit 30ms 400packets")]
-    paths: String,
+    pub paths: Parsed<Paths>,
     /// The bond's scheduler
-    #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead", value_parser = scheduler)]
-    scheduler: AlgorithmSpec,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead")]
+    pub scheduler: Parsed<PathScheduler>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Fault {
+/// As the options say.
+impl Default for Faults {
+    fn default() -> Self {
+        defaults()
+    }
+}
+
+/// What happens to a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
     /// Nothing
     None,
     /// The first path carries nothing for 5 s
@@ -53,61 +62,62 @@ enum Fault {
     Restart,
 }
 
+/// A transfer, and what happened to it.
 #[derive(Debug, Serialize)]
-struct Row {
-    fault: String,
-    bytes: u64,
-    time_s: f64,
-    goodput_bps: u64,
-    longest_stall_s: f64,
-    streams: u64,
-    sha256: &'static str,
+pub struct Row {
+    /// What happened.
+    pub fault: Fault,
+    /// Payload that came.
+    pub bytes: u64,
+    /// How long it took.
+    pub time_s: f64,
+    /// Payload over that time.
+    pub goodput_bps: u64,
+    /// Longest time in which nothing came.
+    pub longest_stall_s: f64,
+    /// Streams that the transfer took.
+    pub streams: u64,
+    /// How the digests of what was sent and of what came compare; they differ where not all came.
+    pub sha256: Digests,
 }
 
-pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let (mut rows, mut whole) = (Vec::new(), true);
-    for fault in &arguments.faults {
-        let name = fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-        let outcome = suffer(arguments, *fault)?;
-        whole &= outcome.intact && outcome.bytes == arguments.bytes.get();
-        rows.push(Row {
-            fault: name,
+impl Faults {
+    /// Moves data between two ends of the bond, which `program` runs, once for each fault.
+    ///
+    /// # Errors
+    /// When the bond does not come up, or a transfer is given up.
+    pub fn measure(&self, program: &Path) -> Result<Vec<Row>, LabError> {
+        self.faults.iter().map(|fault| self.row(*fault, program)).collect()
+    }
+
+    fn row(&self, fault: Fault, program: &Path) -> Result<Row, LabError> {
+        let outcome = suffer(self, fault, program)?;
+        let is_whole = outcome.bytes == self.bytes.get();
+        Ok(Row {
+            fault,
             bytes: outcome.bytes,
             time_s: outcome.time.as_secs_f64(),
             goodput_bps: outcome.goodput_bps(),
             longest_stall_s: outcome.longest_stall.as_secs_f64(),
             streams: outcome.streams,
-            sha256: outcome.sha256(),
-        });
+            sha256: if is_whole { outcome.digests() } else { Digests::Differ },
+        })
     }
-    let header = ["fault", "bytes", "time", "goodput", "longest stall", "streams", "SHA-256"];
-    print(&rows, arguments.json, &header, 1, |row| {
-        vec![
-            row.fault.clone(),
-            Bytes::new(row.bytes).to_string(),
-            format!("{:.1} s", row.time_s),
-            mbit(row.goodput_bps),
-            format!("{:.2} s", row.longest_stall_s),
-            row.streams.to_string(),
-            row.sha256.to_owned(),
-        ]
-    })?;
-    check_whole(whole)
 }
 
-fn suffer(arguments: &Arguments, fault: Fault) -> Result<Outcome, CliError> {
+fn suffer(bench: &Faults, fault: Fault, program: &Path) -> Result<Outcome, LabError> {
     let emulated = match fault {
         Fault::Unplugged => None,
-        _ => Some(TwoHosts::new(&Setup::default(), &links(&arguments.paths)?)?),
+        _ => Some(TwoHosts::new(&Setup::default(), &links(&bench.paths.0))?),
     };
     let hosts = match &emulated {
         Some(emulated) => Hosts::emulated(emulated),
         None => Hosts::plain(2)?,
     };
-    let mut bond = Bond::start(&hosts, &Options::new(&arguments.scheduler))?;
+    let mut bond = Bond::start(&hosts, &Options::new(program, &bench.scheduler.0))?;
     let progress = Progress::default();
     let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true };
-    let most = arguments.bytes.get();
+    let most = bench.bytes.get();
     thread::scope(|scope| {
         let moving = scope.spawn(|| transfer(&way, most, &progress));
         progress.wait_for(most / 4);

@@ -11,10 +11,10 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::tcp::choose;
 use suimon_scenario::LinkSpec;
+use suimon_study::comparison::Parsed;
 use suimon_units::{Bytes, Duration};
 
-use super::of_text;
-use crate::error::CliError;
+use crate::error::LabError;
 
 /// `[programs]` of `kernel.toml`.
 #[derive(Debug, Deserialize)]
@@ -23,17 +23,18 @@ pub(super) struct Programs {
     /// Over which of the links, by name.
     pub(super) links: Vec<String>,
     /// How long iperf3 sends.
-    #[serde(deserialize_with = "of_text")]
-    pub(super) iperf3: Duration,
+    pub(super) iperf3: Parsed<Duration>,
     /// How much curl downloads.
-    #[serde(deserialize_with = "of_text")]
-    pub(super) download: Bytes,
+    pub(super) download: Parsed<Bytes>,
 }
 
+/// A program that everybody has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) enum Program {
+pub enum Program {
+    /// iperf3, from the near host to the far one.
     #[serde(rename = "iperf3")]
     Iperf3,
+    /// A download by curl.
     #[serde(rename = "HTTP")]
     Http,
 }
@@ -79,7 +80,7 @@ pub(super) fn installed() -> (Vec<Program>, Vec<String>) {
 
 impl Job<'_> {
     /// Runs the program over an emulated link of its own, from the near host to the far one, and ping beside it.
-    pub(super) fn run(&self, programs: &Programs) -> Result<Told, CliError> {
+    pub(super) fn run(&self, programs: &Programs) -> Result<Told, LabError> {
         let droptail = AlgorithmSpec::parse(Role::Queue, "droptail").map_err(io::Error::other)?;
         let directions = LinkSpec::parse(self.link)?.links(&droptail);
         let hosts = TwoHosts::new(&Setup { seed: self.seed, ..Setup::default() }, &[directions])?;
@@ -99,8 +100,8 @@ impl Job<'_> {
                 lines.filter_map(|line| round_trip(&line)).collect()
             });
             let told = match self.program {
-                Program::Iperf3 => self.iperf3(&hosts, programs.iperf3),
-                Program::Http => self.http(&hosts, programs.download),
+                Program::Iperf3 => self.iperf3(&hosts, *programs.iperf3),
+                Program::Http => self.http(&hosts, *programs.download),
             };
             drop(ping);
             let pings = pings.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -108,7 +109,7 @@ impl Job<'_> {
         })
     }
 
-    fn iperf3(&self, hosts: &TwoHosts, duration: Duration) -> Result<f64, CliError> {
+    fn iperf3(&self, hosts: &TwoHosts, duration: Duration) -> Result<f64, LabError> {
         let address = hosts.paths[0].far.to_string();
         let mut server = Command::new("iperf3");
         server.args(["--server", "--one-off", "--forceflush", "--bind", &address]);
@@ -130,7 +131,7 @@ impl Job<'_> {
         }
     }
 
-    fn http(&self, hosts: &TwoHosts, size: Bytes) -> Result<f64, CliError> {
+    fn http(&self, hosts: &TwoHosts, size: Bytes) -> Result<f64, LabError> {
         let address = SocketAddr::from((hosts.paths[0].near, 8_080));
         let listener = hosts.near.run(|| TcpListener::bind(address))??;
         thread::scope(|scope| {
@@ -181,8 +182,8 @@ fn output(child: Child) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&child.wait_with_output()?.stdout).into_owned())
 }
 
-fn failed(program: &str, problem: impl Display) -> CliError {
-    CliError::Output(io::Error::other(format!("{program}: {problem}")))
+fn failed(program: &str, problem: impl Display) -> LabError {
+    LabError::Io(io::Error::other(format!("{program}: {problem}")))
 }
 
 /// A program that ends with this.

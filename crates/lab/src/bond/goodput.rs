@@ -2,57 +2,58 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::{LinuxError, Namespace};
 use suimon_scenario::Link;
+use suimon_study::comparison::{Parsed, PathScheduler, Paths};
+use suimon_study::defaults;
 use suimon_units::{self as units, Bytes, Rate};
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
-use super::{links, long, mbit, print, scheduler};
-use crate::error::CliError;
-use crate::output::tell;
+use super::{links, long};
+use crate::error::LabError;
 
-#[derive(Debug, Args)]
+/// Goodput of the bond over emulated links, beside kernel MPTCP and each path alone
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[group(skip)]
-pub(super) struct Arguments {
+#[serde(default, deny_unknown_fields)]
+pub struct Goodput {
     /// Links of one setting, apart by semicolons, each as `suimon link` reads it; several settings by repeating it
     #[arg(long, value_name = "LINKS", default_values = PAIRS)]
-    paths: Vec<String>,
+    pub paths: Vec<Parsed<Paths>>,
     /// What the receiver may hold: the bond's reorder buffer, and the kernel's receive buffers
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "256kB,4MB")]
-    receive_buffer: Vec<Bytes>,
+    pub receive_buffer: Vec<Parsed<Bytes>>,
     /// Schedulers of the bond
-    #[arg(
-        long,
-        value_name = "SCHEDULER,...",
-        value_delimiter = ',',
-        value_parser = scheduler,
-        default_value = "look-ahead"
-    )]
-    schedulers: Vec<AlgorithmSpec>,
+    #[arg(long, value_name = "SCHEDULER,...", value_delimiter = ',', default_value = "look-ahead")]
+    pub schedulers: Vec<Parsed<PathScheduler>>,
     /// Congestion control of every connection
     #[arg(long, value_name = "NAME", default_value = "cubic")]
-    cc: String,
+    pub cc: String,
     /// How long each transfer is measured
     #[arg(long, value_name = "TIME", default_value = "10s")]
-    time: units::Duration,
+    pub time: Parsed<units::Duration>,
     /// How long each transfer runs before
     #[arg(long, value_name = "TIME", default_value = "3s")]
-    warmup: units::Duration,
+    pub warmup: Parsed<units::Duration>,
     /// Streams at once, which share the paths
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    streams: usize,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    pub streams: usize,
+}
+
+/// As the options say.
+impl Default for Goodput {
+    fn default() -> Self {
+        defaults()
+    }
 }
 
 /// A slow path beside a quick one, as in the paper, and a far one beside a fast one.
@@ -61,91 +62,101 @@ const PAIRS: [&str; 2] =
 
 /// One transfer.
 #[derive(Debug, Serialize)]
-struct Row {
-    paths: String,
-    receive_buffer_bytes: u64,
-    scheme: String,
-    goodput_bps: u64,
+pub struct Row {
+    /// The links.
+    pub paths: String,
+    /// What the receiver may hold.
+    pub receive_buffer_bytes: u64,
+    /// What carried the data: the bond under a scheduler, kernel MPTCP, or a path alone.
+    pub scheme: String,
+    /// Payload over time.
+    pub goodput_bps: u64,
     /// Of the sum of the paths alone.
-    share: f64,
+    pub share: f64,
 }
 
-pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let mut rows = Vec::new();
-    for paths in &arguments.paths {
-        let links = links(paths)?;
-        for buffer in &arguments.receive_buffer {
-            setting(arguments, paths, &links, *buffer, &mut rows)?;
+/// What is told while it is measured.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// A transfer is over.
+    Row(&'a Row),
+    /// Kernel MPTCP carried nothing over these links with this receive buffer, for a reason.
+    NoMptcp(&'a str, Bytes, &'a LabError),
+}
+
+impl Goodput {
+    /// Makes every transfer; `program` runs the bond's ends, and `tell` gets each row when it is there.
+    ///
+    /// # Errors
+    /// When the bond does not come up, or a transfer fails.
+    pub fn measure(&self, program: &Path, tell: impl Fn(&News<'_>)) -> Result<Vec<Row>, LabError> {
+        let mut rows = Vec::new();
+        for paths in &self.paths {
+            for buffer in &self.receive_buffer {
+                self.setting(program, paths, **buffer, &tell, &mut rows)?;
+            }
         }
+        Ok(rows)
     }
-    let header = ["paths", "receive buffer", "scheme", "goodput", "of the sum"];
-    print(&rows, arguments.json, &header, 3, |row| {
-        vec![
-            row.paths.clone(),
-            Bytes::new(row.receive_buffer_bytes).to_string(),
-            row.scheme.clone(),
-            mbit(row.goodput_bps),
-            format!("{:.3}", row.share),
-        ]
-    })
-}
 
-fn setting(
-    arguments: &Arguments,
-    paths: &str,
-    links: &[[Link; 2]],
-    buffer: Bytes,
-    rows: &mut Vec<Row>,
-) -> Result<(), CliError> {
-    let mut sum = 0;
-    let mut push = |scheme: String, goodput: Rate, sum: u64| {
-        tell(format_args!("{paths} | {buffer} | {scheme}: {}", mbit(goodput.as_bps())));
-        rows.push(Row {
-            paths: paths.to_owned(),
-            receive_buffer_bytes: buffer.get(),
-            scheme,
-            goodput_bps: goodput.as_bps(),
-            share: goodput.as_bps() as f64 / sum.max(1) as f64,
-        });
-    };
-    let mut alone = Vec::new();
-    for path in 0..links.len() {
-        let world = World::new(links, buffer)?;
-        let far = SocketAddr::from((world.hosts.paths[path].far, PORT));
-        let goodput =
-            world.transfer(arguments, far, 1, |_| connect(Protocol::TCP, far, Some(&arguments.cc)))?;
-        sum += goodput.as_bps();
-        alone.push(goodput);
-    }
-    for (path, goodput) in alone.into_iter().enumerate() {
-        push(format!("path {} alone", path + 1), goodput, sum);
-    }
-    let world = World::new(links, buffer)?;
-    world.offer_subflows()?;
-    let far = SocketAddr::from((world.hosts.paths[0].far, PORT));
-    let goodput = world.transfer(arguments, far, arguments.streams, |_| {
-        connect(Protocol::from(IPPROTO_MPTCP), far, Some(&arguments.cc))
-    });
-    match goodput {
-        Ok(goodput) => push("kernel MPTCP".to_owned(), goodput, sum),
-        // With little room to reorder in, the kernel resets some connections: that ends its row, not the comparison.
-        Err(error) => tell(format_args!("{paths} | {buffer} | kernel MPTCP: none, {error}")),
-    }
-    for scheduler in &arguments.schedulers {
-        let world = World::new(links, buffer)?;
-        let options = Options {
-            scheduler: scheduler.clone(),
-            cc: arguments.cc.clone(),
-            reorder_buffer: buffer,
-            path_buffer: None,
+    fn setting(
+        &self,
+        program: &Path,
+        paths: &Parsed<Paths>,
+        buffer: Bytes,
+        tell: &impl Fn(&News<'_>),
+        rows: &mut Vec<Row>,
+    ) -> Result<(), LabError> {
+        let (name, links) = (paths.to_string(), links(&paths.0));
+        let mut sum = 0;
+        let mut push = |scheme: String, goodput: Rate, sum: u64| {
+            let row = Row {
+                paths: name.clone(),
+                receive_buffer_bytes: buffer.get(),
+                scheme,
+                goodput_bps: goodput.as_bps(),
+                share: goodput.as_bps() as f64 / sum.max(1) as f64,
+            };
+            tell(&News::Row(&row));
+            rows.push(row);
         };
-        let bond = Bond::start(&Hosts::emulated(&world.hosts), &options)?;
-        let goodput =
-            world.transfer(arguments, TARGET, arguments.streams, |_| connect(Protocol::TCP, ENTRY, None))?;
-        drop(bond);
-        push(format!("bond, {}", scheduler.label()), goodput, sum);
+        let mut alone = Vec::new();
+        for path in 0..links.len() {
+            let world = World::new(&links, buffer)?;
+            let far = SocketAddr::from((world.hosts.paths[path].far, PORT));
+            let goodput = world.transfer(self, far, 1, |_| connect(Protocol::TCP, far, Some(&self.cc)))?;
+            sum += goodput.as_bps();
+            alone.push(goodput);
+        }
+        for (path, goodput) in alone.into_iter().enumerate() {
+            push(format!("path {} alone", path + 1), goodput, sum);
+        }
+        let world = World::new(&links, buffer)?;
+        world.offer_subflows()?;
+        let far = SocketAddr::from((world.hosts.paths[0].far, PORT));
+        let goodput = world.transfer(self, far, self.streams, |_| {
+            connect(Protocol::from(IPPROTO_MPTCP), far, Some(&self.cc))
+        });
+        match goodput {
+            Ok(goodput) => push("kernel MPTCP".to_owned(), goodput, sum),
+            // With little room to reorder in, the kernel resets some connections: that ends its row, not the comparison.
+            Err(error) => tell(&News::NoMptcp(&name, buffer, &error)),
+        }
+        for scheduler in &self.schedulers {
+            let world = World::new(&links, buffer)?;
+            let options = Options {
+                cc: self.cc.clone(),
+                reorder_buffer: buffer,
+                ..Options::new(program, &scheduler.0)
+            };
+            let bond = Bond::start(&Hosts::emulated(&world.hosts), &options)?;
+            let goodput =
+                world.transfer(self, TARGET, self.streams, |_| connect(Protocol::TCP, ENTRY, None))?;
+            drop(bond);
+            push(format!("bond, {}", scheduler.0.label()), goodput, sum);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Two hosts for one transfer: nothing is left of the one before.
@@ -156,14 +167,14 @@ struct World {
 }
 
 impl World {
-    fn new(links: &[[Link; 2]], buffer: Bytes) -> Result<Self, CliError> {
+    fn new(links: &[[Link; 2]], buffer: Bytes) -> Result<Self, LabError> {
         let hosts = TwoHosts::new(&Setup::default(), links)?;
         let sizes = format!("4096 {0} {0}", buffer.get());
         hosts.far.set_sysctl("ipv4/tcp_rmem", &sizes)?;
         Ok(Self { hosts, begins: Instant::now() + TO_GET_READY })
     }
 
-    fn ip(namespace: &Namespace, arguments: &[&str]) -> Result<(), CliError> {
+    fn ip(namespace: &Namespace, arguments: &[&str]) -> Result<(), LabError> {
         let mut child = namespace.spawn(Command::new("ip").args(arguments))?;
         let status = child.wait()?;
         if status.success() {
@@ -174,7 +185,7 @@ impl World {
     }
 
     /// Lets MPTCP use every path.
-    fn offer_subflows(&self) -> Result<(), CliError> {
+    fn offer_subflows(&self) -> Result<(), LabError> {
         for namespace in [&self.hosts.near, &self.hosts.far] {
             Self::ip(namespace, &["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"])?;
         }
@@ -191,19 +202,19 @@ impl World {
     /// Goodput at a sink in the far host that listens at `sink`, of `streams` connections that the near host makes.
     fn transfer(
         &self,
-        arguments: &Arguments,
+        goodput: &Goodput,
         sink: SocketAddr,
         streams: usize,
         connect: impl Fn(usize) -> std::io::Result<TcpStream> + Sync,
-    ) -> Result<Rate, CliError> {
+    ) -> Result<Rate, LabError> {
         let mptcp = Protocol::from(IPPROTO_MPTCP);
         // A listener of MPTCP takes plain TCP too.
         let listener = self.hosts.far.run(|| listen(mptcp, sink))??;
         thread::sleep(self.begins.saturating_duration_since(Instant::now()));
         let connected =
             self.hosts.near.run(|| (0..streams).map(&connect).collect::<Result<Vec<_>, _>>())??;
-        let from = self.begins.max(Instant::now()) + long(arguments.warmup);
-        let until = from + long(arguments.time);
+        let from = self.begins.max(Instant::now()) + long(*goodput.warmup);
+        let until = from + long(*goodput.time);
         let received = thread::scope(|scope| {
             let sinks: Vec<_> = (0..streams)
                 .map(|_| {
@@ -216,7 +227,7 @@ impl World {
             }
             sinks.into_iter().map(|sink| sink.join().unwrap_or(Ok(0))).sum::<std::io::Result<u64>>()
         })?;
-        Ok(Rate::of(Bytes::new(received), arguments.time))
+        Ok(Rate::of(Bytes::new(received), *goodput.time))
     }
 }
 

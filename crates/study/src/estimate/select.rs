@@ -1,23 +1,23 @@
 //! Which packets of a capture are studied.
 
 use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
 
 use suimon_capture::Endpoints;
 
+use super::Estimation;
+use crate::comparison::{FromText, Parsed};
+
 /// An address, or all that start with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Network {
+pub struct Network {
     address: IpAddr,
     length: u8,
 }
 
 const ACCEPTED: &str = "an IPv4 or IPv6 address, or a network such as 10.1.0.0/16";
 
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromText for Network {
+    fn from_text(text: &str) -> Result<Self, String> {
         let refuse = || format!("\"{text}\" is no address; accepted: {ACCEPTED}");
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
@@ -44,32 +44,19 @@ impl Network {
     }
 }
 
-/// Which packets are studied; empty lists take all.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Selection {
-    /// At either end.
-    pub(crate) ports: Vec<u16>,
-    /// At either end.
-    pub(crate) hosts: Vec<Network>,
-    /// Where packets come from.
-    pub(crate) from: Vec<Network>,
-    /// Where packets go.
-    pub(crate) to: Vec<Network>,
-}
-
-impl Selection {
+impl Estimation {
     /// Whether the connection is studied, in whichever direction.
-    pub(crate) fn has_connection(&self, endpoints: Endpoints) -> bool {
+    pub(super) fn has_connection(&self, endpoints: Endpoints) -> bool {
         let ends = [endpoints.source, endpoints.destination];
-        let port = self.ports.is_empty() || ends.iter().any(|end| self.ports.contains(&end.port()));
-        let host = self.hosts.is_empty()
-            || ends.iter().any(|end| self.hosts.iter().any(|network| network.contains(*end)));
+        let port = self.port.is_empty() || ends.iter().any(|end| self.port.contains(&end.port()));
+        let host = self.host.is_empty()
+            || ends.iter().any(|end| self.host.iter().any(|network| network.contains(*end)));
         port && host
     }
 
     /// Whether this direction of a connection is studied.
-    pub(crate) fn has_direction(&self, endpoints: Endpoints) -> bool {
-        let any = |networks: &[Network], end| {
+    pub(super) fn has_direction(&self, endpoints: Endpoints) -> bool {
+        let any = |networks: &[Parsed<Network>], end| {
             networks.is_empty() || networks.iter().any(|network| network.contains(end))
         };
         any(&self.from, endpoints.source) && any(&self.to, endpoints.destination)
@@ -83,7 +70,7 @@ mod tests {
     use super::*;
 
     fn network(text: &str) -> Network {
-        text.parse().unwrap()
+        Network::from_text(text).unwrap()
     }
 
     #[test]
@@ -106,7 +93,7 @@ mod tests {
     #[test]
     fn what_is_no_network_is_refused_by_name() {
         for text in ["", "example.org", "10.0.0.0/33", "10.0.0.0/-1", "::/129", "10.0.0.1:80"] {
-            let message = text.parse::<Network>().unwrap_err();
+            let message = Network::from_text(text).unwrap_err();
             assert!(message.contains(text) && message.contains("accepted: an IPv4"), "{message}");
         }
     }
@@ -118,13 +105,13 @@ mod tests {
             source: "10.0.0.1:5000".parse().unwrap(),
             destination: "10.0.0.2:80".parse().unwrap(),
         };
-        let by_port = Selection { ports: vec![80], ..Selection::default() };
+        let by_port = Estimation { port: vec![80], ..Estimation::default() };
         assert!(by_port.has_connection(there) && by_port.has_connection(there.reversed()));
-        let by_host = Selection { hosts: vec![network("10.0.0.3")], ..Selection::default() };
+        let by_host = Estimation { host: vec!["10.0.0.3".parse().unwrap()], ..Estimation::default() };
         assert!(!by_host.has_connection(there));
-        let from = Selection { from: vec![network("10.0.0.1")], ..Selection::default() };
+        let from = Estimation { from: vec!["10.0.0.1".parse().unwrap()], ..Estimation::default() };
         assert!(from.has_direction(there) && !from.has_direction(there.reversed()));
-        let to = Selection { to: vec![network("10.0.0.1")], ..from };
+        let to = Estimation { to: vec!["10.0.0.1".parse().unwrap()], ..from };
         assert!(!to.has_direction(there));
     }
 }

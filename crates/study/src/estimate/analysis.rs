@@ -6,15 +6,13 @@ use suimon_algorithms::RandomStream;
 use suimon_algorithms::estimate::Seen;
 use suimon_algorithms::estimate::zombies::Zombies;
 use suimon_algorithms::queue::FlowId;
-use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_capture::{Capture, Endpoints, Packet, TrueRtt, Truth};
 use suimon_results::{CaptureResult, CapturedFlow, Column, Series};
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
-use super::Arguments;
+use super::Estimation;
 use super::flow::Flow;
 use super::running::Running;
-use super::select::Selection;
 
 /// SRED's list (Ott, Lakshman, Wong 1999, §2): `M = 1000` zombies, overwritten with `p = 0.25`.
 const ZOMBIES: u64 = 1_000;
@@ -23,12 +21,9 @@ const OVERWRITE: f64 = 0.25;
 const KNOWN_SHARE: f64 = 0.5;
 
 /// What has been seen of a capture so far.
-pub(super) struct Study {
+pub(super) struct Analysis {
     name: String,
-    selection: Selection,
-    acks: bool,
-    interval: Duration,
-    max_flows: usize,
+    request: Estimation,
     truth: Truth,
     zombies: Zombies,
     zombies_random: RandomStream,
@@ -52,20 +47,18 @@ const LINK_COLUMNS: [&str; 5] =
     ["data_packets", "flows_active", "flows_effective", "flows_estimated", "rtt_true_ms"];
 pub(super) const FLOW_COLUMNS: [&str; 2] = ["data_packets", "rtt_true_ms"];
 
-impl Study {
-    pub(super) fn new(specs: &[AlgorithmSpec], arguments: &Arguments) -> Self {
-        let seed = arguments.seed;
-        let estimators: Vec<_> = specs.iter().map(|spec| Running::new(spec, seed)).collect();
+impl Analysis {
+    pub(super) fn new(request: &Estimation, name: &str) -> Self {
+        let seed = request.seed;
+        let estimators: Vec<_> =
+            request.estimators().iter().map(|estimator| Running::new(&estimator.0, seed)).collect();
         let names = LINK_COLUMNS.map(str::to_owned).into_iter().chain(estimators.iter().map(Running::column));
         let columns = names.map(|name| Column { name, values: Vec::new() }).collect();
         Self {
-            name: arguments.name(),
-            selection: arguments.selection(),
-            acks: arguments.acks,
-            interval: arguments.interval,
-            max_flows: arguments.max_flows.get(),
+            name: name.to_owned(),
+            request: request.clone(),
             // A connection is two flows, and those that carry no data count too.
-            truth: Truth::new(arguments.max_flows.get()),
+            truth: Truth::new(request.max_flows.get()),
             zombies: Zombies::new(ZOMBIES, Probability::clamped(OVERWRITE)),
             zombies_random: RandomStream::new(seed, "zombies"),
             estimators,
@@ -86,12 +79,12 @@ impl Study {
     /// Takes the next packet of the capture.
     pub(super) fn on_packet(&mut self, packet: &Packet) {
         self.last = packet.time;
-        let nth = packet.time.as_nanos() / self.interval.as_nanos();
+        let nth = packet.time.as_nanos() / self.request.interval.as_nanos();
         if nth != self.nth {
             self.finish_interval();
             self.nth = nth;
         }
-        if !self.selection.has_connection(packet.endpoints) {
+        if !self.request.has_connection(packet.endpoints) {
             return;
         }
         // First what the packet proves: an estimate that it completes is judged by what is true now.
@@ -100,7 +93,7 @@ impl Study {
         }
         let opens = packet.tcp.is_some_and(|tcp| tcp.syn);
         let has_data = packet.payload > Bytes::ZERO;
-        if !self.selection.has_direction(packet.endpoints) || !(has_data || opens || self.acks) {
+        if !self.request.has_direction(packet.endpoints) || !(has_data || opens || self.request.acks) {
             return;
         }
         let index = self.flow(packet);
@@ -187,7 +180,7 @@ impl Study {
             return Some(*index);
         }
         let index = self.flows.len();
-        if index == self.max_flows {
+        if index == self.request.max_flows.get() {
             return None;
         }
         self.by_endpoints.insert(packet.endpoints, index);
@@ -233,8 +226,8 @@ impl Study {
         if self.active.is_empty() {
             return;
         }
-        let start = self.interval.as_nanos().saturating_mul(self.nth);
-        let end = (Instant::from_nanos(start) + self.interval).min(self.last);
+        let start = self.request.interval.as_nanos().saturating_mul(self.nth);
+        let end = (Instant::from_nanos(start) + *self.request.interval).min(self.last);
         let shares: Vec<f64> =
             self.active.iter().map(|index| self.flows[*index].now_packets as f64).collect();
         let packets: f64 = shares.iter().sum();

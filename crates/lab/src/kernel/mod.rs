@@ -1,38 +1,35 @@
-//! `suimon paper NAME --kernel`: a paper's experiments on the running kernel, beside the simulator.
+//! A paper's experiments on the running kernel, beside the simulator.
 
 mod programs;
-mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::thread;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+use suimon_algorithms::registry::Registry;
+use suimon_live::KernelNames;
 use suimon_results::RunResult;
-use suimon_scenario::{Comparison, LinkSpec, Run, Scheme};
-use suimon_study::StudyError;
+use suimon_scenario::Run;
+use suimon_study::comparison::{Parsed, SenderName};
+use suimon_study::{Comparison, Observer, StudyError};
 use suimon_units::{Bytes, Duration};
 
-use self::programs::{Job, Program, Programs, installed};
-use crate::error::CliError;
-use crate::live::{HeldControls, hold_missing, live_with};
-use crate::progress::{Progress, simulate};
-use crate::view::ViewOptions;
+pub use self::programs::Program;
+use self::programs::{Job, Programs, installed};
+use crate::controls::hold_missing;
+use crate::error::LabError;
 
 /// `kernel.toml` of a paper's folder.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Experiment {
-    description: String,
-    #[serde(deserialize_with = "of_text")]
-    duration: Duration,
-    #[serde(deserialize_with = "of_text")]
-    window: Bytes,
-    cc: Vec<String>,
+pub struct Experiment {
+    /// What it is about.
+    pub description: String,
+    duration: Parsed<Duration>,
+    window: Parsed<Bytes>,
+    cc: Vec<SenderName>,
     agreement: f64,
     agreement_packets: f64,
     #[serde(rename = "link")]
@@ -48,18 +45,13 @@ struct LinkOf {
     name: String,
     link: String,
     #[serde(default = "one")]
-    seeds: u64,
+    seeds: NonZeroUsize,
     /// A file that does not come with the project; without it the link is left out.
     needs: Option<PathBuf>,
 }
 
-/// A quantity with its unit.
-fn of_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-}
-
-fn one() -> u64 {
-    1
+fn one() -> NonZeroUsize {
+    NonZeroUsize::MIN
 }
 
 /// What must hold of a ratio, in the kernel.
@@ -85,88 +77,80 @@ enum Of {
 
 /// Of one transfer, or a mean over the seeds.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Measured {
-    throughput_kbps: f64,
-    backlog_mean_packets: f64,
-    backlog_max_packets: f64,
-    delay_p95_ms: f64,
+pub struct Measured {
+    /// Goodput.
+    pub throughput_kbps: f64,
+    /// Packets that waited: mean over time.
+    pub backlog_mean_packets: f64,
+    /// Most packets that waited at once.
+    pub backlog_max_packets: f64,
+    /// How long packets waited: 95th percentile.
+    pub delay_p95_ms: f64,
     /// The emulator's own 99th percentile of lateness: the kernel's only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lateness_p99_ms: Option<f64>,
+    pub lateness_p99_ms: Option<f64>,
 }
 
+/// One congestion control over one link, in both worlds.
 #[derive(Debug, Serialize)]
-struct Row {
-    link: String,
-    cc: String,
-    kernel: Measured,
-    simulator: Measured,
-    throughput_agrees: bool,
-    backlog_agrees: bool,
+pub struct Row {
+    /// The link's name.
+    pub link: String,
+    /// The congestion control.
+    pub cc: String,
+    /// On the kernel.
+    pub kernel: Measured,
+    /// In the simulator.
+    pub simulator: Measured,
+    /// Both throughputs are as near as the experiment wants.
+    pub throughput_agrees: bool,
+    /// Both mean backlogs are.
+    pub backlog_agrees: bool,
 }
 
 /// What a program got, and the ping beside it.
 #[derive(Debug, Serialize)]
-struct ProgramRow {
-    program: Program,
-    link: String,
-    cc: String,
-    throughput_kbps: f64,
-    ping_p50_ms: Option<f64>,
-    ping_p95_ms: Option<f64>,
+pub struct ProgramRow {
+    /// The program.
+    pub program: Program,
+    /// The link's name.
+    pub link: String,
+    /// The congestion control.
+    pub cc: String,
+    /// What the program says of itself.
+    pub throughput_kbps: f64,
+    /// Median of the pings.
+    pub ping_p50_ms: Option<f64>,
+    /// Their 95th percentile.
+    pub ping_p95_ms: Option<f64>,
 }
 
+/// A ratio, and whether it is what it must be.
 #[derive(Debug, Serialize)]
-struct Judged {
-    claim: String,
-    bar: String,
-    kernel: f64,
-    simulator: f64,
-    /// `None` where there is no bar.
-    holds: Option<bool>,
+pub struct Judged {
+    /// In words.
+    pub claim: String,
+    /// What the ratio must be, in words.
+    pub bar: String,
+    /// The ratio on the kernel.
+    pub kernel: f64,
+    /// The ratio in the simulator.
+    pub simulator: f64,
+    /// The kernel meets the bar; `None` where there is none.
+    pub holds: Option<bool>,
 }
 
+/// What an experiment comes to.
 #[derive(Debug, Serialize)]
-struct Results {
-    rows: Vec<Row>,
-    bars: Vec<Judged>,
-    programs: Vec<ProgramRow>,
+pub struct Results {
+    /// Transfers, one row a link and congestion control.
+    pub rows: Vec<Row>,
+    /// Ratios of these.
+    pub bars: Vec<Judged>,
+    /// Programs of everybody's.
+    pub programs: Vec<ProgramRow>,
     /// Why rows are missing.
-    left_out: Vec<String>,
-}
-
-/// Runs the experiment in `folder` and prints it.
-///
-/// # Errors
-/// Where it cannot be run; and at the end where a bar is missed.
-pub(crate) fn execute(folder: &Path, json: bool, view: &ViewOptions) -> Result<(), CliError> {
-    let experiment = Experiment::read(folder)?;
-    let runs = experiment.runs()?;
-    let held = hold_missing(runs.iter().map(|(_, run)| run))?;
-    let cells: Vec<_> = runs.iter().map(|(cell, _)| cell).collect();
-    let runs: Vec<_> = runs.iter().map(|(_, run)| run.clone()).collect();
-    let live = live_with(&runs, &held.names, view)?;
-    let simulated = simulate(&as_emulated(runs, &live));
-    let of = |results: &[RunResult]| means(cells.iter().copied().zip(results.iter().map(Measured::of)));
-    let (kernel, simulator) = (of(&live), of(&simulated));
-    let (programs, left_out) = experiment.programs(&held)?;
-    let results = Results {
-        rows: experiment.rows(&kernel, &simulator),
-        bars: experiment.bars.iter().filter_map(|bar| bar.judge(&kernel, &simulator)).collect(),
-        programs,
-        left_out,
-    };
-    if json {
-        let text = serde_json::to_string_pretty(&results).map_err(io::Error::from)?;
-        writeln!(io::stdout(), "{text}")?;
-    } else {
-        table::print(&experiment.description, &results)?;
-    }
-    match results.bars.iter().filter(|bar| bar.holds == Some(false)).count() {
-        0 => Ok(()),
-        1 => Err(CliError::ClaimsBroken("a claim".to_owned(), "does")),
-        missed => Err(CliError::ClaimsBroken(format!("{missed} claims"), "do")),
-    }
+    pub left_out: Vec<String>,
 }
 
 /// Link and congestion control, by name.
@@ -174,7 +158,11 @@ type Cell = (String, String);
 type Cells = BTreeMap<Cell, Measured>;
 
 impl Experiment {
-    fn read(folder: &Path) -> Result<Self, CliError> {
+    /// Reads `kernel.toml` in `folder`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(folder: &Path) -> Result<Self, LabError> {
         let file = folder.join("kernel.toml");
         let unreadable = |problem: String| StudyError::Claims { file: file.clone(), problem };
         let text = std::fs::read_to_string(&file).map_err(|error| unreadable(error.to_string()))?;
@@ -190,21 +178,48 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Makes every transfer by `live` on the kernel and by `simulate`, and then runs programs on the kernel; their
+    /// observer is made of the time that all take together.
+    ///
+    /// # Errors
+    /// Where it cannot be run.
+    pub fn measure<E: From<LabError>, O: Observer>(
+        &self,
+        live: impl FnOnce(&[Run], &KernelNames) -> Result<Vec<RunResult>, E>,
+        simulate: impl FnOnce(&[Run]) -> Vec<RunResult>,
+        observer: impl FnOnce(Duration) -> O,
+    ) -> Result<Results, E> {
+        let (cells, runs): (Vec<_>, Vec<_>) = self.runs()?.into_iter().unzip();
+        let held = hold_missing(&runs)?;
+        let live = live(&runs, &held.names)?;
+        let simulated = simulate(&as_emulated(runs, &live));
+        let of = |results: &[RunResult]| means(cells.iter().zip(results.iter().map(Measured::of)));
+        let (kernel, simulator) = (of(&live), of(&simulated));
+        let (programs, left_out) = self.programs(&held.names, observer)?;
+        Ok(Results {
+            rows: self.rows(&kernel, &simulator),
+            bars: self.bars.iter().filter_map(|bar| bar.judge(&kernel, &simulator)).collect(),
+            programs,
+            left_out,
+        })
+    }
+
     /// Each transfer, with the cell that it belongs to.
-    fn runs(&self) -> Result<Vec<(Cell, Run)>, CliError> {
+    fn runs(&self) -> Result<Vec<(Cell, Run)>, LabError> {
         let mut all = Vec::new();
         for link in &self.links {
-            let spec = LinkSpec::parse(&link.link)?;
             for cc in &self.cc {
                 let comparison = Comparison {
-                    duration: self.duration,
-                    window: self.window,
+                    senders: vec![cc.clone()],
+                    duration: Some(self.duration.clone()),
+                    window: self.window.clone(),
                     seeds: link.seeds,
-                    record_interval: None,
-                    ..Comparison::new(spec.clone(), vec![Scheme::parse(cc)?])
+                    ..Comparison::over(&link.link)?
                 };
-                let of_cell = comparison.runs()?.into_iter();
-                all.extend(of_cell.map(|run| ((link.name.clone(), cc.clone()), run)));
+                for mut run in comparison.runs(&Registry::standard())? {
+                    run.scenario.record.interval = None;
+                    all.push(((link.name.clone(), cc.to_string()), run));
+                }
             }
         }
         Ok(all)
@@ -212,7 +227,7 @@ impl Experiment {
 
     fn rows(&self, kernel: &Cells, simulator: &Cells) -> Vec<Row> {
         let cells =
-            self.links.iter().flat_map(|link| self.cc.iter().map(|cc| (link.name.clone(), cc.clone())));
+            self.links.iter().flat_map(|link| self.cc.iter().map(|cc| (link.name.clone(), cc.to_string())));
         let row = |cell: Cell| {
             let (kernel, simulator) = (*kernel.get(&cell)?, *simulator.get(&cell)?);
             let near = |a: f64, b: f64, least: f64| (a - b).abs() <= (self.agreement * b).max(least);
@@ -233,30 +248,35 @@ impl Experiment {
     }
 
     /// What programs of everybody's come to, all at once; and why some are left out.
-    fn programs(&self, held: &HeldControls) -> Result<(Vec<ProgramRow>, Vec<String>), CliError> {
+    fn programs<O: Observer>(
+        &self,
+        names: &KernelNames,
+        observer: impl FnOnce(Duration) -> O,
+    ) -> Result<(Vec<ProgramRow>, Vec<String>), LabError> {
         let Some(programs) = &self.programs else { return Ok((Vec::new(), Vec::new())) };
         let (there, left_out) = installed();
         let mut jobs = Vec::new();
         for program in there {
             for link in self.links.iter().filter(|link| programs.links.contains(&link.name)) {
                 for cc in &self.cc {
-                    let kernel_cc = held.names.get(cc).unwrap_or(cc).as_str();
-                    jobs.extend((1..=link.seeds).map(|seed| {
-                        let (link_spec, window) = (link.link.as_str(), self.window);
+                    let cc = cc.as_str();
+                    let kernel_cc = names.get(cc).map_or(cc, String::as_str);
+                    jobs.extend((1..=link.seeds.get() as u64).map(|seed| {
+                        let (link_spec, window) = (link.link.as_str(), *self.window);
                         let job = Job { program, link: link_spec, seed, kernel_cc, window };
-                        ((program, link.name.as_str(), cc.as_str()), job)
+                        ((program, link.name.as_str(), cc), job)
                     }));
                 }
             }
         }
-        let progress = Progress::new(programs.iperf3 * jobs.len() as u64);
+        let observer = observer(*programs.iperf3 * jobs.len() as u64);
         let told: Vec<_> = thread::scope(|scope| {
             let running: Vec<_> = jobs
                 .iter()
                 .map(|(_, job)| {
                     scope.spawn(|| {
                         let told = job.run(programs);
-                        progress.advance_by(programs.iperf3.as_nanos());
+                        observer.advance(*programs.iperf3);
                         told
                     })
                 })
@@ -266,7 +286,7 @@ impl Experiment {
             };
             running.into_iter().map(join).collect()
         });
-        progress.finish();
+        drop(observer);
         let mut cells: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for ((cell, _), told) in jobs.iter().zip(told) {
             cells.entry(*cell).or_default().push(told?);

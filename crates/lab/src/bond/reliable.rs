@@ -1,5 +1,6 @@
 //! A transfer whose every byte is accounted for, and that goes on over a new stream where one has ended early.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +8,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ring::digest::{Context, SHA256};
+use serde::Serialize;
 use suimon_linux::Namespace;
+
+/// How the digests of what was sent and of what came compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Digests {
+    /// What came is what was sent.
+    #[serde(rename = "equal")]
+    Equal,
+    /// It is not.
+    #[serde(rename = "DIFFERS")]
+    Differ,
+}
+
+impl fmt::Display for Digests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Equal { "equal" } else { "DIFFERS" })
+    }
+}
 
 /// What became of a transfer.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +47,8 @@ impl Outcome {
     }
 
     /// How the digests compare.
-    pub(super) fn sha256(&self) -> &'static str {
-        if self.intact { "equal" } else { "DIFFERS" }
+    pub(super) fn digests(&self) -> Digests {
+        if self.intact { Digests::Equal } else { Digests::Differ }
     }
 }
 

@@ -13,7 +13,7 @@ use suimon_emulator::TwoHosts;
 use suimon_linux::{Namespace, Route};
 use suimon_units::Bytes;
 
-use crate::error::CliError;
+use crate::error::LabError;
 
 /// Where programs of the near host find the bond, and where that leads at the far one.
 pub(super) const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5_002);
@@ -43,7 +43,7 @@ impl Hosts {
     }
 
     /// Two that are joined by `paths` pairs of devices, as fast as the machine, and the server at an address behind all.
-    pub(super) fn plain(paths: u8) -> Result<Self, CliError> {
+    pub(super) fn plain(paths: u8) -> Result<Self, LabError> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         let server = IpAddr::V4(Ipv4Addr::new(10, 88, 0, 1));
         far.add_address("lo", server, 32)?;
@@ -66,7 +66,7 @@ impl Hosts {
     }
 
     /// Joins plain hosts by their pair of devices number `path`.
-    pub(super) fn plug(&self, path: u8) -> Result<(), CliError> {
+    pub(super) fn plug(&self, path: u8) -> Result<(), LabError> {
         let (device, peer) = (format!("near{path}"), format!("far{path}"));
         self.near.add_veth(&device, &self.far, &peer)?;
         let other = IpAddr::V4(Ipv4Addr::new(10, 77, path, 2));
@@ -82,17 +82,20 @@ impl Hosts {
 
 /// What both ends are told.
 #[derive(Debug, Clone)]
-pub(super) struct Options {
+pub(super) struct Options<'a> {
+    /// The command that both ends run.
+    pub(super) program: &'a Path,
     pub(super) scheduler: AlgorithmSpec,
     pub(super) cc: String,
     pub(super) reorder_buffer: Bytes,
     pub(super) path_buffer: Option<Bytes>,
 }
 
-impl Options {
+impl<'a> Options<'a> {
     /// As `suimon bond` has them unless told otherwise.
-    pub(super) fn new(scheduler: &AlgorithmSpec) -> Self {
+    pub(super) fn new(program: &'a Path, scheduler: &AlgorithmSpec) -> Self {
         Self {
+            program,
             scheduler: scheduler.clone(),
             cc: "cubic".to_owned(),
             reorder_buffer: Bytes::new(8_000_000),
@@ -106,6 +109,7 @@ impl Options {
 pub(super) struct Bond {
     client: End,
     server: End,
+    program: PathBuf,
     of_server: Vec<String>,
     hosts: Hosts,
     folder: Folder,
@@ -133,7 +137,7 @@ impl Drop for Folder {
 
 impl Bond {
     /// Starts both and waits until all paths are up.
-    pub(super) fn start(hosts: &Hosts, options: &Options) -> Result<Self, CliError> {
+    pub(super) fn start(hosts: &Hosts, options: &Options<'_>) -> Result<Self, LabError> {
         let folder = Folder(std::env::temp_dir().join(format!("suimon-bond-bench-{}", std::process::id())));
         fs::create_dir_all(&folder.0)?;
         let [server_key, client_key] = ["server.key", "client.key"].map(|name| folder.0.join(name));
@@ -161,10 +165,11 @@ impl Bond {
             .extend(["--server", &address, "--server-key", &server.public().to_string()].map(str::to_owned));
         of_client.extend(["--via".to_owned(), hosts.via.join(",")]);
         of_client.extend(["--forward".to_owned(), format!("{ENTRY}={TARGET}")]);
-        let server = spawn(&hosts.far, &of_server)?;
+        let server = spawn(&hosts.far, options.program, &of_server)?;
         thread::sleep(Duration::from_millis(200));
-        let client = spawn(&hosts.near, &of_client)?;
-        let bond = Self { client, server, of_server, hosts: hosts.clone(), folder };
+        let client = spawn(&hosts.near, options.program, &of_client)?;
+        let program = options.program.to_owned();
+        let bond = Self { client, server, program, of_server, hosts: hosts.clone(), folder };
         bond.wait_for_paths(hosts.via.len())?;
         Ok(bond)
     }
@@ -176,18 +181,18 @@ impl Bond {
     }
 
     /// Starts it anew.
-    pub(super) fn start_server(&mut self) -> Result<(), CliError> {
-        self.server = spawn(&self.hosts.far, &self.of_server)?;
+    pub(super) fn start_server(&mut self) -> Result<(), LabError> {
+        self.server = spawn(&self.hosts.far, &self.program, &self.of_server)?;
         Ok(())
     }
 
     /// Time of the processors that the client and the server have taken.
-    pub(super) fn processor_time(&self) -> Result<[Duration; 2], CliError> {
+    pub(super) fn processor_time(&self) -> Result<[Duration; 2], LabError> {
         Ok([processor_time(self.client.0.id())?, processor_time(self.server.0.id())?])
     }
 
     /// Waits until the client has `paths` paths.
-    pub(super) fn wait_for_paths(&self, paths: usize) -> Result<(), CliError> {
+    pub(super) fn wait_for_paths(&self, paths: usize) -> Result<(), LabError> {
         let control = self.folder.0.join("client.sock");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let until = Instant::now() + Duration::from_secs(10);
@@ -199,17 +204,17 @@ impl Bond {
             }
             thread::sleep(Duration::from_millis(50));
         }
-        Err(CliError::Bench(format!("the bond has not {paths} paths within 10 s")))
+        Err(LabError::NoBond { paths })
     }
 }
 
-fn spawn(namespace: &Namespace, arguments: &[String]) -> Result<End, CliError> {
-    let mut command = Command::new("/proc/self/exe");
+fn spawn(namespace: &Namespace, program: &Path, arguments: &[String]) -> Result<End, LabError> {
+    let mut command = Command::new(program);
     Ok(End(namespace.spawn(command.args(arguments).stdin(Stdio::null()))?))
 }
 
 /// Fields 14 and 15 of proc_pid_stat(5): ticks in user mode and in the kernel.
-fn processor_time(process: u32) -> Result<Duration, CliError> {
+fn processor_time(process: u32) -> Result<Duration, LabError> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
     let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();

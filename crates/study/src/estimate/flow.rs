@@ -4,7 +4,7 @@ use suimon_capture::{Endpoints, Packet};
 use suimon_results::RttSummary;
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::study::{FLOW_COLUMNS, millis};
+use super::analysis::{FLOW_COLUMNS, millis};
 
 /// One direction of one connection.
 pub(super) struct Flow {
@@ -26,7 +26,7 @@ pub(super) struct Flow {
     pub(super) now_estimates: Vec<RttSummary>,
     pub(super) is_active: bool,
     pub(super) times: Vec<Instant>,
-    /// As many as [`super::study::Study::flow_columns`] names.
+    /// As many as [`super::analysis::Analysis::flow_columns`] names.
     pub(super) columns: Vec<Vec<f64>>,
 }
 

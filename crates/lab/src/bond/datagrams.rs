@@ -2,115 +2,122 @@
 //! Bandwidth Aggregation, §5): as much as they take, or more.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde::Serialize;
-use suimon_algorithms::registry::AlgorithmSpec;
+use serde::{Deserialize, Serialize};
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_scenario::Link;
+use suimon_study::comparison::{Parsed, PathScheduler, Paths};
+use suimon_study::defaults;
 use suimon_units::{self as units, Bytes, Rate};
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::reliable::{Progress, Way, transfer};
-use super::{links, long, mbit, print, scheduler};
-use crate::error::CliError;
-use crate::output::tell;
+use super::{links, long};
+use crate::error::LabError;
 
 /// Measure what datagrams on the first path cost a stream over all of them, by scheduler
-#[derive(Debug, Args)]
-pub(super) struct Arguments {
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Datagrams {
     /// The links; datagrams share the first
     #[arg(long, value_name = "LINKS", default_value = "2Mbit 4ms 33packets; 10Mbit 2ms 33packets")]
-    paths: String,
+    pub paths: Parsed<Paths>,
     /// How much is sent as datagrams
     #[arg(long, value_name = "RATE,...", value_delimiter = ',', default_value = "500kbit,1Mbit")]
-    rates: Vec<Rate>,
+    pub rates: Vec<Parsed<Rate>>,
     /// Payload of each datagram
     #[arg(long, value_name = "BYTES", default_value = "512B")]
-    datagram: Bytes,
+    pub datagram: Parsed<Bytes>,
     /// What a connection may hold, as in the paper
     #[arg(long, value_name = "BYTES", default_value = "16384B")]
-    path_buffer: Bytes,
+    pub path_buffer: Parsed<Bytes>,
     /// Schedulers of the bond
     #[arg(
         long,
         value_name = "SCHEDULER,...",
         value_delimiter = ',',
-        value_parser = scheduler,
         default_value = "round-robin,least-buffered,look-ahead"
     )]
-    schedulers: Vec<AlgorithmSpec>,
+    pub schedulers: Vec<Parsed<PathScheduler>>,
     /// Congestion control of the bond's connections
     #[arg(long, value_name = "NAME", default_value = "reno")]
-    cc: String,
+    pub cc: String,
     /// How long each transfer is measured
     #[arg(long, value_name = "TIME", default_value = "20s")]
-    time: units::Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    pub time: Parsed<units::Duration>,
 }
 
-#[derive(Debug, Serialize)]
-struct Row {
-    scheduler: String,
-    datagrams_bps: u64,
-    /// Of the stream.
-    goodput_bps: u64,
-    /// How much less that is than without datagrams, in units of what they brought.
-    loss: Option<f64>,
-}
-
-pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    let links = links(&arguments.paths)?;
-    let mut rows = Vec::new();
-    for scheduler in &arguments.schedulers {
-        let (_, alone) = measure(arguments, &links, scheduler, Rate::ZERO)?;
-        let mut push = |datagrams: Rate, goodput: Rate, loss: Option<f64>| {
-            let name = scheduler.label();
-            tell(format_args!("{name}, {datagrams} of datagrams: {}", mbit(goodput.as_bps())));
-            rows.push(Row {
-                scheduler: name.to_owned(),
-                datagrams_bps: datagrams.as_bps(),
-                goodput_bps: goodput.as_bps(),
-                loss,
-            });
-        };
-        push(Rate::ZERO, alone, None);
-        for rate in &arguments.rates {
-            let (datagrams, goodput) = measure(arguments, &links, scheduler, *rate)?;
-            let loss = (alone.as_bps_f64() - goodput.as_bps_f64()) / datagrams.as_bps_f64().max(1.0);
-            push(datagrams, goodput, Some(loss));
-        }
+/// As the options say.
+impl Default for Datagrams {
+    fn default() -> Self {
+        defaults()
     }
-    let header = ["scheduler", "datagrams received", "goodput", "loss per datagrams"];
-    print(&rows, arguments.json, &header, 1, |row| {
-        vec![
-            row.scheduler.clone(),
-            mbit(row.datagrams_bps),
-            mbit(row.goodput_bps),
-            row.loss.map_or_else(String::new, |loss| format!("{loss:.2}")),
-        ]
-    })
+}
+
+/// A stream beside datagrams.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// The bond's scheduler.
+    pub scheduler: String,
+    /// Payload of the datagrams that came.
+    pub datagrams_bps: u64,
+    /// Goodput of the stream.
+    pub goodput_bps: u64,
+    /// How much less that is than without datagrams, in units of what they brought.
+    pub loss: Option<f64>,
+}
+
+impl Datagrams {
+    /// Sends a stream between two ends of the bond, which `program` runs, beside datagrams of each rate; `tell` gets
+    /// each row when it is there.
+    ///
+    /// # Errors
+    /// When the bond does not come up, or a transfer is given up.
+    pub fn measure(&self, program: &Path, tell: impl Fn(&Row)) -> Result<Vec<Row>, LabError> {
+        let links = links(&self.paths.0);
+        let mut rows = Vec::new();
+        for scheduler in &self.schedulers {
+            let options = Options {
+                cc: self.cc.clone(),
+                path_buffer: Some(*self.path_buffer),
+                ..Options::new(program, &scheduler.0)
+            };
+            let mut push = |datagrams: Rate, goodput: Rate, loss: Option<f64>| {
+                let row = Row {
+                    scheduler: scheduler.0.label().to_owned(),
+                    datagrams_bps: datagrams.as_bps(),
+                    goodput_bps: goodput.as_bps(),
+                    loss,
+                };
+                tell(&row);
+                rows.push(row);
+            };
+            let (_, alone) = measure(self, &links, &options, Rate::ZERO)?;
+            push(Rate::ZERO, alone, None);
+            for rate in &self.rates {
+                let (datagrams, goodput) = measure(self, &links, &options, **rate)?;
+                let loss = (alone.as_bps_f64() - goodput.as_bps_f64()) / datagrams.as_bps_f64().max(1.0);
+                push(datagrams, goodput, Some(loss));
+            }
+        }
+        Ok(rows)
+    }
 }
 
 /// Goodput of datagrams and of the stream.
 fn measure(
-    arguments: &Arguments,
+    bench: &Datagrams,
     links: &[[Link; 2]],
-    scheduler: &AlgorithmSpec,
+    options: &Options<'_>,
     rate: Rate,
-) -> Result<(Rate, Rate), CliError> {
+) -> Result<(Rate, Rate), LabError> {
     let emulated = TwoHosts::new(&Setup::default(), links)?;
     let hosts = Hosts::emulated(&emulated);
-    let options = Options {
-        cc: arguments.cc.clone(),
-        path_buffer: Some(arguments.path_buffer),
-        ..Options::new(scheduler)
-    };
-    let _bond = Bond::start(&hosts, &options)?;
+    let _bond = Bond::start(&hosts, options)?;
     let progress = Progress::default();
     let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true };
     let path = &emulated.paths[0];
@@ -120,8 +127,8 @@ fn measure(
     let (source, sink) = (socket(&hosts.near, path.near.into())??, socket(&hosts.far, path.far.into())??);
     source.connect(sink.local_addr()?)?;
     let began = Instant::now();
-    let (from, until) = (began + WARMUP, began + WARMUP + long(arguments.time));
-    let size = usize::try_from(arguments.datagram.get()).unwrap_or(usize::MAX).clamp(1, MAX_DATAGRAM);
+    let (from, until) = (began + WARMUP, began + WARMUP + long(*bench.time));
+    let size = usize::try_from(bench.datagram.get()).unwrap_or(usize::MAX).clamp(1, MAX_DATAGRAM);
     let moved = thread::scope(|scope| {
         let stream = scope.spawn(|| transfer(&way, u64::MAX, &progress));
         scope.spawn(|| send(&source, rate, size, until));
@@ -138,7 +145,7 @@ fn measure(
         stream.map(|_| (datagrams, carried))
     });
     let (datagrams, carried) = moved?;
-    Ok((Rate::of(datagrams, arguments.time), Rate::of(carried, arguments.time)))
+    Ok((Rate::of(datagrams, *bench.time), Rate::of(carried, *bench.time)))
 }
 
 /// Datagrams of `size` bytes at an even `rate`.

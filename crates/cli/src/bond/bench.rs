@@ -1,0 +1,202 @@
+//! `suimon bond bench`: the bond between network namespaces of this host, measured.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{CellAlignment, Table, TableStyle};
+use serde::Serialize;
+use suimon_lab::bond::Digests;
+use suimon_lab::bond::cuts::Cuts;
+use suimon_lab::bond::datagrams::Datagrams;
+use suimon_lab::bond::faults::Faults;
+use suimon_lab::bond::goodput::{Goodput, News};
+use suimon_lab::bond::speed::Speed;
+use suimon_units::{Bytes, Rate};
+
+use crate::error::CliError;
+use crate::output::tell;
+
+const EXAMPLE: &str = "\
+Example:
+  suimon bond bench                                              # two pairs of links, both buffers, some 3 min
+  suimon bond bench --paths '20Mbit 30ms; trace=lte.down 80ms' --receive-buffer 512kB
+  suimon bond bench --schedulers look-ahead,least-buffered,lowest-rtt --json
+  suimon bond bench speed                                        # over links that have no bound
+  suimon bond bench faults --bytes 1GB                           # paths cut, a device unplugged, a server restarted
+  suimon bond bench cuts --seed 1                                # a day of random cuts in minutes
+  suimon bond bench datagrams                                    # what datagrams on one path cost
+
+Needs root, or the right to make network namespaces; nothing of this host's network is touched.";
+
+/// Measure the bond over emulated links, beside kernel MPTCP and each path alone
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    goodput: Goodput,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// How rows are printed.
+#[derive(Debug, Args)]
+#[group(skip)]
+struct Form {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Speed(Bench<Speed>),
+    Faults(Bench<Faults>),
+    Cuts(Bench<Cuts>),
+    Datagrams(Bench<Datagrams>),
+}
+
+#[derive(Debug, Args)]
+struct Bench<B: Args> {
+    #[command(flatten)]
+    bench: B,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// Both ends are this program.
+const PROGRAM: &str = "/proc/self/exe";
+
+pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    match &arguments.command {
+        None => goodput(&arguments.goodput, arguments.form.json),
+        Some(Command::Speed(one)) => speed(&one.bench, one.form.json),
+        Some(Command::Faults(one)) => faults(&one.bench, one.form.json),
+        Some(Command::Cuts(one)) => cuts(&one.bench, one.form.json),
+        Some(Command::Datagrams(one)) => datagrams(&one.bench, one.form.json),
+    }
+}
+
+fn goodput(bench: &Goodput, json: bool) -> Result<(), CliError> {
+    let rows = bench.measure(Path::new(PROGRAM), |news| match news {
+        News::Row(row) => {
+            let buffer = Bytes::new(row.receive_buffer_bytes);
+            tell(format_args!("{} | {buffer} | {}: {}", row.paths, row.scheme, mbit(row.goodput_bps)));
+        }
+        News::NoMptcp(paths, buffer, error) => {
+            tell(format_args!("{paths} | {buffer} | kernel MPTCP: none, {error}"));
+        }
+    })?;
+    let header = ["paths", "receive buffer", "scheme", "goodput", "of the sum"];
+    print(&rows, json, &header, 3, |row| {
+        vec![
+            row.paths.clone(),
+            Bytes::new(row.receive_buffer_bytes).to_string(),
+            row.scheme.clone(),
+            mbit(row.goodput_bps),
+            format!("{:.3}", row.share),
+        ]
+    })
+}
+
+fn speed(bench: &Speed, json: bool) -> Result<(), CliError> {
+    let rows = bench.measure(Path::new(PROGRAM))?;
+    let header = ["scheme", "goodput", "processors, client", "server", "SHA-256"];
+    print(&rows, json, &header, 1, |row| {
+        vec![
+            row.scheme.clone(),
+            mbit(row.goodput_bps),
+            format!("{:.2}", row.client_processors),
+            format!("{:.2}", row.server_processors),
+            row.sha256.to_string(),
+        ]
+    })?;
+    check_whole(rows.iter().map(|row| row.sha256))
+}
+
+fn faults(bench: &Faults, json: bool) -> Result<(), CliError> {
+    let rows = bench.measure(Path::new(PROGRAM))?;
+    let header = ["fault", "bytes", "time", "goodput", "longest stall", "streams", "SHA-256"];
+    print(&rows, json, &header, 1, |row| {
+        vec![
+            row.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+            Bytes::new(row.bytes).to_string(),
+            format!("{:.1} s", row.time_s),
+            mbit(row.goodput_bps),
+            format!("{:.2} s", row.longest_stall_s),
+            row.streams.to_string(),
+            row.sha256.to_string(),
+        ]
+    })?;
+    check_whole(rows.iter().map(|row| row.sha256))
+}
+
+fn cuts(bench: &Cuts, json: bool) -> Result<(), CliError> {
+    let rows = bench.measure(Path::new(PROGRAM))?;
+    let header = ["direction", "cuts in all", "bytes", "goodput", "longest stall", "streams", "SHA-256"];
+    print(&rows, json, &header, 1, |row| {
+        vec![
+            row.direction.to_owned(),
+            row.cuts.to_string(),
+            Bytes::new(row.bytes).to_string(),
+            mbit(row.goodput_bps),
+            format!("{:.2} s", row.longest_stall_s),
+            row.streams.to_string(),
+            row.sha256.to_string(),
+        ]
+    })?;
+    check_whole(rows.iter().map(|row| row.sha256))
+}
+
+fn datagrams(bench: &Datagrams, json: bool) -> Result<(), CliError> {
+    let rows = bench.measure(Path::new(PROGRAM), |row| {
+        let datagrams = Rate::from_bps(row.datagrams_bps);
+        tell(format_args!("{}, {datagrams} of datagrams: {}", row.scheduler, mbit(row.goodput_bps)));
+    })?;
+    let header = ["scheduler", "datagrams received", "goodput", "loss per datagrams"];
+    print(&rows, json, &header, 1, |row| {
+        vec![
+            row.scheduler.clone(),
+            mbit(row.datagrams_bps),
+            mbit(row.goodput_bps),
+            row.loss.map_or_else(String::new, |loss| format!("{loss:.2}")),
+        ]
+    })
+}
+
+/// Refuses measurements of transfers of which not all brought what was sent.
+fn check_whole(mut digests: impl Iterator<Item = Digests>) -> Result<(), CliError> {
+    if digests.all(|digests| digests == Digests::Equal) {
+        return Ok(());
+    }
+    Err(CliError::Bench("what came is not what was sent".to_owned()))
+}
+
+/// Prints `rows` for programs, or as a table for people, the columns from `numbers` on aligned to the right.
+fn print<R: Serialize>(
+    rows: &[R],
+    json: bool,
+    header: &[&str],
+    numbers: usize,
+    cells: impl Fn(&R) -> Vec<String>,
+) -> Result<(), CliError> {
+    let mut out = io::stdout();
+    if json {
+        return Ok(writeln!(out, "{}", serde_json::to_string_pretty(rows).map_err(io::Error::from)?)?);
+    }
+    let mut table = Table::new();
+    table.load_style(TableStyle::new()).set_header(header.iter().copied());
+    for row in rows {
+        table.add_row(cells(row));
+    }
+    for column in table.column_iter_mut().skip(numbers) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    Ok(writeln!(out, "{table}")?)
+}
+
+fn mbit(bps: u64) -> String {
+    format!("{:.3} Mbit/s", bps as f64 / 1e6)
+}

@@ -1,0 +1,32 @@
+//! The bond between network namespaces of this host, measured.
+
+pub mod cuts;
+pub mod datagrams;
+mod ends;
+pub mod faults;
+pub mod goodput;
+mod reliable;
+pub mod speed;
+
+use suimon_scenario::{Capacity, Link, LinkSpec, drop_tail};
+use suimon_units::{Duration, Rate};
+
+pub use self::reliable::Digests;
+
+/// Both directions of each of `paths`.
+fn links(paths: &[LinkSpec]) -> Vec<[Link; 2]> {
+    paths.iter().map(link).collect()
+}
+
+fn link(path: &LinkSpec) -> [Link; 2] {
+    let mut links = path.links(&drop_tail());
+    // The way back is not what is measured: as fast, and never full. A radio serves both.
+    if matches!(links[1].capacity, Capacity::Opportunities { .. } | Capacity::Steps { .. }) {
+        links[1].capacity = Capacity::Rate(Rate::from_bps(10_000_000));
+    }
+    links
+}
+
+fn long(duration: Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos(duration.as_nanos())
+}

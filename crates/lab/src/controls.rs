@@ -1,0 +1,53 @@
+//! Congestion control in the kernel for as long as it is needed.
+
+#[cfg(feature = "bpf")]
+use suimon_linux::congestion::{Algorithm, Held, hold};
+use suimon_live::KernelNames;
+use suimon_scenario::Run;
+#[cfg(feature = "bpf")]
+use suimon_scenario::Traffic;
+
+use crate::error::LabError;
+
+/// Congestion controls that are in the kernel as long as this is held.
+pub struct HeldControls {
+    /// What the kernel calls each.
+    pub names: KernelNames,
+    #[cfg(feature = "bpf")]
+    _held: Vec<Held>,
+}
+
+/// Loads those of `runs` that this kernel lacks and this crate carries.
+///
+/// # Errors
+/// When the kernel does not take one.
+#[cfg(feature = "bpf")]
+pub fn hold_missing<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<HeldControls, LabError> {
+    let there = suimon_linux::Namespace::current()?.sysctl("ipv4/tcp_available_congestion_control")?;
+    let is_there = |name: &str| there.split_whitespace().any(|one| one == name);
+    let (mut names, mut held) = (KernelNames::new(), Vec::new());
+    for flow in runs.into_iter().flat_map(|run| run.scenario.flows.iter()) {
+        let Traffic::Tcp(tcp) = &flow.traffic else { continue };
+        let label = tcp.cc.label();
+        let Ok(algorithm) = Algorithm::named(label) else { continue };
+        if names.contains_key(label) {
+            continue;
+        }
+        let mut name = algorithm.kernel_name.to_owned();
+        if !is_there(&name) {
+            name = format!("s{}_{}", std::process::id(), held.len());
+            held.push(hold(algorithm, &name)?);
+        }
+        names.insert(label.to_owned(), name);
+    }
+    Ok(HeldControls { names, _held: held })
+}
+
+/// Built without programs for the kernel, this crate has only what the kernel has.
+///
+/// # Errors
+/// None.
+#[cfg(not(feature = "bpf"))]
+pub fn hold_missing<'a>(_runs: impl IntoIterator<Item = &'a Run>) -> Result<HeldControls, LabError> {
+    Ok(HeldControls { names: KernelNames::new() })
+}

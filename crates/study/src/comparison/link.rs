@@ -1,0 +1,241 @@
+//! Runs of senders over one link: each sender in runs of its own, or all in the same ones.
+
+use suimon_algorithms::Value;
+use suimon_algorithms::registry::{AlgorithmSpec, Registry};
+use suimon_scenario::{
+    Flow, LinkSpec, Record, Run, Runs, Scenario, Scheme, StackProfile, Start, TcpFlow, Traffic,
+};
+use suimon_units::{Duration, Instant};
+
+use super::{Comparison, RECORD_INTERVAL, RUN_LENGTH, duplicate, listed};
+use crate::error::StudyError;
+
+/// Most flows of one run.
+const MAX_FLOWS: u64 = 1_000_000;
+
+/// What it compares, and over what.
+pub(super) fn title(comparison: &Comparison) -> String {
+    let senders = listed(&comparison.senders());
+    let link = match (&comparison.trace, &comparison.link) {
+        (Some(trace), _) => {
+            let file = trace.file_name().unwrap_or_default().to_string_lossy();
+            format!("{file} {}", *comparison.rtt)
+        }
+        (None, link) => link.as_ref().map(ToString::to_string).unwrap_or_default(),
+    };
+    match comparison.queues.as_slice() {
+        [_] => format!("{senders} over {link}"),
+        queues => format!("{} under {senders} over {link}", listed(queues)),
+    }
+}
+
+/// The runs: one for each sender and seed, labelled `cc`; or one for each seed, where mixed.
+pub(super) fn runs(
+    comparison: &Comparison,
+    registry: &Registry,
+    link: &LinkSpec,
+) -> Result<Vec<Run>, StudyError> {
+    let senders = comparison.senders();
+    let senders: Vec<Scheme> = senders.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
+    let queues: Vec<AlgorithmSpec> =
+        comparison.queues.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
+    if queues.is_empty() {
+        return Err(StudyError::input("queues", "missing; accepted: at least one queue discipline"));
+    }
+    let counts = &comparison.flows.counts;
+    let shared = if comparison.mixed { senders.len() as u64 } else { 1 };
+    let max = counts.iter().copied().max().unwrap_or_default();
+    if max.saturating_mul(shared).saturating_mul(counts.len() as u64) > MAX_FLOWS {
+        return Err(StudyError::input("flows", format!("makes more flows; accepted: at most {MAX_FLOWS}")));
+    }
+    let mut runs = Runs::default();
+    for (position, queue) in queues.iter().enumerate() {
+        if queues[..position].contains(queue) {
+            return Err(duplicate("queues", "queue discipline", queue.label()));
+        }
+        let mut labels = Vec::new();
+        if queues.len() > 1 {
+            labels.push(("queue".to_owned(), queue.label().to_owned()));
+        }
+        if comparison.mixed {
+            comparison.add(&mut runs, &labels, link, queue, &senders)?;
+            continue;
+        }
+        for (position, sender) in senders.iter().enumerate() {
+            let name = sender.label();
+            if senders[..position].contains(sender) {
+                return Err(duplicate("senders", "algorithm", &name));
+            }
+            let mut labels = labels.clone();
+            // What does not vary goes without saying, once the queue does.
+            if senders.len() > 1 || labels.is_empty() {
+                labels.push(("cc".to_owned(), name));
+            }
+            comparison.add(&mut runs, &labels, link, queue, std::slice::from_ref(sender))?;
+        }
+    }
+    Ok(runs.finish())
+}
+
+impl Comparison {
+    fn add(
+        &self,
+        runs: &mut Runs,
+        labels: &[(String, String)],
+        link: &LinkSpec,
+        queue: &AlgorithmSpec,
+        senders: &[Scheme],
+    ) -> Result<(), StudyError> {
+        let scenario = Scenario {
+            name: self.name().to_owned(),
+            description: String::new(),
+            seed: self.seed,
+            duration: self.duration.as_deref().copied().or(self.flows.duration()).unwrap_or(RUN_LENGTH),
+            stop_when_complete: true,
+            links: link.links(queue).into(),
+            flows: self.flows_of(senders, marks(queue)),
+            aggregates: Vec::new(),
+            record: Record { interval: Some(RECORD_INTERVAL), warmup: *self.warmup, ..Record::default() },
+        };
+        self.add_seeds(runs, labels, &scenario)
+    }
+
+    fn flows_of(&self, senders: &[Scheme], ecn: bool) -> Vec<Flow> {
+        let mut flows = Vec::new();
+        let lives = self.flows.lives();
+        let each = lives.len() as u64;
+        for sender in senders {
+            // The same sender may be given twice where all are mixed; its flows are numbered through.
+            let alike = senders.iter().filter(|other| *other == sender).count() as u64 * each;
+            let before = flows.iter().filter(|(other, _)| *other == sender).count() as u64;
+            for (nth, (start, stop)) in (before + 1..).zip(&lives) {
+                let name = if alike == 1 { sender.label() } else { format!("{sender}-{nth}") };
+                let flow = self.flow(sender, name, ecn);
+                flows.push((sender, Flow { start: Start::At(*start), stop: *stop, ..flow }));
+            }
+        }
+        flows.into_iter().map(|(_, flow)| flow).collect()
+    }
+
+    fn flow(&self, sender: &Scheme, name: String, ecn: bool) -> Flow {
+        let tcp = TcpFlow {
+            cc: sender.cc.clone(),
+            receiver: sender.receiver.clone(),
+            profile: StackProfile { ecn: ecn || self.profile.ecn, ..(*self.profile).clone() },
+            window: *self.window,
+            size: self.size.as_deref().copied(),
+            application_rate: None,
+            on_off: None,
+        };
+        Flow {
+            name,
+            from: "sender".to_owned(),
+            to: "receiver".to_owned(),
+            via: None,
+            start: Start::At(Instant::ZERO),
+            stop: None,
+            extra_delay: (Duration::ZERO, Duration::ZERO),
+            traffic: Traffic::Tcp(Box::new(tcp)),
+        }
+    }
+}
+
+/// The discipline marks packets of flows that understand it.
+fn marks(queue: &AlgorithmSpec) -> bool {
+    queue.arguments().any(|(name, value)| name == "ecn" && value == Value::Flag(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use suimon_scenario::{Capacity, Loss};
+    use suimon_units::Rate;
+
+    use super::super::tests::{comparison, refusal};
+    use super::*;
+
+    /// Runs of `senders` over a link, with further fields.
+    fn fields(senders: &[&str], further: &Value) -> Value {
+        let mut fields = json!({ "link": "2Mbit 181ms 96kB loss=1%", "senders": senders });
+        for (field, value) in further.as_object().into_iter().flatten() {
+            fields[field] = value.clone();
+        }
+        fields
+    }
+
+    fn runs(senders: &[&str], further: &Value) -> Vec<Run> {
+        comparison(fields(senders, further)).runs(&Registry::standard()).unwrap()
+    }
+
+    #[test]
+    fn each_queue_is_a_run_and_marks_flows_that_then_understand_marks() {
+        let runs = runs(&["reno"], &json!({ "queues": ["droptail", "red", "red:ecn=false"], "flows": "2" }));
+        let names: Vec<_> = runs.iter().map(|run| run.labels.clone()).collect();
+        assert_eq!(names[1], [("queue".to_owned(), "red".to_owned())]);
+        let ecn = |run: &Run| match &run.scenario.flows[0].traffic {
+            Traffic::Tcp(tcp) => tcp.profile.ecn,
+            Traffic::Udp(_) => panic!("a TCP flow"),
+        };
+        assert_eq!(runs.iter().map(ecn).collect::<Vec<_>>(), [false, true, false]);
+    }
+
+    #[test]
+    fn each_sender_and_seed_is_a_run() {
+        let runs = runs(&["reno"], &json!({ "seeds": 3, "flows": "2" }));
+        assert_eq!(runs.len(), 3);
+        let labels = |cc: &str, seed: &str| {
+            vec![("cc".to_owned(), cc.to_owned()), ("seed".to_owned(), seed.to_owned())]
+        };
+        assert_eq!(runs[2].labels, labels("reno", "3"));
+        let names: Vec<_> = runs[0].scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["reno-1", "reno-2"]);
+    }
+
+    #[test]
+    fn both_directions_together_take_the_round_trip_time() {
+        let runs = runs(&["reno"], &json!({}));
+        let [there, back] = runs[0].scenario.links.as_slice() else { panic!("two links") };
+        assert_eq!(there.delay + back.delay, Duration::from_millis(181));
+        assert_eq!((&there.from, &there.to), (&back.to, &back.from));
+        assert_eq!(
+            (back.capacity.clone(), back.impairments.loss, back.reported),
+            (Capacity::Rate(Rate::MAX), Loss::None, false)
+        );
+        assert_eq!(runs[0].labels, [("cc".to_owned(), "reno".to_owned())]);
+    }
+
+    #[test]
+    fn mixed_senders_share_one_run_even_when_alike() {
+        let runs = runs(&["reno", "reno"], &json!({ "mixed": true }));
+        assert_eq!((runs.len(), runs[0].labels.len()), (1, 0));
+        let names: Vec<_> = runs[0].scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["reno-1", "reno-2"]);
+    }
+
+    #[test]
+    fn without_a_sender_those_are_compared_that_are_worth_it() {
+        let labels = |runs: &[Run]| runs.iter().map(|run| run.labels[0].1.clone()).collect::<Vec<_>>();
+        assert_eq!(labels(&runs(&[], &json!({}))), ["reno", "cubic", "vegas", "drs", "fs-at"]);
+        let queues = json!({ "queues": ["droptail", "red"] });
+        assert_eq!(labels(&runs(&[], &queues)), ["droptail", "red"]);
+        assert_eq!(
+            title(&comparison(fields(&[], &queues))),
+            "droptail, red under reno over 2Mbit 181ms 96kB loss=1%"
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (senders, further, field, problem) in [
+            (&["reno", "reno"][..], json!({}), "senders", "a second algorithm"),
+            (&["reno"], json!({ "queues": [] }), "queues", "at least one queue discipline"),
+            (&["reno"], json!({ "queues": ["red", "red"] }), "queues", "a second queue discipline"),
+            (&["reno"], json!({ "flows": "0" }), "flows", "at least one"),
+            (&["reno"], json!({ "flows": u64::MAX.to_string() }), "flows", "at most"),
+            (&["reno"], json!({ "seeds": u64::MAX }), "seeds", "at most"),
+        ] {
+            let (found, message) = refusal(fields(senders, &further));
+            assert!(found == field && message.contains(problem), "{further}: {found}: {message}");
+        }
+    }
+}
