@@ -9,7 +9,6 @@
 
 mod crossing;
 mod flow_tally;
-mod impairments;
 mod meter;
 mod port;
 mod series;

@@ -1,10 +1,9 @@
 //! The times at which packets leave a link and reach its far end, in any order of service.
 
 use suimon_algorithms::RandomStream;
-use suimon_model::{Capacity, Link};
+use suimon_model::{Capacity, ImpairmentState, Link};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::impairments::Impairments;
 use crate::server::{Server, Service};
 
 /// The sending end of a link, and the way to its far end.
@@ -14,7 +13,7 @@ pub struct Transmitter {
     delay: Duration,
     /// The bytes that each packet costs beside its own.
     overhead: Bytes,
-    impairments: Option<Box<Impairments>>,
+    impairments: Option<Box<ImpairmentState>>,
     /// The time by which all earlier packets have left.
     free_at: Instant,
     /// The time when the transmitter would be free if it were not held.
@@ -28,7 +27,7 @@ impl Transmitter {
         Self {
             delay: link.delay,
             overhead: link.overhead,
-            impairments: Impairments::of(link, random).map(Box::new),
+            impairments: link.impairments.begin(random).map(Box::new),
             ..Self::at(&link.capacity)
         }
     }

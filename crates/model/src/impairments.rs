@@ -1,7 +1,10 @@
-//! What a link does to packets beside delaying them.
+//! Packets lost, late or overtaken: the settings of a link, their limits and their effect.
+//!
+//! All three stand here, so that an impairment is this file and its row in the table of keys.
 
 use std::fmt;
 
+use suimon_algorithms::RandomStream;
 use suimon_units::{Duration, Instant, Probability};
 
 use crate::check::{Checked, refuse, time};
@@ -32,12 +35,73 @@ impl Impairments {
         self.loss == Loss::None && self.outages.is_empty()
     }
 
+    /// The impairments at work, drawing from `random`; `None` where there are none.
+    #[must_use]
+    pub fn begin(&self, random: RandomStream) -> Option<ImpairmentState> {
+        (!self.are_none()).then(|| ImpairmentState {
+            settings: self.clone(),
+            in_bad_state: false,
+            latest_arrival: Instant::ZERO,
+            random,
+        })
+    }
+
     pub(crate) fn check(&self) -> Checked {
         time("jitter", self.jitter)?;
         if let Some(reordering) = self.reordering {
             time("reordering.delay", reordering.delay)?;
         }
         check_outages(&self.outages)
+    }
+}
+
+/// The impairments of one link at work.
+#[derive(Debug)]
+pub struct ImpairmentState {
+    settings: Impairments,
+    /// Of the Gilbert-Elliott chain.
+    in_bad_state: bool,
+    /// Jitter lets no packet arrive before this.
+    latest_arrival: Instant,
+    random: RandomStream,
+}
+
+impl ImpairmentState {
+    /// When a packet that left at `departure` and would arrive at `arrival` does; `None` where it is lost.
+    #[must_use]
+    pub fn apply(&mut self, departure: Instant, arrival: Instant) -> Option<Instant> {
+        if self.loses() || self.is_out_at(departure) {
+            return None;
+        }
+        let mut arrival = arrival;
+        if self.settings.jitter != Duration::ZERO {
+            let late = arrival + self.random.duration_between(Duration::ZERO, self.settings.jitter);
+            arrival = late.max(self.latest_arrival);
+            self.latest_arrival = arrival;
+        }
+        if let Some(reordering) = self.settings.reordering
+            && self.random.chance(reordering.probability)
+        {
+            arrival += reordering.delay;
+        }
+        Some(arrival)
+    }
+
+    fn is_out_at(&self, now: Instant) -> bool {
+        let over = self.settings.outages.partition_point(|outage| outage.to <= now);
+        self.settings.outages.get(over).is_some_and(|outage| outage.from <= now)
+    }
+
+    fn loses(&mut self) -> bool {
+        match self.settings.loss {
+            Loss::None => false,
+            Loss::Random(probability) => self.random.chance(probability),
+            Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let change = if self.in_bad_state { to_good } else { to_bad };
+                self.in_bad_state ^= self.random.chance(change);
+                self.random.chance(if self.in_bad_state { loss_bad } else { loss_good })
+            }
+        }
     }
 }
 
@@ -103,4 +167,50 @@ fn check_outages(outages: &[Outage]) -> Checked {
         ended = outage.to;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_work(settings: Impairments) -> ImpairmentState {
+        settings.begin(RandomStream::new(1, "test")).expect("something is impaired")
+    }
+
+    #[test]
+    fn burst_loss_has_the_rate_and_burst_length_of_its_chain() {
+        // Stationary share of the bad state: 0.01 / (0.01 + 0.25); mean stay in it: 1 / 0.25 packets.
+        let p = Probability::clamped;
+        let loss =
+            Loss::GilbertElliott { to_bad: p(0.01), to_good: p(0.25), loss_good: p(0.0), loss_bad: p(1.0) };
+        let mut link = at_work(Impairments { loss, ..Impairments::default() });
+        let losses: Vec<bool> = (0..200_000).map(|_| link.loses()).collect();
+        let lost = losses.iter().filter(|lost| **lost).count() as f64;
+        let bursts = losses.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        assert!((lost / 200_000.0 - 0.01 / 0.26).abs() < 0.003, "{lost}");
+        assert!((lost / bursts - 4.0).abs() < 0.3, "{}", lost / bursts);
+    }
+
+    #[test]
+    fn what_leaves_during_an_outage_is_lost_and_what_is_under_way_arrives() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let outage = |from, to| Outage { from: at(from), to: at(to) };
+        let mut link =
+            at_work(Impairments { outages: vec![outage(10, 15), outage(20, 30)], ..Impairments::default() });
+        let through = (0..40).filter(|ms| link.apply(at(*ms), at(*ms + 7)).is_some());
+        assert!(through.eq((0..10).chain(15..20).chain(30..40)));
+    }
+
+    #[test]
+    fn jitter_delays_but_never_reorders() {
+        let mut link = at_work(Impairments { jitter: Duration::from_millis(10), ..Impairments::default() });
+        let arrivals: Vec<_> = (0..1_000)
+            .map(|i| {
+                let at = Instant::ZERO + Duration::from_millis(i);
+                link.apply(at, at).expect("nothing is lost")
+            })
+            .collect();
+        assert!(arrivals.is_sorted());
+        assert!(arrivals.iter().enumerate().any(|(i, at)| at.as_nanos() > (i as u64 + 5) * 1_000_000));
+    }
 }
