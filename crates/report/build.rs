@@ -1,7 +1,7 @@
 //! Brings the charting library of the report page, so that none of its code is kept here.
 //!
-//! It is a released npm package. Three of its files are needed, each held against its digest, so it does not matter who
-//! hands them over: the folder that `SUIMON_UPLOT` names, npm, or curl from a mirror of npm's packages.
+//! The library is a released npm package. Three of its files are needed, each held against its digest, so their source
+//! does not matter: the folder that `SUIMON_UPLOT` names, npm, or curl from a mirror of npm's packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,7 +6,7 @@
 //! are state machines without I/O and without the bytes themselves: they see sequence numbers,
 //! occupancies of send buffers, and times. The same objects run in the simulator and over real sockets.
 //!
-//! What goes where is a [`PathScheduler`](suimon_algorithms::path::PathScheduler)'s decision. Beyond the
+//! A [`PathScheduler`](suimon_algorithms::path::PathScheduler) places the data. Beyond the
 //! paper, data of a path that has failed or stalled is given to others, a path that comes back is used
 //! again, and the receiver's reorder buffer is bounded and obeyed.
 

@@ -1,13 +1,13 @@
-//! What both worlds measure of a connection, so that a scheduler sees the same quantities in each.
+//! Measurements of a connection, alike in both worlds, so that a scheduler sees the same quantities in each.
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// A connection as it is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Occupancy {
-    /// What it has behind it.
+    /// Bytes acknowledged since it began.
     pub acknowledged: Bytes,
-    /// What it holds.
+    /// Bytes in its send buffer.
     pub buffered: Bytes,
     /// Its smoothed round-trip time.
     pub srtt: Duration,
@@ -15,7 +15,7 @@ pub struct Occupancy {
     pub rtt_min: Option<Duration>,
 }
 
-/// How fast a connection's data gets acknowledged, where every acknowledgement is heard of: a sample in each round trip.
+/// The rate at which a connection's data is acknowledged, where every ACK is seen: a sample in each round trip.
 #[derive(Debug, Default)]
 pub struct RateMeter {
     sampler: Sampler,
@@ -24,15 +24,15 @@ pub struct RateMeter {
 }
 
 impl RateMeter {
-    /// Something was acknowledged.
+    /// Data was acknowledged.
     pub fn on_acknowledged(&mut self, now: Instant, connection: Occupancy) {
         let Some(sample) = self.sampler.read(now, &connection) else { return };
         let Some(rate) = self.rate else {
             self.rate = Some(sample.bps);
             return;
         };
-        // A connection that held no more than a bandwidth-delay product of what it delivered had no queue: it
-        // was not asked for more, and what it did says only how much it can do at least.
+        // A connection that held no more than a bandwidth-delay product at the rate it delivered had no queue: it
+        // was not asked for more, and its rate is only a lower bound.
         let product = sample.bps / 8.0 * connection.rtt_min.unwrap_or_default().as_secs_f64();
         if sample.buffered_at_first.as_f64() > product * QUEUEING {
             self.rate = Some(towards(rate, sample.bps));
@@ -48,10 +48,10 @@ impl RateMeter {
     }
 }
 
-/// How fast a connection's data gets acknowledged, read from its kernel whenever somebody looks.
+/// The rate at which a connection's data is acknowledged, read from its kernel now and then.
 ///
-/// Not a [`RateMeter`]: a program reads its sockets when it has something to do, and in between a connection may have run
-/// dry, so that the least that it held counts, and a rate that nothing has confirmed for long is forgotten.
+/// A program reads its sockets when it has something to do, and in between a connection may have run dry. So, unlike in
+/// a [`RateMeter`], the least occupancy counts, and a rate that nothing has confirmed for long is forgotten.
 #[derive(Debug, Default)]
 pub struct CapacityMeter {
     sampler: Sampler,
@@ -64,8 +64,7 @@ impl CapacityMeter {
     /// The connection was read.
     pub fn on_reading(&mut self, now: Instant, connection: Occupancy) {
         let Some(sample) = self.sampler.read(now, &connection) else { return };
-        // What was measured long ago says nothing: the path may have been too slow to be used since, and be so no
-        // more.
+        // An old measurement says nothing: the path may have been too slow to be used since, and be so no more.
         if now.saturating_since(self.measured_at) > (connection.srtt * 4).max(MAX_MEMORY) {
             self.rate = None;
         }
@@ -101,7 +100,7 @@ struct Begun {
     least_buffered: Bytes,
 }
 
-/// What was acknowledged in a round trip, and what the connection held.
+/// The bytes acknowledged in a round trip, and those that the connection held.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     bps: f64,
@@ -145,7 +144,7 @@ const QUEUEING: f64 = 1.125;
 /// Shorter times than this give no rate worth the name where ACKs come in bursts.
 const MIN_SAMPLE: Duration = Duration::from_millis(20);
 
-/// Bytes: two full segments. Who holds less is not held up by the path.
+/// Bytes: two full segments. A connection that holds less is not held up by the path.
 const MIN_HELD: f64 = 2.0 * 1448.0;
 
 /// A rate is kept for so long at least, though nothing confirms it.
@@ -207,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_path_without_a_queue_is_as_fast_as_it_ever_was_and_learns_that_at_once() {
-        // What was held a round trip before was delivered: no queue, 8 times as much in three round trips.
+        // The bytes held a round trip before were delivered: no queue, 8 times as much in three round trips.
         let rate = told(&[(10_000, 20_000), (20_000, 40_000), (40_000, 80_000), (80_000, 80_000)]);
         assert_eq!(rate, 80_000.0 * 8.0 / 0.1);
         let rate = told(&[(80_000, 10_000), (10_000, 10_000), (10_000, 10_000)]);

@@ -8,14 +8,14 @@ use suimon_units::Bytes;
 pub struct AggregateReceiver {
     /// Next byte that the application is due.
     next: u64,
-    /// What came early.
+    /// Data that came early.
     early: RangeSet<u64>,
     /// Bytes in `early`.
     held: Bytes,
     buffer: Bytes,
 }
 
-/// What an arrival led to.
+/// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
     /// Bytes that are in order now and go to the application.
@@ -24,7 +24,7 @@ pub struct Arrived {
     pub duplicate: Bytes,
 }
 
-/// What the receiving end tells the sending one.
+/// The message of the receiving end to the sending one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Feedback {
     /// Next byte that the application is due: all before it arrived.
@@ -72,7 +72,7 @@ impl AggregateReceiver {
         self.held
     }
 
-    /// What the sending end should know.
+    /// The message for the sending end.
     #[must_use]
     pub fn feedback(&self) -> Feedback {
         Feedback { next: self.next, edge: self.next + self.buffer.get() }

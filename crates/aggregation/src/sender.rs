@@ -33,7 +33,7 @@ pub struct AggregateSender {
     unassigned: RangeSet<u64>,
     /// Where the application's data ends so far.
     produced: u64,
-    /// What is under way, with a bit for each path that carries it.
+    /// The data under way, with a bit for each path that carries it.
     outstanding: RangeMap<u64, u64>,
     feedback: Feedback,
 }
@@ -42,7 +42,7 @@ pub struct AggregateSender {
 struct Path {
     state: PathState,
     status: Option<PathStatus>,
-    /// What the connection was given and has not acknowledged, oldest first.
+    /// Data given to the connection and not acknowledged, oldest first.
     given: VecDeque<Range<u64>>,
     /// Bytes in `given`.
     unacknowledged: u64,
@@ -105,7 +105,7 @@ impl AggregateSender {
         path.progress_at = now;
     }
 
-    /// The connection over `path` is gone. What it had not acknowledged is given to others.
+    /// The connection over `path` is gone. Its unacknowledged data is given to others.
     pub fn path_down(&mut self, path: PathId) {
         self.release(path);
         let carried: Vec<_> = (self.outstanding.iter())
@@ -174,7 +174,7 @@ impl AggregateSender {
         }
     }
 
-    /// What to write next, if anything.
+    /// The next chunk to write, if any.
     pub fn next(&mut self, now: Instant) -> Option<Chunk> {
         self.notice_stalls(now);
         self.look(now);
@@ -235,7 +235,7 @@ impl AggregateSender {
         self.chunk = chunk;
     }
 
-    /// How much is handed over at a time.
+    /// The size of a chunk.
     #[must_use]
     pub fn chunk(&self) -> Bytes {
         self.chunk
@@ -349,7 +349,7 @@ impl AggregateSender {
         }
     }
 
-    /// What `path` still carries is under way after all, and need not be given to others if it is not yet.
+    /// The data that `path` still carries is under way after all, and need not be given to others if it is not yet.
     fn reclaim(&mut self, path: PathId) {
         let bit = 1 << path.0;
         for given in &self.paths[path.0].given {
@@ -591,14 +591,14 @@ mod tests {
         assert!(by_path[0].iter().copied().eq((0..by_path[0].len() as u64).map(|i| i * 1_000)));
     }
 
-    /// What may happen between sender and receiver.
+    /// An event between sender and receiver.
     #[derive(Debug, Clone)]
     enum Step {
         /// Connection `path` carries so many bytes to the other end.
         Deliver { path: usize, bytes: u64 },
-        /// It breaks, and what was in it is lost.
+        /// The connection breaks, and the data in it is lost.
         Break { path: usize },
-        /// It is made anew.
+        /// The connection is established again.
         Mend { path: usize },
         /// Time passes.
         Wait { ms: u64 },

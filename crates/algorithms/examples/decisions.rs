@@ -1,4 +1,4 @@
-//! What a decision costs: nanoseconds per packet, to take it in and to give it out, of each queue discipline
+//! The cost of a decision: nanoseconds per packet, to take it in and to give it out, of each queue discipline
 //! or of those named. `cargo run --release -p suimon-algorithms --example decisions -- codel pie`
 //!
 //! Packets of 32 flows fill a link of 100 Mbit/s by 120 %, so that the discipline has something to decide;

@@ -10,14 +10,15 @@ use suimon_units::{Bytes, Duration, Probability, Rate};
 
 /// One settable quantity of an algorithm.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Parameter {
     /// As written in a scenario, for example `beta`.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub help: &'static str,
     /// Value where none is given; its kind is the parameter's kind.
     pub default: Value,
-    /// Which values are accepted.
+    /// The accepted values.
     pub range: Range,
 }
 
@@ -42,7 +43,7 @@ pub enum Value {
     Choice(&'static str),
 }
 
-/// Which values a parameter accepts, beside being of the default's kind.
+/// The accepted values of a parameter, all of the default's kind.
 #[derive(Debug, Clone, Copy)]
 pub enum Range {
     /// All of that kind.
@@ -69,7 +70,13 @@ impl fmt::Display for Value {
 }
 
 impl Parameter {
-    /// Which values are accepted, in words.
+    /// The parameter `name`, with one line of `help`.
+    #[must_use]
+    pub const fn new(name: &'static str, help: &'static str, default: Value, range: Range) -> Self {
+        Self { name, help, default, range }
+    }
+
+    /// The accepted values, in words.
     #[must_use]
     pub fn accepted(&self) -> String {
         let kind = match self.default {
@@ -129,6 +136,7 @@ impl Parameter {
 
 /// Why a setting of an algorithm was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParameterError {
     /// The algorithm has no such parameter.
     #[error("{algorithm} has no parameter \"{parameter}\"; accepted: {accepted}")]
@@ -147,7 +155,7 @@ pub enum ParameterError {
         parameter: &'static str,
         /// As the user wrote it.
         text: String,
-        /// Which values are.
+        /// The accepted values.
         accepted: String,
     },
 }

@@ -36,7 +36,7 @@ pub enum Build {
 }
 
 impl Build {
-    /// What it builds.
+    /// The role of the algorithm.
     #[must_use]
     pub fn role(&self) -> Role {
         match self {
@@ -61,13 +61,14 @@ impl Debug for UserDefined {
 
 /// Why an algorithm cannot join the registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddError {
     /// The registry has an algorithm of that name.
     #[error("\"{name}\" is a {role} of the registry; accepted: another name")]
     Taken {
         /// The name.
         name: &'static str,
-        /// What it is there.
+        /// The role of the algorithm that has it.
         role: Role,
     },
     /// The name would not read back.
@@ -107,7 +108,7 @@ pub struct Ticket(pub u64);
 /// A packet that comes to a [`TicketQueue`].
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
-    /// What stands for it from now on.
+    /// The ticket of the packet from now on.
     pub ticket: Ticket,
     /// Its size on the link.
     pub size: Bytes,
@@ -117,12 +118,12 @@ pub struct Arrival {
     pub ecn: Ecn,
 }
 
-/// What a [`TicketQueue`] wants to be done to packets that wait.
+/// The verdicts of a [`TicketQueue`] on packets that wait.
 #[derive(Debug, Clone, Default)]
 pub struct Verdicts {
-    /// To be dropped.
+    /// Packets to be dropped.
     pub drop: Vec<Ticket>,
-    /// To be marked, where they understand marks.
+    /// Packets to be marked, where their transport understands marks.
     pub mark: Vec<Ticket>,
 }
 

@@ -1,4 +1,4 @@
-//! What the sources and the pages of this crate must keep: purity, citations that exist, a page for every
+//! The rules for the sources and the pages of this crate: purity, citations that exist, a page for every
 //! algorithm.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,4 +148,12 @@ fn the_index_lists_every_page() {
         let link = format!("[{0}]({0}.md)", description.name);
         assert!(index.contains(&link), "no link {link}");
     }
+}
+
+#[test]
+fn the_guide_shows_the_example_that_is_built() {
+    let guide = read(&pages().join("../guides/own-stack.md"));
+    let example = read(&crate_root().join("examples/own_stack.rs"));
+    assert!(guide.contains(&format!("```rust\n{example}```\n")));
+    assert!(example.lines().count() <= 40);
 }

@@ -38,7 +38,7 @@ impl WeakBond {
     }
 }
 
-/// What comes unasked.
+/// Streams and packets that the other end begins or sends.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     /// Streams that shall lead to a target.
@@ -60,9 +60,9 @@ pub(crate) struct State {
     /// The driver has work.
     driver: Option<Waker>,
     streams: HashMap<StreamId, Waiting>,
-    /// Who wants to open a stream.
+    /// Tasks that wait to open a stream.
     openers: Vec<Waker>,
-    /// What the driver found when it looked last.
+    /// The status at the driver's last heartbeat.
     pub(crate) status: SessionStatus,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct State {
 struct Waiting {
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Those that only want to know when it ends early.
+    /// Tasks that wait only for an early end of the stream.
     mourners: Vec<Waker>,
 }
 

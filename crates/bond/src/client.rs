@@ -22,12 +22,12 @@ use crate::mux::{ResetReason, Target};
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 
-/// What a client is told.
+/// The settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientConfigBond {
     /// The server, as `host:port`.
     pub server: String,
-    /// Ways to it, one path each.
+    /// Ways to the server, one path each.
     pub via: Vec<Via>,
     /// TLS, with both keys.
     pub tls: Arc<ClientConfig>,
@@ -97,7 +97,7 @@ impl Client {
         self.bond.send_packet(packet)
     }
 
-    /// What can be told.
+    /// The state of the session.
     #[must_use]
     pub fn status(&self) -> SessionStatus {
         self.bond.lock().status.clone()
@@ -106,7 +106,7 @@ impl Client {
     /// Tells the server that the session is over.
     pub async fn close(&self) {
         let _ = self.commands.send(Command::Close).await;
-        // So that the connections' last records go out.
+        // The connections' last records need time to go out.
         let waited = async {
             while !self.bond.lock().closed {
                 sleep(Duration::from_millis(5)).await;
@@ -178,7 +178,7 @@ impl Keeper {
                     }
                 }
             }
-            // What took long to fail has waited already.
+            // An attempt that took long to fail has waited already.
             let pause = wait.saturating_sub(began.elapsed()).max(FIRST_WAIT);
             wait = (wait * 2).min(MAX_WAIT);
             tokio::select! {
@@ -231,7 +231,7 @@ impl Keeper {
         let tls = ClientConnection::new(self.config.tls.clone(), name).map_err(invalid)?;
         let mut connection =
             TlsConnection::handshake(tcp, tls.into(), self.config.path_buffer).await.map_err(|error| {
-                // What speaks something else, or another key: for people, in a word.
+                // The peer speaks another protocol or has another key: one word for both, for people.
                 io::Error::new(error.kind(), format!("{peer} is not the server: {error}"))
             })?;
         self.attempt += 1;

@@ -22,19 +22,19 @@ use crate::frame::{Frame, Malformed, decode};
 pub(crate) struct TlsConnection {
     tcp: TcpStream,
     tls: Connection,
-    /// What came and was not decoded yet.
+    /// Bytes that arrived and are not decoded yet.
     inbox: Vec<u8>,
     decoded: usize,
     rate: CapacityMeter,
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
-    /// Bytes that it may hold, where that is limited below what its kernel says.
+    /// Bytes that the connection may hold, where the limit is below the kernel's.
     send_buffer: Option<Bytes>,
-    /// At the reading before.
+    /// Bytes acknowledged at the reading before.
     acknowledged: Bytes,
 }
 
-/// What a reading of a connection says.
+/// One reading of a connection's state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     pub(crate) status: PathStatus,
@@ -203,7 +203,7 @@ impl TlsConnection {
         }
     }
 
-    /// What the connection says of itself.
+    /// Reads the state of the connection.
     pub(crate) fn reading(&mut self, now: Instant) -> io::Result<Reading> {
         let connection = tcp_state(&self.tcp)?;
         let held = unacknowledged(&self.tcp)?;

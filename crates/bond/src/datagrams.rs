@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::bond::WeakBond;
 use crate::tun::packet::{Ends, Packet, datagram, parse};
 
-/// What a port of the client, at an address of one family, is known as outside.
+/// The socket that stands outside for one port of the client, for one address family.
 #[derive(Debug)]
 struct Way {
     socket: UdpSocket,
@@ -63,7 +63,7 @@ async fn open(v4: bool) -> io::Result<Way> {
     let any: SocketAddr =
         if v4 { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = UdpSocket::bind(any).await?;
-    // What `try_send_to` goes by.
+    // `try_send_to` needs a socket that is known to be writable.
     socket.writable().await?;
     Ok(Way { socket, used_at: Mutex::new(Instant::now()) })
 }

@@ -16,7 +16,7 @@ use crate::connection::TlsConnection;
 use crate::frame::{Frame, MAX_PATHS};
 use crate::status::{PathStatusView, SessionStatus};
 
-/// What a driver is told.
+/// A command to the driver.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// A connection has joined.
@@ -94,7 +94,7 @@ struct Path {
     ended: Option<oneshot::Sender<String>>,
     joined_at: Instant,
     heard_at: Instant,
-    /// What has been read is older than what was written.
+    /// Data was written after the last reading of the connection.
     stale: bool,
     view: PathStatusView,
     /// Bytes carried (in, out) at the heartbeat before.
@@ -229,7 +229,7 @@ impl Driver<'_> {
     ) -> Result<bool, Ended> {
         for _ in 0..READS {
             let Some(slot) = &mut self.paths[path.0] else { return Ok(false) };
-            // What came with the answer to a join lies here already.
+            // Frames that came with the answer to a join lie here already.
             if let Err(problem) = take_frames(now, state, path, &mut slot.connection) {
                 return match problem {
                     Problem::Malformed(error) => {

@@ -1,4 +1,4 @@
-//! What goes over one connection: frames, in network byte order, each within one TLS record.
+//! The wire format of one connection: frames, in network byte order, each within one TLS record.
 //!
 //! | Frame | Type | Fields |
 //! | --- | --- | --- |
@@ -41,20 +41,20 @@ pub enum Frame<'a> {
         /// The bytes.
         bytes: &'a [u8],
     },
-    /// What has arrived at the other end.
+    /// The data that has arrived at the other end.
     Feedback(Feedback, Vec<Received>),
     /// The session is over.
     Close,
 }
 
-/// What a client says first.
+/// The first message of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Join {
     /// Drawn by the client when the session began.
     pub session: [u8; 16],
     /// Drawn by the server when the session began; zero where the client has not heard it yet.
     pub nonce: u64,
-    /// Which of the session's paths.
+    /// The number of the path in the session.
     pub path: u8,
     /// Counts the connections over this path: a later one replaces an earlier one.
     pub attempt: u32,
@@ -97,7 +97,7 @@ pub enum Refusal {
 pub struct Received {
     /// The path.
     pub path: u8,
-    /// Which of its connections.
+    /// The connection over this path, by its count.
     pub attempt: u32,
     /// Bytes of data, without headers.
     pub bytes: u64,
@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
                     return Err(Stop::Malformed("a name that is too long"));
                 }
                 let name = std::str::from_utf8(self.take(len)?);
-                // It goes into logs and terminals.
+                // Names go into logs and terminals.
                 let plain = name.ok().filter(|name| name.chars().all(|c| c.is_ascii_graphic()));
                 plain.ok_or(Stop::Malformed("a name that is no plain text"))?.to_owned()
             },

@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 
-/// What a path goes out by.
+/// The interface or the source address of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Via {
     /// An interface, by name; it may come later.
@@ -84,7 +84,7 @@ impl Via {
         TcpSocket::from_std_stream(socket.into()).connect(peer).await
     }
 
-    /// What of this host `link` hangs on: what [`is_gone`](Self::is_gone) compares.
+    /// The footing of a connection from `local`, for [`is_gone`](Self::is_gone) to compare.
     pub(crate) fn footing(&self, local: Option<IpAddr>) -> Footing {
         let index = match self {
             Self::Interface(name) => if_nametoindex(name.as_str()).ok(),
@@ -141,7 +141,7 @@ fn ip(entry: &InterfaceAddress) -> Option<IpAddr> {
     v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
 }
 
-/// What a connection hangs on.
+/// The parts of this host without which a connection is gone: its interface and its address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Footing {
     index: Option<u32>,
@@ -169,9 +169,9 @@ async fn listen(changes: &watch::Sender<u64>) -> io::Result<()> {
     loop {
         message.clear();
         match socket.recv(&mut message).await {
-            // What changed is looked up where it matters.
+            // The readers of this count look up the change itself.
             Ok(_) => changes.send_modify(|count| *count += 1),
-            // Too many at once: some were lost, so something changed.
+            // Messages were lost, so something changed.
             Err(error) if error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32) => {
                 changes.send_modify(|count| *count += 1);
             }

@@ -1,4 +1,4 @@
-//! Who is who: Ed25519 keys, pinned at both ends, and TLS 1.3 with raw public keys (RFC 7250) and nothing else.
+//! Identities: Ed25519 keys, pinned at both ends, and TLS 1.3 with raw public keys (RFC 7250) and nothing else.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -51,7 +51,7 @@ pub enum KeyError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault, in words.
         problem: String,
     },
     /// A text is no public key.
@@ -62,7 +62,7 @@ pub enum KeyError {
     Make(String),
 }
 
-/// What an Ed25519 public key begins with as a SubjectPublicKeyInfo (RFC 8410 §4).
+/// The first bytes of every Ed25519 public key as a SubjectPublicKeyInfo (RFC 8410 §4).
 const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const PEM_HEAD: &str = "-----BEGIN PRIVATE KEY-----";
 const PEM_FOOT: &str = "-----END PRIVATE KEY-----";
@@ -126,7 +126,7 @@ impl PrivateKey {
         Ok(Self { pkcs8, public: PublicKey(public) })
     }
 
-    /// Its public half.
+    /// The public half of the key.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         self.public
@@ -244,7 +244,7 @@ impl Pinned {
     }
 }
 
-/// What both verifiers do alike: signatures of TLS 1.3 by raw Ed25519 keys, and nothing else.
+/// The common part of both verifiers: signatures of TLS 1.3 by raw Ed25519 keys, and nothing else.
 macro_rules! raw_keys_only {
     () => {
         fn verify_tls12_signature(

@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// What a program that asks for `name` by SOCKS is answered, and where it is led.
+    /// The target that a program reaches by asking for `name` by SOCKS, and the answers to the program.
     fn asked(name: &[u8]) -> (io::Result<Target>, Vec<u8>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -88,7 +88,7 @@ impl Ring {
         let count = place.saturating_sub(self.start).min(self.bytes.len() as u64);
         self.bytes.drain(..count as usize);
         self.start = self.start.max(place);
-        // What a burst needed is given back.
+        // Memory that only a burst needed is given back.
         if self.bytes.capacity() > SPARE && self.bytes.len() < self.bytes.capacity() / 8 {
             self.bytes.shrink_to(self.bytes.len() * 2);
         }

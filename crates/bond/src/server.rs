@@ -25,7 +25,7 @@ use crate::relay::relay;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 
-/// What a server is told.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfigBond {
     /// TLS, with the server's key and those of its clients.
@@ -108,7 +108,7 @@ impl Server {
         }
     }
 
-    /// What can be told of each session, with the client's key.
+    /// The state of each session, with the client's key.
     #[must_use]
     pub fn status(&self) -> Vec<(PublicKey, SessionStatus)> {
         let sessions = self.0.sessions.lock().expect("no one panics while holding it");

@@ -1,6 +1,6 @@
 //! A session: streams over an aggregate over paths, without I/O.
 //!
-//! What a path's kernel acknowledged may still be lost with it, so bytes are kept until the other end's
+//! Bytes that a path's kernel acknowledged may still be lost with it, so bytes are kept until the other end's
 //! *program* has said that it has them. A session outlives its connections: a path may go and come back as
 //! often as it likes, and a session without any path waits.
 
@@ -13,10 +13,10 @@ use crate::frame::{DATA_HEADER, Frame, MAX_DATA, MAX_PATHS, Received, data_heade
 use crate::mux::{Mux, MuxLimits, Violation};
 use crate::ring::Ring;
 
-/// What a session is made of.
+/// The settings of a session.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
-    /// Decides which path carries what.
+    /// The scheduler, which chooses the path of each chunk.
     pub scheduler: AlgorithmSpec,
     /// Bytes that are held for reordering.
     pub reorder_buffer: Bytes,
@@ -29,7 +29,7 @@ pub struct SessionConfig {
 /// One end of a session.
 #[derive(Debug)]
 pub struct Session {
-    /// Its streams.
+    /// The streams of the session.
     pub mux: Mux,
     sender: AggregateSender,
     receiver: AggregateReceiver,
@@ -60,7 +60,7 @@ struct Path {
     heard_at: Instant,
 }
 
-/// What can be told of a session.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionView {
     /// Bytes of the aggregate that this end has produced.
@@ -117,7 +117,7 @@ impl Session {
     pub fn path_down(&mut self, now: Instant, path: PathId) {
         if std::mem::take(&mut self.paths[path.0].up) {
             self.sender.path_down(path);
-            // What it should have told the other end may be lost.
+            // The path's last feedback to the other end may be lost.
             self.feedback_at = Some(now);
         }
     }
@@ -220,14 +220,14 @@ impl Session {
         self.mux.has_data() || self.sender.unassigned() > Bytes::ZERO
     }
 
-    /// What the other end should know, and the path to tell it over, once it is time.
+    /// The feedback for the other end, and the path to send it over, once it is time.
     pub fn feedback(&mut self, now: Instant) -> Option<(PathId, Frame<'static>)> {
         self.feedback_at.filter(|at| *at <= now)?;
         let path = self.quickest(now)?;
         Some((path, self.report()))
     }
 
-    /// What the other end should know.
+    /// The feedback for the other end.
     pub fn report(&mut self) -> Frame<'static> {
         self.feedback_at = None;
         self.unreported = 0;
@@ -259,7 +259,7 @@ impl Session {
         !self.mux.has_data() && self.sender.is_complete()
     }
 
-    /// What can be told.
+    /// The state of the session.
     #[must_use]
     pub fn view(&self) -> SessionView {
         SessionView {
@@ -319,7 +319,7 @@ impl Session {
     }
 }
 
-/// What decides how far ahead a path takes data.
+/// The measurements that decide how far ahead a path takes data.
 struct Known {
     rate: Rate,
     buffered: Bytes,
@@ -352,13 +352,13 @@ const MIN_SEGMENTS: u64 = 3;
 const MAX_SEGMENTS: u64 = 11;
 /// A send buffer that held fewer would be empty before this program sees that there is room.
 const MIN_CHUNKS: u64 = 4;
-/// Of a connection that has not said what its segments take.
+/// The segment size of a connection that has not told its own.
 const ETHERNET_MSS: u64 = 1448;
 /// A record's head, type and tag (RFC 8446 §5.2) and a data frame's head.
 const OVERHEAD: u64 = 22 + DATA_HEADER as u64;
 /// No data is held back for longer than this for a slow path's sake.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// So much data is told of soon, less after a while.
+/// Bytes of data that are reported soon; fewer are reported after a while.
 const REPORT_AFTER: u64 = 8 * 1024;
 const MIN_WAIT: Duration = Duration::from_millis(1);
 const MAX_WAIT: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! What can be told of a session, for people and programs.
+//! The state of a session, for people and programs.
 
 use serde::{Deserialize, Serialize};
 use suimon_units::{Bytes, Duration, Rate};
@@ -9,9 +9,9 @@ use crate::session::SessionView;
 /// One session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {
-    /// Its paths that are up.
+    /// The paths that are up.
     pub paths: Vec<PathStatusView>,
-    /// Its aggregate.
+    /// The aggregate of the paths.
     pub session: AggregateStatus,
     /// Open streams.
     pub streams: u64,

@@ -1,4 +1,4 @@
-//! Who has recorded what a client sent cannot play it again. Over loopback: needs no rights.
+//! An attacker that has recorded a client cannot replay it. The test runs over loopback and needs no rights.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -245,7 +245,7 @@ fn pattern(from: u64, len: usize) -> Vec<u8> {
     (from..from + len as u64).map(byte).collect()
 }
 
-/// What became of a direction.
+/// The outcome of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 struct Got {
     bytes: u64,
@@ -321,7 +321,7 @@ fn streams_use_all_paths_both_ways() {
         let bytes = 6_000_000;
         let (up, down) = exchange(world.both(), bytes, || ());
         assert_eq!((up.bytes, down.bytes), (bytes, bytes));
-        // What is told is half a second old at most.
+        // The status is half a second old at most.
         thread::sleep(Duration::from_millis(600));
         let status = &world.client.report().sessions[0].status;
         assert!(status.session.received_bytes > bytes && status.streams == 0, "{status:?}");
@@ -467,7 +467,7 @@ fn a_client_comes_back_whenever_its_server_does() {
                 })
                 .collect();
             assert_in_time!(asking.len() < 20, "no stream within {:?}", back.elapsed());
-            // Those that it gave up come too, and are none of the next exchange's.
+            // The connections that the client gave up come too, and are none of the next exchange's.
             thread::sleep(Duration::from_millis(500));
             while listener.accept().is_ok() {}
             drop((listener, asking));
@@ -597,7 +597,7 @@ fn a_stalled_reader_holds_no_more_than_its_window_and_holds_up_nobody() {
         while stuck.write(&[1; 65_536]).is_ok() {}
         let (up, _) = exchange(world.both(), 2_000_000, || ());
         assert_eq!(up.bytes, 2_000_000);
-        // What is told is half a second old at most, and then of both streams.
+        // The status is half a second old at most, and then of both streams.
         thread::sleep(Duration::from_millis(600));
         let server = world.server.as_ref().unwrap().report();
         let client = world.client.report();
@@ -705,7 +705,7 @@ fn all_traffic_of_a_host_goes_through_and_the_host_is_as_it_was_afterwards() {
             assert!(buffer[..came] == pattern(7, len), "{len} bytes back");
             assert_eq!(from, echo.local_addr().unwrap());
         }
-        // What is told is half a second old at most. Which path carries how much of what is gone in a moment is chance.
+        // The status is half a second old at most. Chance decides which path carries how much of a short exchange.
         thread::sleep(Duration::from_millis(600));
         for path in &client.report().sessions[0].status.paths {
             assert_in_time!(path.sent_bytes + path.received_bytes > 100_000, "over both: {path:?}");

@@ -11,13 +11,13 @@ use pcap_parser::{
 use crate::error::CaptureProblem;
 use crate::skipped::SkipReason;
 
-/// What is read at once; more than a frame of any common length limit.
+/// Bytes read at once; more than a frame of any common length limit.
 const BUFFER: usize = 1 << 16;
-/// The largest pcapng block that is read: libpcap's limit. It bounds the memory that a length field can claim.
+/// The largest pcapng block that is read: libpcap's limit. The limit bounds the memory that a length field can claim.
 const MAX_BLOCK: usize = 16 << 20;
 /// The largest frame of a pcap file: libpcap's `MAXIMUM_SNAPLEN`.
 const MAX_FRAME: u32 = 262_144;
-/// How much of a frame is kept: more than any chain of headers that is read here.
+/// Bytes of a frame that are kept: more than any chain of headers that is read here.
 const KEPT: usize = 512;
 /// Interfaces of a pcapng section that are remembered; packets of further ones are skipped.
 const MAX_INTERFACES: usize = 65_536;
@@ -34,7 +34,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// What comes next in a capture.
+/// The next element of a capture.
 pub(crate) enum Next<'a> {
     Frame(Frame<'a>),
     Skipped(SkipReason),
@@ -219,7 +219,7 @@ fn pcap_header(blocks: &mut impl PcapReaderIterator) -> Result<(usize, Format), 
 }
 
 impl Format {
-    /// How much of a file may be in memory at once, so that one block fits.
+    /// Bytes of a file that may be in memory at once, so that one block fits.
     const fn longest(&self) -> usize {
         match self {
             Self::Pcap { .. } => 2 * MAX_FRAME as usize,
@@ -227,7 +227,7 @@ impl Format {
         }
     }
 
-    /// What `block` says; the beginning of its frame goes to `kept`.
+    /// Reads `block`; the beginning of its frame goes to `kept`.
     fn take(&mut self, block: &PcapBlockOwned<'_>, kept: &mut Vec<u8>) -> Result<Taken, &'static str> {
         let mut keep = |data: &[u8]| {
             kept.clear();

@@ -33,7 +33,7 @@ pub(crate) fn knows(link_type: i32) -> bool {
         || RAW_BSD.contains(&link_type)
 }
 
-/// What the headers of a frame say.
+/// The headers of a frame.
 pub(crate) struct Headers {
     pub(crate) endpoints: Endpoints,
     pub(crate) size: Bytes,
@@ -109,7 +109,7 @@ pub(crate) fn decode(frame: &Frame<'_>) -> Result<Headers, SkipReason> {
     })
 }
 
-/// What is needed of either version's header.
+/// The fields of either version's header that are needed here.
 struct Ip<'a> {
     source: IpAddr,
     destination: IpAddr,

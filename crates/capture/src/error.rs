@@ -8,31 +8,31 @@ use std::io;
 pub struct CaptureError {
     /// The file as the user wrote it, or "standard input".
     pub file: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: CaptureProblem,
 }
 
-/// What is wrong with a capture.
+/// A problem of a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureProblem {
     /// The operating system refused.
     #[error("cannot read it: {0}")]
     Read(#[from] io::Error),
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("empty; accepted: a pcap or pcapng capture")]
     Empty,
-    /// It is something else.
+    /// The file is no capture.
     #[error("not a capture; accepted: pcap and pcapng, as tcpdump -w and Wireshark write them")]
     NotACapture,
-    /// It is compressed.
+    /// The file is compressed.
     #[error(
         "compressed; accepted: pcap and pcapng, so give it as {program} -dc FILE | suimon estimate --pcap -"
     )]
     Compressed {
-        /// What takes it apart.
+        /// The program that decompresses it.
         program: &'static str,
     },
-    /// It ends before the first packet could begin.
+    /// The file ends before the first packet could begin.
     #[error("ends within its header, after {bytes} bytes")]
     HeaderCutOff {
         /// How long it is.
@@ -43,7 +43,7 @@ pub enum CaptureProblem {
     LinkType {
         /// Its number in the registry of tcpdump.org.
         link_type: i32,
-        /// Those that are.
+        /// The accepted link types.
         accepted: &'static str,
     },
     /// A place where no packet can be found, nor the start of the next.
@@ -53,7 +53,7 @@ pub enum CaptureProblem {
         offset: u64,
         /// How many packets were read before.
         packets: u64,
-        /// What was found there.
+        /// The data found there.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What a captured packet says.
+//! A captured packet: its addresses, size, ECN field and TCP header.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub struct Packet {
     pub payload: Bytes,
     /// Its ECN field.
     pub ecn: Ecn,
-    /// What TCP says; `None` for UDP.
+    /// The TCP header; `None` for UDP.
     pub tcp: Option<Tcp>,
 }
 
@@ -30,9 +30,9 @@ pub struct Packet {
 pub struct Endpoints {
     /// TCP or UDP.
     pub transport: Transport,
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
-    /// Whom it goes to.
+    /// The receiver.
     pub destination: SocketAddr,
 }
 
@@ -107,7 +107,7 @@ impl Fnv {
     }
 }
 
-/// What the TCP header says (RFC 9293 §3.1).
+/// The TCP header (RFC 9293 §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tcp {
     /// Sequence number of the first byte, or of SYN.

@@ -74,7 +74,7 @@ impl Capture {
         }
     }
 
-    /// The next TCP or UDP packet, or `None` at the end. What else there is, is skipped and counted.
+    /// The next TCP or UDP packet, or `None` at the end. Other packets are skipped and counted.
     ///
     /// # Errors
     /// When the file cannot be read on, or is damaged where no next packet can be found.

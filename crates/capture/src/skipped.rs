@@ -5,11 +5,11 @@ use strum::VariantArray;
 /// Why a packet was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 pub enum SkipReason {
-    /// Its interface has a link type that is not known here.
+    /// The packet's interface has a link type that is not known here.
     LinkType,
-    /// It names an interface that the capture does not describe.
+    /// The packet names an interface that the capture does not describe.
     NoInterface,
-    /// It has no time (pcapng's simple packets), or one that cannot be read.
+    /// The packet has no time (pcapng's simple packets), or one that cannot be read.
     NoTime,
     /// Something other than IPv4 and IPv6, such as ARP.
     NotIp,

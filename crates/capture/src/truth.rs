@@ -26,7 +26,7 @@ pub struct Truth {
 /// A round-trip time of a flow, at the packet that showed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrueRtt {
-    /// The direction in which what was acknowledged went.
+    /// The direction of the acknowledged segment.
     pub flow: Endpoints,
     /// When the acknowledgement passed.
     pub at: Instant,
@@ -34,7 +34,7 @@ pub struct TrueRtt {
     pub receiver_side: Duration,
     /// From the capture to the sender and back, when it was last seen; `None` before.
     pub sender_side: Option<Duration>,
-    /// What gave the receiver's side.
+    /// The source of the receiver's side.
     pub source: TruthSource,
 }
 
@@ -46,7 +46,7 @@ impl TrueRtt {
     }
 }
 
-/// What told the time to an answer.
+/// The packet that a true round-trip time comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TruthSource {
     /// The ACK of a segment that was sent once.
@@ -127,7 +127,7 @@ struct Connection {
     backward: Direction,
 }
 
-/// What one of the two hosts sent.
+/// The packets of one of the two hosts.
 #[derive(Debug, Default)]
 struct Direction {
     /// Sequence number of its SYN.

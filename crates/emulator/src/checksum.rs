@@ -56,7 +56,7 @@ mod tests {
             let before = !sum(&bytes(&words), 0);
             let was = std::mem::replace(&mut words[place], new);
             let verified = sum(&bytes(&words), updated(before, was, new));
-            // What a receiver sees of a right checksum; of no words but zeros, zero is one too.
+            // A receiver sees 0xffff for a right checksum; of no words but zeros, zero is one too.
             prop_assert!(verified == 0xffff || words.iter().all(|word| *word == 0), "{verified:#x}");
         }
 

@@ -22,10 +22,10 @@ pub(crate) struct Direction {
     pub(crate) refused: Refused,
 }
 
-/// What has come to a direction of a link, and what becomes of it.
+/// The packets in a direction of a link, and their outcome.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    /// What packets of some flows have beside the link's delay.
+    /// The delay of some flows beside the link's.
     flow_delays: HashMap<FlowId, Duration>,
     /// Packets between transmission and arrival, by arrival.
     in_flight: VecDeque<WirePacket>,
@@ -41,9 +41,9 @@ pub(crate) struct Passing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
-    /// What waits goes on waiting, and what comes may wait.
+    /// Waiting packets go on waiting, and new ones may join them.
     Held,
-    /// What comes, waits or is in flight is lost.
+    /// All packets, new, waiting or in flight, are lost.
     Cut,
 }
 
@@ -59,7 +59,7 @@ pub struct Refused {
 /// Most memory that the packets in one direction of a link take, whatever its buffer may hold.
 pub const MAX_MEMORY: Bytes = Bytes::new(256 * 1024 * 1024);
 
-/// What a packet takes beside its bytes: its record in a queue, and what the allocator adds.
+/// The memory of a packet beside its bytes: its record in a queue, and the allocator's part.
 const RECORD: usize = 160;
 
 impl Direction {
@@ -94,7 +94,7 @@ impl Direction {
         self.passing.flow_delays = delays.iter().map(|(key, delay)| (key.id(), *delay)).collect();
     }
 
-    /// What was measured so far is forgotten.
+    /// Forgets all measurements so far.
     pub(crate) fn begin_measuring(&mut self, now: Instant) {
         self.passing.meter.restart(now);
         self.passing.flows.restart();

@@ -25,19 +25,19 @@ use crate::statistics::{LinkReport, LinkStatistics};
 /// One end of a link: a device in a namespace.
 #[derive(Debug, Clone)]
 pub struct End {
-    /// Where the device is.
+    /// The namespace of the device.
     pub namespace: Namespace,
-    /// Its name, up to 15 bytes; `%d` in it stands for the first number that makes it unique there.
+    /// The device's name, up to 15 bytes; `%d` in it stands for the first number that makes it unique there.
     pub device: String,
-    /// Its addresses, with the lengths of their prefixes.
+    /// The device's addresses, with the lengths of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
 }
 
 /// A link between two ends.
 #[derive(Debug, Clone)]
 pub struct LinkSetup {
-    /// What it does to packets from the first end to the second, and on the way back. `from` and `to` matter only to
-    /// tell the stations of a medium apart.
+    /// The link from the first end to the second, and the way back. `from` and `to` matter only to tell the stations of
+    /// a medium apart.
     pub directions: [Link; 2],
     /// The ends.
     pub ends: [End; 2],
@@ -62,11 +62,11 @@ pub struct Setup {
     pub mtu: u32,
     /// How often statistics are published and series sampled.
     pub interval: Duration,
-    /// Tell what happens to each packet: see [`Emulation::records`].
+    /// Tell the fate of each packet: see [`Emulation::records`].
     pub log: bool,
-    /// The clock stands at zero for so long, so that all is in place when it begins to run.
+    /// The clock stands at zero until this time has passed, so that all is in place when it begins to run.
     pub starts_in: Duration,
-    /// What totals and windows count.
+    /// The scope of totals and windows.
     pub measuring: Measuring,
 }
 
@@ -104,7 +104,7 @@ struct RunningLink {
     thread: Option<JoinHandle<Result<LinkReport, LinuxError>>>,
 }
 
-/// Which way over a link.
+/// The directions of a link that a change is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// From the first end to the second.
@@ -115,7 +115,7 @@ pub enum Way {
     Both,
 }
 
-/// So many packets wait in a device for the emulator to read them; it reads them at once.
+/// The packets that may wait in a device for the emulator; it reads them at once.
 const DEVICE_QUEUE: u32 = 10_000;
 
 impl Emulation {
@@ -188,14 +188,14 @@ impl Emulation {
         self.links[link].devices.each_ref().map(|(_, name)| name.as_str())
     }
 
-    /// What is known of each link, at most the interval ago; `None` of a link that has not run that long yet.
+    /// The statistics of each link, at most the interval old; `None` of a link that has not run that long yet.
     #[must_use]
     pub fn statistics(&self) -> Vec<Option<LinkStatistics>> {
         let of = |link: &RunningLink| link.published.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.links.iter().map(of).collect()
     }
 
-    /// What happens to each packet, where [`Setup::log`] asked for it; once.
+    /// The records of all packets, where [`Setup::log`] asked for them; once.
     pub fn records(&self) -> Option<PacketRecords> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -262,7 +262,7 @@ impl Emulation {
 
 impl RunningLink {
     fn stop(&mut self) -> Result<LinkReport, LinuxError> {
-        // What the devices had no room for, while they are still there.
+        // The counts of packets that found no room are read while the devices are still there.
         let lost = |(namespace, device): &(Namespace, String)| {
             namespace.device_counters(device).map_or(0, |counters| counters.sent_dropped)
         };

@@ -1,4 +1,4 @@
-//! Who shares a link.
+//! The flows that share a link.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,20 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::{FlowKey, WirePacket};
 
-/// What one flow got of one direction of a link.
+/// The share of one flow in one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowShare {
-    /// Who sends to whom.
+    /// The source and the destination of the flow.
     pub key: FlowKey,
-    /// When its first packet came.
+    /// The time of its first packet.
     pub first: Instant,
-    /// When its latest packet came.
+    /// The time of its latest packet.
     pub last: Instant,
     /// Packets that left the link.
     pub packets: u64,
     /// Their bytes, headers included.
     pub bytes: Bytes,
-    /// Of these, what TCP and UDP carried for programs.
+    /// The part of them that TCP and UDP carried for programs.
     pub payload: Bytes,
     /// TCP segments that came with data that had come before: retransmissions.
     pub retransmissions: u64,
@@ -49,7 +49,7 @@ struct Tracked {
     share: FlowShare,
     /// The sequence number behind all data that came.
     next_sequence: Option<u32>,
-    /// What it had got at the latest sample.
+    /// Bytes that the flow had got at the latest sample.
     sampled: Bytes,
     series: Option<SeriesBuilder>,
 }

@@ -23,7 +23,7 @@ use crate::radios::Radios;
 use crate::segment::split;
 use crate::statistics::{DirectionStatistics, Lateness, LinkReport, LinkStatistics};
 
-/// What is to change in a direction of a link.
+/// A change of a direction of a link.
 #[derive(Debug)]
 pub(crate) enum Change {
     State(State),
@@ -31,7 +31,7 @@ pub(crate) enum Change {
     Delay(Duration),
 }
 
-/// What the thread is told.
+/// An order to the thread.
 #[derive(Debug)]
 pub(crate) enum Order {
     Change { direction: usize, change: Change },
@@ -54,14 +54,14 @@ pub(crate) struct Forwarder {
     pub(crate) began: Instant,
     pub(crate) lateness: DelayHistogram,
     pub(crate) scheduling: Scheduling,
-    /// What packets to the second end wait for.
+    /// The gate that packets to the second end wait for.
     pub(crate) gate: Option<Arc<Gate>>,
-    /// Packets that wait for it.
+    /// Packets that wait for the gate.
     pub(crate) gated: VecDeque<WirePacket>,
     pub(crate) marks: Marks,
 }
 
-/// So many packets may wait for somebody to listen; more are given to the host as it is.
+/// The most packets that may wait for a listener; more are given to the host as it is.
 const MAX_GATED: usize = 1_024;
 
 /// How often is looked whether somebody listens, where a packet waits for it.

@@ -1,4 +1,4 @@
-//! What happened to each packet, told to whoever writes it down.
+//! A log of all packets, sent to whoever writes it down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,23 +9,23 @@ use suimon_units::{Duration, Instant};
 
 use crate::packet::WirePacket;
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It came to the link.
+    /// The packet came to the link.
     Arrived,
-    /// Its transmission began.
+    /// The transmission of the packet began.
     Sent {
-        /// It had waited so long.
+        /// The time in the queue.
         waited: Duration,
         /// The queue marked it.
         marked: bool,
     },
-    /// It was dropped by the queue or lost on the link.
+    /// The packet was dropped by the queue or lost on the link.
     Dropped(DropReason),
-    /// It was given to the far host.
+    /// The packet was given to the far host.
     Delivered {
-        /// So much later than it should.
+        /// The delay beyond the due time.
         late: Duration,
     },
 }
@@ -33,15 +33,15 @@ pub enum Fate {
 /// Something that happened to a packet.
 #[derive(Debug, Clone)]
 pub struct PacketRecord {
-    /// When, by the emulation's clock.
+    /// The time, by the emulation's clock.
     pub at: Instant,
-    /// Which link, as numbered in its setup.
+    /// The link, as numbered in its setup.
     pub link: usize,
-    /// Which of its directions.
+    /// The direction of the link.
     pub direction: usize,
     /// The packet's number in that direction.
     pub number: u64,
-    /// What.
+    /// The fate of the packet.
     pub fate: Fate,
     /// The IP packet, as it was then.
     pub packet: Box<[u8]>,
@@ -63,7 +63,7 @@ pub struct PacketRecords {
     missed: Arc<AtomicU64>,
 }
 
-/// So many records may wait to be read. Packets wait for nobody: what finds no room is counted only.
+/// The most records that may wait to be read. Packets wait for no reader: a record beyond is counted only.
 const ROOM: usize = 65_536;
 
 /// A log, both ends.

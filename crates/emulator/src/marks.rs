@@ -6,7 +6,7 @@ use suimon_units::{Duration, Instant};
 use crate::direction::Direction;
 use crate::statistics::ClosedWindow;
 
-/// What totals and windows count.
+/// The scope of totals and windows.
 #[derive(Debug, Clone, Default)]
 pub struct Measuring {
     /// Totals and percentiles count from here on.
@@ -22,7 +22,7 @@ enum Mark {
     Open(usize),
 }
 
-/// What is to happen when, and what the windows that have closed held.
+/// The openings and closings that are due, and the windows that have closed.
 #[derive(Debug)]
 pub(crate) struct Marks {
     /// Latest first.

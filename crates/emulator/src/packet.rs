@@ -23,11 +23,11 @@ pub struct WirePacket {
     ecn: Ecn,
     opens_connection: bool,
     data: Data,
-    /// It had come with a mark.
+    /// The packet had come with a mark.
     pub(crate) came_marked: bool,
 }
 
-/// Who sends to whom.
+/// The source and the destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Where packets come from; port 0 where there are none.
@@ -99,7 +99,7 @@ impl WirePacket {
         &self.bytes[SEGMENTATION_HEADER..]
     }
 
-    /// What to write to a device.
+    /// The bytes to write to a device.
     pub(crate) fn for_device(&self, segmentation: bool) -> &[u8] {
         if segmentation { &self.bytes } else { self.ip() }
     }
@@ -109,12 +109,12 @@ impl WirePacket {
         self.opens_connection || self.data.is_datagram
     }
 
-    /// What it carries.
+    /// The data of the packet.
     pub(crate) fn data(&self) -> Data {
         self.data
     }
 
-    /// Who sends it to whom.
+    /// The flow of the packet.
     #[must_use]
     pub fn key(&self) -> FlowKey {
         Headers::read(self.ip()).expect("it was read before, and marks change nothing that matters").key
@@ -164,18 +164,18 @@ impl Packet for WirePacket {
     }
 }
 
-/// What a packet carries for programs.
+/// The data that a packet carries for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Data {
     /// Of TCP: the sequence number of its first byte.
     pub(crate) sequence: Option<u32>,
     /// Bytes of TCP or UDP behind all headers.
     pub(crate) payload: u32,
-    /// It is UDP.
+    /// The packet is UDP.
     pub(crate) is_datagram: bool,
 }
 
-/// What a queue may ask of a packet, as its headers say.
+/// The facts that a queue may ask of a packet, from its headers.
 struct Headers {
     key: FlowKey,
     ecn: Ecn,
@@ -236,7 +236,7 @@ impl Headers {
 }
 
 impl FlowKey {
-    /// What queues tell its packets from others by.
+    /// The number by which queues tell the flow from others.
     #[must_use]
     pub fn id(&self) -> FlowId {
         FlowId(self.hash())

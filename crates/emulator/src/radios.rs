@@ -1,26 +1,33 @@
 //! Radios that serve the directions of a link, driven by real time.
 
-use suimon_link::Serving;
-use suimon_model::Link;
-use suimon_radio::{PortId, Ports};
+use suimon_model::{Link, radios};
+use suimon_radio::{PortId, Ports, Radio};
 use suimon_units::{Bytes, Instant};
 
 use crate::direction::Direction;
 
 /// The radios of one link.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Radios(Vec<Serving>);
 
+#[derive(Debug)]
+struct Serving {
+    radio: Box<dyn Radio>,
+    /// The direction that each port serves.
+    directions: Vec<usize>,
+}
+
 impl Radios {
-    /// Those of the directions `links`: a cell for a terminal, one medium for both where both name it.
+    /// The radios of the directions `links`.
     pub(crate) fn new(links: &[Link; 2], seed: u64) -> Self {
-        Self(suimon_link::radios(links, seed))
+        let serving = |(radio, directions)| Serving { radio, directions };
+        Self(radios(links, seed).into_iter().map(serving).collect())
     }
 
     /// A packet has come to wait in `direction`.
     pub(crate) fn on_waiting(&mut self, now: Instant, direction: usize) {
         for serving in &mut self.0 {
-            if let Some(port) = serving.links.iter().position(|served| *served == direction) {
+            if let Some(port) = serving.directions.iter().position(|served| *served == direction) {
                 serving.radio.on_waiting(now, PortId(port));
             }
         }
@@ -33,7 +40,7 @@ impl Radios {
 
     /// Does what was due by `now`, each at its time.
     pub(crate) fn proceed(&mut self, now: Instant, directions: &mut [Direction; 2]) {
-        for Serving { radio, links: served } in &mut self.0 {
+        for Serving { radio, directions: served } in &mut self.0 {
             while let Some(due) = radio.next_event().filter(|due| *due <= now) {
                 radio.on_event(due, &mut Served { served, directions });
             }

@@ -23,12 +23,12 @@ use suimon_linux::{LinuxError, Namespace, Route};
 use crate::gate::{Gate, Port, Transport};
 use crate::topology::Path;
 
-/// Who answers for the host that this runs on.
+/// The addresses that answer for the host that this runs on.
 #[derive(Debug, Clone)]
 struct Outside {
     /// The far host's own addresses: these stand for the host that the calling process runs on.
     own: Vec<IpAddr>,
-    /// What port 53 of that host is, where programs ask for names.
+    /// The resolver that port 53 of that host stands for, where programs ask for names.
     resolver: Option<IpAddr>,
 }
 

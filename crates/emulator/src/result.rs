@@ -1,4 +1,4 @@
-//! What links did, in the form of a simulated run.
+//! The links of an emulation, in the form of a simulated run.
 
 use suimon_results::{EmulatedLink, FlowResult, RunResult};
 use suimon_units::{Duration, Instant, Rate};
@@ -7,10 +7,10 @@ use crate::flows::FlowShare;
 use crate::statistics::{LinkReport, LinkStatistics};
 use crate::verdict::Verdict;
 
-/// What the links of one emulation did, as a run called `name`: a row a direction of a link and a row a flow.
+/// The links of one emulation as a run called `name`: a row a direction of a link and a row a flow.
 ///
-/// A link sees packets, not what their senders think: window cuts, timeouts and round-trip times are missing, and
-/// what was delivered is the payload that left the link.
+/// A link sees packets, not the state of their senders: window cuts, timeouts and round-trip times are missing, and
+/// delivered data is the payload that left the link.
 #[must_use]
 pub fn run_result(name: &str, seed: u64, reports: &[LinkReport]) -> RunResult {
     let end = reports.iter().map(|report| report.statistics.at).max().unwrap_or(Instant::ZERO);

@@ -12,7 +12,7 @@ use suimon_linux::tun::SEGMENTATION_HEADER;
 struct SegmentationHeader {
     /// The transport's checksum holds the sum of the pseudo-header only.
     needs_checksum: bool,
-    /// It is TCP data of several segments.
+    /// The packet is TCP data of several segments.
     several: bool,
     /// Payload of each segment.
     segment_size: usize,
@@ -177,7 +177,7 @@ mod tests {
 
     const NO_CHECKSUM: u8 = 0;
 
-    /// What a device hands over: TCP data with only the pseudo-header in its checksum.
+    /// A packet as a device hands it over: TCP data with only the pseudo-header in its checksum.
     fn handed(ipv6: bool, payload: &[u8], size: u16, change: impl FnOnce(&mut TcpHeader)) -> Vec<u8> {
         let mut tcp = TcpHeader::new(1_000, 80, u32::MAX - 5_000, 500);
         (tcp.ack, tcp.psh, tcp.acknowledgment_number) = (true, true, 77);

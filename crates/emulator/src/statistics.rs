@@ -1,4 +1,4 @@
-//! What is known of a link: while it runs, and at the end.
+//! The statistics of a link: while it runs, and at the end.
 
 use suimon_algorithms::queue::Backlog;
 use suimon_link::QueueWindow;
@@ -12,13 +12,13 @@ use crate::flows::FlowShare;
 /// A link as it was a moment ago: at most the sampling interval.
 #[derive(Debug, Clone)]
 pub struct LinkStatistics {
-    /// The name of its first direction.
+    /// The name of the link's first direction.
     pub name: String,
-    /// When this was true, by the emulation's clock.
+    /// The time of these statistics, by the emulation's clock.
     pub at: Instant,
-    /// Its round-trip time without queueing.
+    /// The link's round-trip time without queueing.
     pub rtt: Duration,
-    /// What each direction does; the first leads from the first end to the second.
+    /// Each direction; the first leads from the first end to the second.
     pub directions: [DirectionStatistics; 2],
     /// How late the emulator gave packets to the far host.
     pub lateness: Lateness,
@@ -32,15 +32,15 @@ pub struct LinkStatistics {
 /// One direction of a link.
 #[derive(Debug, Clone)]
 pub struct DirectionStatistics {
-    /// What waits.
+    /// The backlog now.
     pub backlog: Backlog,
-    /// What left in the latest interval.
+    /// The throughput in the latest interval.
     pub throughput: Rate,
-    /// How long what left in the latest interval had waited, on the mean; `None` where nothing left.
+    /// The mean sojourn time of packets that left in the latest interval; `None` where nothing left.
     pub sojourn: Option<Duration>,
-    /// All since the start.
+    /// The totals since the start.
     pub totals: QueueResult,
-    /// What never came to the queue.
+    /// Packets that never came to the queue.
     pub refused: Refused,
     /// The flows that got most.
     pub flows: Vec<FlowShare>,
@@ -80,30 +80,30 @@ impl Lateness {
     }
 }
 
-/// What a link did from its start to its end.
+/// The statistics of a link from its start to its end.
 #[derive(Debug, Clone)]
 pub struct LinkReport {
-    /// How it was at the end.
+    /// The link's statistics at the end.
     pub statistics: LinkStatistics,
     /// Samples over time, of each direction.
     pub series: [Series; 2],
     /// Samples over time, of the flows of each direction that got much.
     pub flow_series: [Vec<Series>; 2],
-    /// What the queue of each direction did in each window of the setup that opened, in the order in which they closed.
+    /// The queue of each direction in each window of the setup that opened, in the order in which the windows closed.
     pub windows: [Vec<ClosedWindow>; 2],
-    /// What each flow got of each direction, those that got most first.
+    /// The share of each flow in each direction, the largest first.
     pub flows: [Vec<FlowShare>; 2],
 }
 
-/// What a queue did in a window of time.
+/// The statistics of a queue in a window of time.
 #[derive(Debug, Clone)]
 pub struct ClosedWindow {
-    /// Which of the setup's windows.
+    /// The number of the window in the setup.
     pub window: usize,
-    /// When it opened.
+    /// The time of its opening.
     pub from: Instant,
-    /// When it closed.
+    /// The time of its closing.
     pub to: Instant,
-    /// What the queue did.
+    /// The statistics of the queue.
     pub queue: QueueWindow,
 }

@@ -90,7 +90,7 @@ impl TwoHosts {
     ) -> Result<Self, LinuxError> {
         let mut taken = near.addresses()?;
         taken.extend(far.addresses()?);
-        // What this kernel learnt of earlier links it keeps by address, so another process begins with others.
+        // This kernel keeps metrics of earlier links by address, so another process begins with others.
         let first = std::process::id() as u16;
         let mut free = (0..=u16::MAX)
             .map(|nth| Path::numbered(first.wrapping_add(nth)))

@@ -11,7 +11,7 @@ use crate::statistics::LinkStatistics;
 pub enum Verdict {
     /// The emulator kept up.
     Counts,
-    /// It did not, for these reasons.
+    /// The emulator fell behind, for these reasons.
     DoesNotCount(Vec<String>),
 }
 
@@ -21,7 +21,7 @@ const LATE: Duration = Duration::from_micros(100);
 /// On a long link they may be this share of its round-trip time late, which is below what a sender could tell.
 const LATE_SHARE: f64 = 0.01;
 
-/// So long, or for this share of its time, the emulator may stand still once: what it misses then is missing from rates.
+/// The emulator may stand still once for this time, or this share of its time: rates lack the packets missed then.
 const STILL: Duration = Duration::from_millis(10);
 const STILL_SHARE: f64 = 0.01;
 

@@ -64,7 +64,7 @@ fn transfer(hosts: &TwoHosts, path: usize, length: time::Duration) -> Rate {
         while time::Instant::now() < ends {
             let _ = stream.write(&data);
         }
-        // What is still to be sent is not waited for.
+        // Unsent data is not waited for.
         drop(stream);
         receiver.join().unwrap()
     })
@@ -192,7 +192,7 @@ fn a_flood_of_small_packets_is_dropped_and_the_link_goes_on() {
             sent += u64::from(near.send_to(&[0; 36], far).is_ok());
         }
         let grown = memory().saturating_sub(before);
-        // What waits takes its time; other flows get their turn behind it.
+        // The backlog takes its time; other flows get their turn behind it.
         thread::sleep(time::Duration::from_millis(100));
         assert_in_time!(round_trips(&hosts, 3).len() == 3, "the link goes on");
         let reports = hosts.emulation.finish().unwrap();

@@ -1,4 +1,4 @@
-//! What the flows across a link do in a window of time.
+//! The flows across a link in a window of time.
 
 use std::ops::Add;
 
@@ -7,7 +7,7 @@ use suimon_units::{Bytes, Instant, Rate};
 
 use crate::window::QueueWindow;
 
-/// What flows had sent and received by some time.
+/// Sums over flows up to some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FlowSums {
     /// First transmissions, in payload bytes.

@@ -1,10 +1,10 @@
-//! What is counted of a flow, and the row of results that comes of it.
+//! The counts of a flow, and its row of results.
 
 use suimon_model::Flow;
 use suimon_results::FlowResult;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// What was counted of a flow by some time.
+/// The counts of a flow up to some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FlowTally {
     /// Data packets lost, by a full buffer or on a link.
@@ -41,8 +41,8 @@ pub struct FlowTimes {
 }
 
 impl FlowTally {
-    /// What `flow` did in a run that was measured from one time to another, having done `before` by the first and this by
-    /// the second. Who measured them adds the extremes of its round-trip times, and how its rate varied.
+    /// The row of `flow` in a run measured from one time to another, with the counts `before` at the first and these at
+    /// the second. The caller adds the extremes of its round-trip times, and how its rate varied.
     #[must_use]
     pub fn result(
         &self,
@@ -52,7 +52,7 @@ impl FlowTally {
         (measured_from, end): (Instant, Instant),
     ) -> FlowResult {
         let start = times.started.unwrap_or(end);
-        // What was under way when the application stopped still arrives, and takes its time.
+        // Segments in flight when the application stopped still arrive, and take their time.
         let over = times.completed.or(flow.stop).map(|last| last.max(times.last_delivery));
         let until = over.unwrap_or(end).min(end);
         let delivered = Bytes::new(self.delivered - before.delivered);

@@ -4,7 +4,7 @@ use suimon_algorithms::RandomStream;
 use suimon_model::{Link, Loss, Outage, Reordering};
 use suimon_units::{Duration, Instant};
 
-/// What a link does to packets beside delaying them.
+/// Loss, jitter, reordering and outages of a link.
 #[derive(Debug)]
 pub(crate) struct Impairments {
     loss: Loss,
@@ -17,7 +17,7 @@ pub(crate) struct Impairments {
 }
 
 impl Impairments {
-    /// Those of `link`; `None` where it has none.
+    /// The impairments of `link`; `None` where it has none.
     #[must_use]
     pub(crate) fn of(link: &Link, random: RandomStream) -> Option<Self> {
         let impairments = &link.impairments;

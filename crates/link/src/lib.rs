@@ -1,7 +1,7 @@
-//! What a link does to packets, whatever a packet is and whose clock it runs on.
+//! A link, for packets of any kind and on any clock.
 //!
 //! A [`Port`] is one direction of a link: the queue, the [`Transmitter`] that says when a packet leaves and arrives, and
-//! the impairments. Its [`Observer`] learns what becomes of each packet; [`QueueMeter`] keeps the statistics of a queue,
+//! the impairments. Its [`Observer`] learns the fate of each packet; [`QueueMeter`] keeps the statistics of a queue,
 //! and [`FlowTally`] those of a flow. The simulator and the emulator both drive ports, so that a figure means the same
 //! in both.
 
@@ -12,7 +12,6 @@ mod flow_tally;
 mod impairments;
 mod meter;
 mod port;
-mod radios;
 mod series;
 mod server;
 mod transmitter;
@@ -22,7 +21,6 @@ pub use crossing::{Crossing, FlowSums};
 pub use flow_tally::{FlowTally, FlowTimes};
 pub use meter::QueueMeter;
 pub use port::{Observer, Port, Transit};
-pub use radios::{Serving, radios};
 pub use series::SeriesBuilder;
 pub use server::Service;
 pub use transmitter::Transmitter;

@@ -1,4 +1,4 @@
-//! What is measured at a queue and the link behind it.
+//! The statistics of a queue and the link behind it.
 
 use suimon_algorithms::Probe;
 use suimon_algorithms::queue::{Backlog, DropReason};
@@ -18,7 +18,7 @@ pub struct QueueMeter {
     totals: QueueTotals,
     backlog: Backlog,
     changed_at: Instant,
-    /// What had been sent at the last sample of the series, and what was dropped since.
+    /// The totals sent at the last sample of the series, and the drops since.
     sampled: Sent,
     dropped: u64,
     /// Windows that are open.
@@ -39,7 +39,7 @@ struct QueueTotals {
     delays: DelayHistogram,
 }
 
-/// What was sent, and how long it had waited, in nanoseconds. Only differences count, which may wrap.
+/// The totals sent, with the time in the queue in nanoseconds. Only differences count, which may wrap.
 #[derive(Debug, Clone, Default)]
 struct Sent {
     packets: u64,
@@ -170,7 +170,7 @@ impl QueueMeter {
         self.windows.iter_mut().for_each(|window| window.byte_time += byte_time);
     }
 
-    /// What was measured until `end`; `potential` tells how many bytes the link could have sent between two times.
+    /// The result until `end`; `potential` tells how many bytes the link could have sent between two times.
     #[must_use]
     pub fn result(
         mut self,

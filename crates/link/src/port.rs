@@ -21,13 +21,13 @@ pub trait Transit: Packet + Send + 'static {
     fn came_marked(&self) -> bool;
 }
 
-/// Who drives a port, and learns what becomes of its packets.
+/// The driver of a port, which learns the fate of the port's packets.
 pub trait Observer<P> {
     /// A packet has left the queue, and its transmission is as in `service`; it had `waited` so long, and bears a mark
     /// that is `newly_marked` or not.
     fn on_sent(&mut self, packet: &P, service: Service, waited: Duration, newly_marked: bool);
 
-    /// This much waits from `now` on.
+    /// The backlog from `now` on.
     fn on_backlog(&mut self, now: Instant, backlog: Backlog);
 
     /// Where packets go that are dropped or lost.
@@ -55,7 +55,7 @@ pub struct Port<P> {
     queue: Box<dyn QueueDiscipline<P>>,
     /// A packet that need not wait need not be shown to the queue.
     idle_passes: bool,
-    /// What the queue was last told of the rate, where the rate changes by itself.
+    /// The rate that the queue was told last, where the rate changes by itself.
     rate_told: Option<Rate>,
     /// Packets in the queue that it can be asked for.
     waiting: usize,
@@ -66,7 +66,7 @@ pub struct Port<P> {
 }
 
 impl<P: Transit> Port<P> {
-    /// That of `link`, empty. Randomness derives from `seed` and the link's name.
+    /// The port of `link`, empty. Randomness derives from `seed` and the link's name.
     #[must_use]
     pub fn new(link: &Link, seed: u64) -> Self {
         let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
@@ -111,7 +111,7 @@ impl<P: Transit> Port<P> {
         &mut self.transmitter
     }
 
-    /// What waits.
+    /// The backlog.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         self.queue.backlog()

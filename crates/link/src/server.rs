@@ -22,18 +22,18 @@ pub(crate) enum Server {
     Radio,
 }
 
-/// When a packet that is at the head of the queue gets sent.
+/// The transmission of the packet at the head of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// Its wait ends. On a recorded link that is the moment it leaves: how long the radio took for
-    /// the packet itself is not recorded.
+    /// The end of the packet's wait. On a recorded link the packet leaves at this time: the time that the radio took
+    /// for the packet itself is not recorded.
     pub starts: Instant,
-    /// Its last bit has left.
+    /// The time when the last bit has left.
     pub ends: Instant,
 }
 
 impl Server {
-    /// That of a link of this `capacity`.
+    /// The server of a link of this `capacity`.
     #[must_use]
     pub(crate) fn new(capacity: &Capacity) -> Self {
         match capacity {
@@ -49,7 +49,8 @@ impl Server {
                 left: OPPORTUNITY_BYTES,
             }),
             Capacity::Steps { steps, period } => Self::Steps(Steps::new(Arc::clone(steps), *period)),
-            Capacity::Hsdpa(_) | Capacity::Wifi(_) => Self::Radio,
+            // All others are radios.
+            _ => Self::Radio,
         }
     }
 
@@ -192,7 +193,7 @@ const BYTE: u128 = 8 * 1_000_000_000;
 pub(crate) struct Steps {
     steps: Arc<[(Duration, Rate)]>,
     period: Duration,
-    /// What one period lets through.
+    /// The amount that one period lets through.
     per_period: u128,
 }
 
@@ -236,7 +237,7 @@ impl Steps {
         Bytes::new(u64::try_from(amount).unwrap_or(u64::MAX))
     }
 
-    /// What could have been sent since the start of the run.
+    /// The amount that could have been sent since the start of the run.
     fn by(&self, instant: Instant) -> u128 {
         let period = self.period.as_nanos();
         let phase = Duration::from_nanos(instant.as_nanos() % period);
@@ -244,7 +245,7 @@ impl Steps {
     }
 }
 
-/// What `steps` let through from their beginning until `phase`.
+/// The amount that `steps` let through from their beginning until `phase`.
 fn amount_until(steps: &[(Duration, Rate)], phase: Duration) -> u128 {
     let ends = steps.iter().skip(1).map(|(time, _)| *time).chain([phase]);
     (steps.iter().zip(ends).take_while(|((begins, _), _)| *begins < phase))

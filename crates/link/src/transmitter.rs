@@ -12,17 +12,17 @@ use crate::server::{Server, Service};
 pub struct Transmitter {
     server: Server,
     delay: Duration,
-    /// What each packet costs beside its own bytes.
+    /// The bytes that each packet costs beside its own.
     overhead: Bytes,
     impairments: Option<Box<Impairments>>,
-    /// What came before has left by then.
+    /// The time by which all earlier packets have left.
     free_at: Instant,
-    /// When the transmitter would be free if it were not held.
+    /// The time when the transmitter would be free if it were not held.
     held: Option<Instant>,
 }
 
 impl Transmitter {
-    /// That of `link`, whose impairments draw from `random`.
+    /// The transmitter of `link`, whose impairments draw from `random`.
     #[must_use]
     pub fn new(link: &Link, random: RandomStream) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl Transmitter {
         self.server.potential(from, to)
     }
 
-    /// What a packet of `size` takes.
+    /// The bytes that a packet of `size` takes on the link, with the overhead.
     #[inline(always)]
     #[must_use]
     pub fn cost(&self, size: Bytes) -> Bytes {

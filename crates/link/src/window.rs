@@ -2,13 +2,13 @@
 
 use suimon_units::Bytes;
 
-/// What one queue does while a window is open.
+/// The statistics of one queue while a window is open.
 #[derive(Debug, Clone)]
 pub struct QueueWindow {
     window: usize,
     /// Lengths of the queue in bytes, after every packet that joined or left it.
     pub lengths: Lengths,
-    /// What waited, over time, in byte-nanoseconds.
+    /// The integral of the backlog over time, in byte-nanoseconds.
     pub byte_time: u128,
     /// Packets dropped for want of buffer.
     pub overflow: u64,

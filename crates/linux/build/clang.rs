@@ -1,4 +1,4 @@
-//! What compiles for the kernel.
+//! The search for a compiler that can compile for the kernel.
 
 use std::process::Command;
 

@@ -38,7 +38,7 @@ fn main() {
 
 fn compile(clang: &str, source: &Path, object: &Path) {
     let flags = ["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"];
-    // What the kernel is told of lines has no path of this machine.
+    // The debug information of the objects has no path of this machine.
     let folder = source.parent().expect("a file lies in a folder");
     let maps =
         [format!("-ffile-prefix-map={}=bpf", folder.display()), "-fdebug-compilation-dir=.".to_owned()];

@@ -32,7 +32,7 @@ impl Clock {
         Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// What the calendar said at `instant`.
+    /// The calendar time at `instant`.
     #[must_use]
     pub fn calendar(&self, instant: Instant) -> SystemTime {
         self.began_at + time::Duration::from_nanos(instant.as_nanos())

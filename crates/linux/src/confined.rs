@@ -16,10 +16,10 @@ use crate::error::{Doing, LinuxError};
 use crate::namespace::Namespace;
 use crate::schedule::wait_readable;
 
-/// What to run, and where.
+/// A program to run, and its surroundings.
 #[derive(Debug)]
 pub struct Program {
-    /// Its name, looked up in `PATH`, and its arguments; not empty.
+    /// The program's name, looked up in `PATH`, and its arguments; not empty.
     pub words: Vec<OsString>,
     /// Variables beside those of this process.
     pub environment: Vec<(OsString, OsString)>,
@@ -27,11 +27,11 @@ pub struct Program {
     pub namespace: Namespace,
     /// Files that it sees other contents in, where they exist: paths and contents.
     pub covered: Vec<(PathBuf, Vec<u8>)>,
-    /// It keeps the rights of this process, though it is not root's: those over the user namespace that it is in.
+    /// The program keeps this process's rights over its user namespace, though its user is not root.
     pub keeps_rights: bool,
-    /// The terminal that it runs on instead of this process's; what is no terminal here stays what it is.
+    /// The terminal of the program instead of this process's; streams that are no terminal here stay as they are.
     pub terminal: Option<OwnedFd>,
-    /// What is typed is for it. Another reads nothing.
+    /// The program gets the typed input. A program behind it reads nothing.
     pub in_front: bool,
 }
 
@@ -54,7 +54,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What a shell gives for it: the exit code, or 128 and the signal.
+    /// The exit status as a shell gives it: the exit code, or 128 and the signal.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -166,7 +166,7 @@ fn outcome_of(status: c_int) -> Outcome {
     }
 }
 
-/// What the init was doing when it failed; beyond these, starting the program.
+/// The step in which the init failed; beyond these, the start of the program.
 const STAGES: [&str; 1] = ["entering a network namespace"];
 const STARTING: i32 = STAGES.len() as i32;
 
@@ -235,8 +235,8 @@ impl Prepared {
             if libc::setns(self.namespace, libc::CLONE_NEWNET) != 0 {
                 say(own, 0);
             }
-            // What is mounted from here on is seen here alone. Where the kernel refuses a view of the processes in
-            // here, that of those outside has to do.
+            // Mounts from here on are seen here alone. Where the kernel refuses a view of the processes in here, the
+            // outer view has to do.
             let nothing = std::ptr::null();
             libc::mount(nothing, c"/".as_ptr(), nothing, libc::MS_REC | libc::MS_SLAVE, nothing.cast());
             for (path, contents) in &self.covered {

@@ -48,7 +48,7 @@ impl Route {
     }
 }
 
-/// What TCP does on its own account with connections to a destination.
+/// Settings of TCP for all connections to one destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct RouteMetrics {
     /// Ask for ECN, where the namespace would not.
@@ -79,7 +79,7 @@ impl RouteMetrics {
     }
 }
 
-/// What a device has counted.
+/// Counters of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceCounters {
     /// Packets that the device took from its host.
@@ -163,7 +163,7 @@ impl Namespace {
         Ok(links(found.doing("listing devices")?).filter_map(|link| name_of(&link)).collect())
     }
 
-    /// What `device` has counted.
+    /// Reads the counters of `device`.
     ///
     /// # Errors
     /// Where there is none.

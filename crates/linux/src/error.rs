@@ -1,4 +1,4 @@
-//! What the kernel refused.
+//! Refusals of the kernel.
 
 use std::fmt::Display;
 use std::io;

@@ -57,7 +57,7 @@ impl Namespace {
     /// # Errors
     /// Without the right to.
     pub fn enter(&self) -> Result<(), LinuxError> {
-        // Who is there already needs no right.
+        // A thread that is in the namespace already needs no right.
         if Self::current()?.identity()? == self.identity()? {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl Namespace {
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64) };
             // SAFETY: takes nothing, cannot fail.
             if unsafe { libc::getppid() } as u32 != parent {
-                // It died before it was watched.
+                // The parent died before this child watched it.
                 // SAFETY: ends this process at once, which is allowed in a forked child.
                 unsafe { libc::_exit(1) };
             }
@@ -124,7 +124,7 @@ impl Namespace {
         Ok(text.trim().to_owned())
     }
 
-    /// Which namespace it is: equal for two that are the same, while either is held.
+    /// The number of the namespace: equal for two that are the same, while either is held.
     fn identity(&self) -> Result<u64, LinuxError> {
         let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
         let metadata = fs::metadata(&path).doing(format_args!("reading {path}"))?;

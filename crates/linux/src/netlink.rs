@@ -14,7 +14,7 @@ pub(crate) fn request(request: RouteNetlinkMessage, flags: u16) -> io::Result<()
     exchange(request, flags | NLM_F_ACK).map(drop)
 }
 
-/// What the calling thread's namespace has of what `request` asks for.
+/// The objects that `request` asks for, in the calling thread's namespace.
 pub(crate) fn list(request: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
     exchange(request, NLM_F_DUMP)
 }

@@ -34,12 +34,12 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// Which of two real-time threads goes first.
+/// The rank of a real-time thread among others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// What moves packets: the lowest of the priorities, before all ordinary threads.
+    /// Threads that move packets: the lowest of the priorities, before all ordinary threads.
     Link = 1,
-    /// What watches whether this machine is in time, before every link.
+    /// Threads that watch whether this machine is in time, before every link.
     Watch = 2,
 }
 
@@ -109,7 +109,7 @@ impl Drop for Awake {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It only spins, which does not panic.
+            // The thread only spins, which does not panic.
             let _ = thread.join();
         }
     }

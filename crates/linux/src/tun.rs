@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use crate::error::{Doing, LinuxError};
 use crate::namespace::Namespace;
 
-/// What a TUN device is to do.
+/// Options of a TUN device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TunOptions {
     /// Hand over TCP segments unsplit and with unfinished checksums, as a network card would be given them. Every

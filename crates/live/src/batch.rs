@@ -46,14 +46,14 @@ pub fn run_all(
     })
 }
 
-/// What the machine can bear.
+/// The load and the number of runs that go on at the same time.
 #[derive(Debug, Default)]
 struct Capacity {
     used: Mutex<(u64, usize)>,
     freed: Condvar,
 }
 
-/// A part of it.
+/// The part of one run.
 struct Taken<'a> {
     of: &'a Capacity,
     load: u64,

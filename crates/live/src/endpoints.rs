@@ -15,7 +15,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::plan::{PlannedFlow, slowest};
 
-/// What both ends of a flow and whoever watches them share.
+/// The state that both ends of a flow share with whoever watches them.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     /// The sender's socket, once it is connected.
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) datagram_bytes: AtomicU64,
 }
 
-/// What all flows of a run share.
+/// The state that all flows of a run share.
 #[derive(Debug)]
 pub(crate) struct Stage<'a> {
     pub(crate) clock: Clock,
@@ -201,7 +201,7 @@ impl Stage<'_> {
                 Err(error) => return Err(error),
             }
         }
-        // What is under way still arrives; the connection ends with the run.
+        // Segments in flight still arrive; the connection ends with the run.
         while !self.is_over() {
             std::thread::sleep(PATIENCE);
         }

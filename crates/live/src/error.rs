@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of live runs.
 
 use suimon_linux::LinuxError;
 
@@ -12,7 +12,7 @@ pub enum LiveError {
         scenario: String,
         /// The key as scenario files have it.
         key: String,
-        /// What is wrong, and what is accepted.
+        /// The fault, and the accepted values.
         problem: String,
     },
     /// The kernel refused something.
@@ -21,9 +21,9 @@ pub enum LiveError {
     /// A socket was refused.
     #[error("flow {flow}: {source}")]
     Socket {
-        /// Whose.
+        /// The name of the flow.
         flow: String,
-        /// What the kernel said.
+        /// The kernel's reason.
         source: std::io::Error,
     },
 }

@@ -15,19 +15,19 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 use crate::error::LiveError;
 use crate::stack_options::{FlowOptions, KernelNames, Refusal, StackOptions};
 
-/// What is to be set up.
+/// The hosts, links, addresses and flows to be set up.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) hosts: usize,
     pub(crate) links: Vec<PlannedLink>,
-    /// Which host has which address.
+    /// Each host with each of its addresses.
     pub(crate) addresses: Vec<(usize, Ipv4Addr)>,
     pub(crate) routes: Vec<PlannedRoute>,
     pub(crate) flows: Vec<PlannedFlow>,
     pub(crate) timestamps: bool,
     /// The largest packet.
     pub(crate) mtu: u32,
-    /// What is not as in the scenario.
+    /// Differences from the scenario.
     pub(crate) notes: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl PlannedFlow {
     }
 }
 
-/// What one of [`Capacity::Opportunities`] sends.
+/// The bytes that one of [`Capacity::Opportunities`] sends.
 const OPPORTUNITY: Bytes = Bytes::new(1_500);
 /// Addresses of hosts: of the block for measurements (RFC 2544), which no network routes.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
@@ -87,7 +87,7 @@ const FIRST_PORT: u16 = 10_000;
 const MAX_FLOWS: usize = 1_000;
 
 impl Plan {
-    /// What `scenario` needs, where the kernel has the congestion controls `available`, some of them as `names` says.
+    /// The plan of `scenario` for a kernel with the congestion controls `available`, some of them named as in `names`.
     pub(crate) fn new(
         scenario: &Scenario,
         available: &[String],
@@ -130,7 +130,7 @@ impl Plan {
         Ok(Self { timestamps: options.timestamps.unwrap_or(true), mtu: mtu as u32, notes, ..planning.plan })
     }
 
-    /// What the emulated links carry together, as far as they have a rate.
+    /// The sum of the emulated links' rates, as far as they have one.
     pub(crate) fn load(&self) -> Rate {
         let rate = |link: &Link| match &link.capacity {
             Capacity::Rate(rate) if *rate == Rate::MAX => 0,
@@ -278,7 +278,7 @@ impl<'a> Planning<'a> {
         Ok(())
     }
 
-    /// What links that are not emulated take goes behind the emulated link at `place`.
+    /// Adds the delay of links that are not emulated behind the emulated link at `place`.
     fn delay(&mut self, key: FlowKey, way: &[&Link], place: Place, size: Bytes, extra: Duration) {
         let plain = way.iter().filter(|link| !self.places.contains_key(link.name.as_str()));
         let delay = plain.fold(extra, |sum, link| {

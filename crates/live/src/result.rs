@@ -13,7 +13,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 use crate::endpoints::Shared;
 use crate::plan::{Plan, PlannedFlow};
 
-/// What is known of all flows of a run so far.
+/// The statistics of all flows of a run so far.
 #[derive(Debug)]
 pub(crate) struct Statistics<'a> {
     scenario: &'a Scenario,
@@ -29,7 +29,7 @@ pub(crate) struct Statistics<'a> {
     notes: Vec<String>,
 }
 
-/// What is known of one flow.
+/// The statistics of one flow.
 #[derive(Debug)]
 struct Entry<'a> {
     flow: &'a Flow,
@@ -168,7 +168,7 @@ impl<'a> Statistics<'a> {
         open.next_sample = spec.to.min(open.next_sample + spec.sample);
     }
 
-    /// What was not closed by then is closed.
+    /// Closes the windows that are still open.
     pub(crate) fn finish(&mut self, now: Instant) {
         self.keep(now);
         for index in 0..self.windows.len() {
@@ -192,7 +192,7 @@ impl<'a> Statistics<'a> {
         })
     }
 
-    /// What the flows across `link` have done so far.
+    /// The sums over the flows across `link` so far.
     fn sums(&self, link: &Link) -> FlowSums {
         let crosses = |entry: &&Entry<'_>| {
             let mut crossed = entry.planned.crosses.iter();

@@ -26,15 +26,15 @@ pub trait Observer: Sync {
 /// A run as it is now.
 #[derive(Debug)]
 pub struct Glance<'a> {
-    /// Which of the runs.
+    /// The number of the run.
     pub run: usize,
     /// The scenario's name.
     pub scenario: &'a str,
-    /// What sets it apart from others.
+    /// The labels that set the run apart from others.
     pub labels: &'a [(String, String)],
-    /// How much of its time has passed.
+    /// The time of the run that has passed.
     pub passed: Duration,
-    /// Its emulated links; none before they have run for the first interval.
+    /// The emulated links; none before they have run for the first interval.
     pub links: &'a [LinkStatistics],
 }
 
@@ -51,7 +51,7 @@ impl Observer for Unobserved {
 /// `labels` are passed on to the result; they say what sets this run apart in a comparison.
 ///
 /// # Errors
-/// What cannot be run live, or what the kernel refuses.
+/// The scenario cannot be run live, or the kernel refuses something.
 pub fn run(
     scenario: &Scenario,
     labels: &[(String, String)],
@@ -70,7 +70,7 @@ pub(crate) fn available() -> Result<Vec<String>, LiveError> {
     Ok(names.split_whitespace().map(str::to_owned).collect())
 }
 
-/// So much time is left to set everything up before the clock begins to run, and so much more for each flow.
+/// The time to set everything up before the clock begins to run, and the further time for each flow.
 const SET_UP: Duration = Duration::from_millis(300);
 const SET_UP_FLOW: Duration = Duration::from_millis(3);
 

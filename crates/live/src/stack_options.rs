@@ -1,4 +1,4 @@
-//! What the kernel's TCP is told, so that a flow behaves as its scenario says; what it cannot be told is refused.
+//! Options of the kernel's TCP, so that a flow behaves as its scenario says; a scenario beyond them is refused.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,13 @@ use suimon_linux::RouteMetrics;
 use suimon_model::{Flow, StackProfile, TcpFlow, Traffic};
 use suimon_units::Bytes;
 
-/// What the kernel calls a congestion control that it has under another name than simulations do, or than that with
-/// underscores.
+/// The kernel's names of congestion controls, where they are neither the simulator's names nor those with underscores.
 pub type KernelNames = BTreeMap<String, String>;
 
 /// The key at fault, and what is wrong with it.
 pub(crate) type Refusal = (&'static str, String);
 
-/// What TCP is told of a flow.
+/// TCP's options for a flow.
 pub(crate) struct FlowOptions {
     /// The kernel's name of its congestion control; none for datagrams.
     pub(crate) kernel_cc: Option<String>,
@@ -22,13 +21,13 @@ pub(crate) struct FlowOptions {
     pub(crate) receiver: RouteMetrics,
 }
 
-/// What the kernel is told of all flows.
+/// The kernel's options for all flows.
 pub(crate) struct StackOptions<'a> {
     available: &'a [String],
     names: &'a KernelNames,
     /// The same for all flows, as far as known.
     pub(crate) timestamps: Option<bool>,
-    /// What is not as in the scenario.
+    /// Differences from the scenario.
     pub(crate) notes: Vec<String>,
 }
 
@@ -99,7 +98,7 @@ impl<'a> StackOptions<'a> {
         })
     }
 
-    /// What the kernel calls `cc`.
+    /// The kernel's name of `cc`.
     fn kernel_cc(&mut self, cc: &AlgorithmSpec) -> Result<String, Refusal> {
         let called =
             |name: &str| self.names.get(name).cloned().unwrap_or_else(|| name.replace(['-', '+', '.'], "_"));

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capacity;
 mod check;
 mod error;
 mod flow;
@@ -15,13 +16,14 @@ mod run;
 mod scenario;
 mod topology;
 
+pub use capacity::{Capacity, Cell, Hsdpa, Medium, Serving, radios};
 pub use error::{Invalid, Problem};
 pub use flow::{
     Aggregate, DEFAULT_RECEIVER, Flow, OnOff, RECEIVERS_SENDER, Start, TcpFlow, Traffic, UdpFlow,
     scheme_label,
 };
 pub use impairments::{Impairments, Loss, Outage, Reordering};
-pub use link::{Capacity, Cell, Hsdpa, Link, Medium};
+pub use link::Link;
 pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use run::Run;
 pub use scenario::{Record, Scenario, Window};

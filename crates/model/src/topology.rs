@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use suimon_algorithms::queue::Buffer;
 use suimon_units::{Bytes, Duration, Rate};
 
+use crate::capacity::Capacity;
 use crate::check::{Checked, refuse};
 use crate::error::Problem;
 use crate::flow::{Flow, Traffic};
-use crate::link::{Capacity, Link};
+use crate::link::Link;
 use crate::scenario::Scenario;
 
 /// Whether the clock moves on while a packet travels.

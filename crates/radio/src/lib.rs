@@ -1,9 +1,9 @@
 //! Radio links as clocks that serve packets queued elsewhere: HSDPA cells and 802.11 media.
 //!
-//! A [`Radio`] serves one or several [`Ports`]. It is told when a packet has come to wait, says when it wants
-//! to be called, and then takes packets from the queues of its ports and says when they arrive. It knows neither
-//! what a packet is nor whose clock it runs on, so the simulator and a live driver with real packets can both
-//! drive it.
+//! A [`Radio`] serves one or several [`Ports`]. The driver tells it when a packet has come to wait. The radio names
+//! the time of its next call, and then takes packets from the queues of its ports and says when they
+//! arrive. A radio knows neither the packets nor the clock, so the simulator and a live driver with real packets can
+//! both drive it.
 
 #![forbid(unsafe_code)]
 
@@ -14,24 +14,24 @@ use std::fmt::Debug;
 
 use suimon_units::{Bytes, Instant};
 
-/// Which of a radio's senders: counted from zero, in the order in which they were added.
+/// The number of a radio's sender, from zero, in the order in which senders were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub usize);
 
-/// Something that several senders share and that takes its time.
+/// A medium that several senders share.
 pub trait Radio: Debug + Send {
     /// A packet has come to wait at `port` at `now`.
     fn on_waiting(&mut self, now: Instant, port: PortId);
 
-    /// When [`Radio::on_event`] is due; `None` while there is nothing to do. It may move after every call.
+    /// The time of the next [`Radio::on_event`]; `None` while nothing is due. The time may change after every call.
     fn next_event(&self) -> Option<Instant>;
 
-    /// Does what is due at `now`.
+    /// Does the work due at `now`.
     fn on_event(&mut self, now: Instant, ports: &mut dyn Ports);
 }
 
-/// The senders as a radio sees them. What it took from a port it keeps, first in, first out, until it says
-/// what became of it.
+/// The senders as a radio sees them. The radio keeps the packets that it took from a port, first in, first out,
+/// until it delivers them or gives them up.
 pub trait Ports {
     /// True where a packet waits at `port`.
     fn is_waiting(&self, port: PortId) -> bool;

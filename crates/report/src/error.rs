@@ -12,7 +12,7 @@ pub enum ReportError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
     /// A file could not be written.
@@ -20,7 +20,7 @@ pub enum ReportError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
     /// A Parquet file could not be written.
@@ -29,7 +29,7 @@ pub enum ReportError {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What the writer said.
+        /// The writer's reason.
         source: ParquetError,
     },
 }

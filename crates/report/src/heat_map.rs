@@ -5,11 +5,11 @@ use serde::{Serialize, Serializer};
 /// Numbers of two axes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeatMap {
-    /// What the numbers are.
+    /// The quantity of the numbers.
     pub group: String,
-    /// Which of several maps of the same numbers it is.
+    /// The title of this map, among several maps of the same numbers.
     pub title: String,
-    /// What to see in it, where that needs saying.
+    /// A hint for the reader, where the map needs one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
     /// Names of the columns.

@@ -22,7 +22,7 @@ pub(crate) fn significant(value: f64) -> String {
     text
 }
 
-/// What stands for a value that does not exist.
+/// The sign for a value that does not exist.
 pub(crate) const MISSING: &str = "–";
 
 /// `value` rounded to `digits` significant digits.

@@ -1,4 +1,4 @@
-//! What a reader should know before trusting a row: odd runs are reported, never silently shown.
+//! Notes that a reader needs before trusting a row: odd runs are reported, never silently shown.
 
 use suimon_units::Bytes;
 

@@ -10,13 +10,13 @@ use crate::summary::{FlowTotals, RunSummary};
 /// A column of the table of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultColumn {
-    /// What it is: `Backlog`.
+    /// The quantity: `Backlog`.
     pub(crate) title: &'static str,
-    /// Which of it: `mean`; may be empty.
+    /// The statistic of the quantity: `mean`; may be empty.
     pub(crate) detail: &'static str,
     /// Unit; may be empty.
     pub(crate) unit: &'static str,
-    /// Which question it answers.
+    /// The question that the column answers.
     pub(crate) section: Section,
     /// Whether it stays when there are too many runs to show everything.
     pub(crate) essential: bool,
@@ -27,7 +27,7 @@ pub(crate) struct ResultColumn {
 pub(crate) enum Section {
     /// How much was moved, and how long packets waited.
     Latency,
-    /// What it cost: losses, retransmissions, fairness.
+    /// The cost: losses, retransmissions, fairness.
     Cost,
     /// How a stream over several flows fared, where there is one.
     Streams,

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use suimon_results::{AggregateResult, RunResult};
 use suimon_units::{Bytes, Duration};
 
-/// What is worth knowing of a stream over several flows.
+/// The totals of a stream over several flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamTotals {
-    /// Its goodput, of the sum of what its flows reach where each carries the stream alone; `None` where there
-    /// are no such runs.
+    /// The stream's goodput, of the sum of its flows' goodputs where each carries the stream alone; `None` without such
+    /// runs.
     pub share_of_paths: Option<f64>,
-    /// Its goodput, of what the best of them reaches alone.
+    /// The stream's goodput, of the best flow's goodput alone.
     pub share_of_best: Option<f64>,
     /// Bytes that waited at the receiver for data of other flows: mean over time.
     pub reorder_mean_bytes: f64,
@@ -25,8 +25,8 @@ pub struct StreamTotals {
     pub reconnections: u64,
 }
 
-/// Runs in which one flow carried a stream alone, by the stream, the flow and what the run was, but for one
-/// of its axes: that which says who carried it.
+/// Runs in which one flow carried a stream alone, by the stream, the flow and the other labels of the run. The axis
+/// that says which flow carried the stream is no part of the key.
 #[derive(Debug, Default)]
 pub(crate) struct Alone<'a>(HashMap<Key<'a>, f64>);
 
@@ -41,7 +41,7 @@ struct Key<'a> {
 }
 
 impl<'a> Alone<'a> {
-    /// Those of `runs`.
+    /// The runs among `runs` in which one flow carried a stream alone.
     pub(crate) fn of(runs: &'a [RunResult]) -> Self {
         let mut alone = HashMap::new();
         for run in runs {
@@ -55,7 +55,7 @@ impl<'a> Alone<'a> {
         Self(alone)
     }
 
-    /// What is worth knowing of `stream` of `run`.
+    /// The totals of `stream` in `run`.
     pub(crate) fn totals(&self, run: &'a RunResult, stream: &'a AggregateResult) -> StreamTotals {
         let goodput = stream.goodput.as_bps_f64();
         let alone = self.goodputs(run, stream);
@@ -71,7 +71,7 @@ impl<'a> Alone<'a> {
         }
     }
 
-    /// What each flow of a stream over several reached alone, where all of them did.
+    /// The goodput of each flow of a stream when alone, where all of them ran alone.
     fn goodputs(&self, run: &'a RunResult, stream: &'a AggregateResult) -> Option<Vec<f64>> {
         if stream.flows.len() < 2 {
             return None;

@@ -13,11 +13,11 @@ use crate::streams::{Alone, StreamTotals};
 pub struct RunSummary<'a> {
     /// The run.
     pub run: &'a RunResult,
-    /// What tells it from the other runs of the same report; unique among them.
+    /// The name that tells it from the other runs of the same report; unique among them.
     pub name: String,
     /// The algorithm that the run is about: of the flow that a label names, else of the first flow.
     pub algorithm: String,
-    /// That algorithm's colour.
+    /// The colour of the algorithm.
     pub colour: String,
     /// All flows together.
     pub total: FlowTotals,
@@ -201,7 +201,7 @@ fn main_algorithm(run: &RunResult) -> (String, String) {
     }
 }
 
-/// What streams delivered in order and flows that stand alone delivered.
+/// The goodput of streams, in order, and of flows that stand alone.
 fn goodput_in_order(run: &RunResult) -> Rate {
     let alone = run.flows.iter().filter(|flow| !run.aggregates.iter().any(|a| a.flows.contains(&flow.name)));
     let streams = run.aggregates.iter().map(|aggregate| aggregate.goodput);
@@ -237,7 +237,7 @@ fn aggregates_and_paths<'a>(run: &'a RunResult, alone: &Alone<'a>) -> Vec<FlowTo
     streams.skip(usize::from(only)).chain(run.flows.iter().map(flow)).collect()
 }
 
-/// Which part of what the flows of a stream carried `flow` did.
+/// The share of `flow` in the bytes that the flows of its stream carried.
 fn carried_share(run: &RunResult, flow: &FlowResult) -> Option<f64> {
     let stream = run.aggregates.iter().find(|stream| stream.flows.contains(&flow.name))?;
     let carriers = run.flows.iter().filter(|flow| stream.flows.contains(&flow.name));

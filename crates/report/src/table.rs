@@ -42,7 +42,7 @@ pub enum Values {
 #[derive(Debug, Clone)]
 pub struct Numbers<T: ArrowNativeType> {
     values: ScalarBuffer<T>,
-    /// Which rows have none; `None`: all have one.
+    /// The rows without a number; `None`: all rows have one.
     nulls: Option<NullBuffer>,
 }
 
@@ -52,7 +52,7 @@ impl<T: ArrowNativeType> Numbers<T> {
     }
 }
 
-/// What stands in the place of a missing value does not matter.
+/// The number in the place of a missing value does not matter.
 impl<T: ArrowNativeType> PartialEq for Numbers<T> {
     fn eq(&self, other: &Self) -> bool {
         let rows = self.values.len();
@@ -176,7 +176,7 @@ impl Table {
         self.name
     }
 
-    /// Its columns, in order.
+    /// The columns of the table, in order.
     #[must_use]
     pub fn columns(&self) -> &[TableColumn] {
         &self.columns

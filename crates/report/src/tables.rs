@@ -427,7 +427,7 @@ impl Keys {
     }
 }
 
-/// What every row about a queue says of backlog and delay.
+/// The columns about backlog and delay in every row about a queue.
 fn queue_columns<R>(t: &mut TableBuilder<'_, R>, queue: impl Fn(&R) -> Option<&QueueResult>) {
     let queue = &queue;
     t.number("utilisation", move |row| queue(row)?.utilisation);

@@ -68,7 +68,7 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
     blocks.join("\n\n") + "\n"
 }
 
-/// What queues did in the scenario's windows; nothing where it has none, or too many rows to read.
+/// The queues in the scenario's windows; nothing where it has none, or too many rows to read.
 fn windows(summaries: &[RunSummary<'_>], options: TerminalOptions) -> Option<String> {
     let count: usize = summaries.iter().map(|summary| summary.run.windows.len()).sum();
     if count == 0 || count > MAX_ROWS {

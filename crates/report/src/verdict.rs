@@ -1,4 +1,4 @@
-//! What became of the claims of a paper.
+//! Verdicts on the claims of a paper.
 
 use serde::{Serialize, Serializer};
 
@@ -7,23 +7,23 @@ use serde::{Serialize, Serializer};
 pub struct VerdictTable {
     /// Heading, for example the experiment and its section in the paper.
     pub title: String,
-    /// What is set against what.
+    /// The two sides of the comparison.
     #[serde(skip_serializing_if = "Headings::is_paper")]
     pub headings: Headings,
-    /// What was run and how it differs from the paper, where there is something to say.
+    /// A note on the runs and their differences from the paper, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// One row a claim.
     pub rows: Vec<VerdictRow>,
 }
 
-/// What a table of verdicts sets against what.
+/// The two sides that a table of verdicts compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Headings {
     /// A paper's numbers against those measured here.
     Paper,
-    /// What was simulated against what was live.
+    /// Simulated numbers against live ones.
     Worlds,
 }
 
@@ -51,7 +51,7 @@ pub struct VerdictRow {
     pub paper: String,
     /// How far off still counts as the same.
     pub tolerance: String,
-    /// What came out here, with its unit.
+    /// The number measured here, with its unit.
     pub measured: String,
     /// The verdict.
     pub verdict: Verdict,

@@ -1,10 +1,10 @@
-//! What a packet capture says about round-trip times, and what estimators make of it.
+//! The round-trip times of a packet capture, true and estimated.
 
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::Series;
 
-/// What a study of one capture yields.
+/// The result of a study of one capture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaptureResult {
     /// The file, or "standard input".
@@ -25,7 +25,7 @@ pub struct CaptureResult {
     pub flows: Vec<CapturedFlow>,
     /// Packets of flows beyond those that are kept.
     pub packets_of_other_flows: u64,
-    /// What each estimator made of it.
+    /// The results of each estimator.
     pub estimators: Vec<EstimatorResult>,
     /// Over time: representative RTT, true and estimated, and how many flows there were.
     pub series: Series,
@@ -55,7 +55,7 @@ pub struct CapturedFlow {
     pub packets: u64,
     /// Their bytes, IP headers included.
     pub bytes: Bytes,
-    /// What the application sent, retransmissions included.
+    /// Payload of the application, retransmissions included.
     pub payload: Bytes,
     /// True round-trip times.
     pub rtt: RttSummary,
@@ -63,7 +63,7 @@ pub struct CapturedFlow {
     pub receiver_side_mean: Option<Duration>,
     /// Their part between the capture and the sender: mean.
     pub sender_side_mean: Option<Duration>,
-    /// What each estimator said of it, in the order of [`CaptureResult::estimators`].
+    /// The estimates of each estimator, in the order of [`CaptureResult::estimators`].
     pub estimates: Vec<RttSummary>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run yields, whatever world it ran in: flows, queues, events and series.
+//! The result of a run, in any world: flows, queues, events and series.
 //!
 //! Terminal tables, files, pages and verdicts are views of a [`RunResult`]; a packet capture of a real
 //! link yields a [`CaptureResult`].
@@ -18,7 +18,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 pub struct RunResult {
     /// Name of the scenario.
     pub scenario: String,
-    /// What sets this run apart from others of the same comparison or matrix: pairs of axis and
+    /// The labels of this run within its comparison or matrix: pairs of axis and
     /// value, for example `("cc", "fs-at")`.
     pub labels: Vec<(String, String)>,
     /// The seed.
@@ -33,7 +33,7 @@ pub struct RunResult {
     pub aggregates: Vec<AggregateResult>,
     /// One row a reported link.
     pub queues: Vec<QueueResult>,
-    /// What happened when; the first ones, as many as the scenario keeps.
+    /// Events in the order of time; the first ones, as many as the scenario keeps.
     pub events: Vec<Event>,
     /// Events beyond the limit, counted only.
     pub events_not_kept: u64,
@@ -189,7 +189,7 @@ pub struct EmulatedLink {
     pub scheduling: String,
     /// Packets given to the hosts.
     pub packets: u64,
-    /// How much later than they should: median.
+    /// Their delay beyond the time that was due: median.
     pub late_p50: Duration,
     /// 99th percentile.
     pub late_p99: Duration,
@@ -201,7 +201,7 @@ pub struct EmulatedLink {
     pub objections: Vec<String>,
 }
 
-/// What one link's queue, and the flows across that link, did in one window of time.
+/// Statistics of one link's queue, and of the flows across that link, in one window of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowResult {
     /// The window's name.
@@ -212,8 +212,8 @@ pub struct WindowResult {
     pub from: Instant,
     /// When it closed: as asked for, or at the end of the run.
     pub to: Instant,
-    /// How often a packet joined or left the queue; what waits then, without the packet being sent, is
-    /// what the next four are of.
+    /// How often a packet joined or left the queue. The next four fields are of the backlog then, without
+    /// the packet being sent.
     pub backlog_records: u64,
     /// Mean over these records; NaN without any, as the next.
     pub backlog_mean_bytes: f64,
@@ -223,7 +223,7 @@ pub struct WindowResult {
     pub backlog_min_bytes: Bytes,
     /// Most.
     pub backlog_max_bytes: Bytes,
-    /// Mean of what waited over time.
+    /// Mean of the backlog over time.
     pub backlog_time_mean_bytes: f64,
     /// Packets dropped for want of buffer.
     pub dropped_overflow: u64,
@@ -246,15 +246,15 @@ pub struct WindowResult {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// The time of the event.
     pub time: Instant,
     /// The flow: its place in [`RunResult::flows`].
     pub flow: u32,
-    /// What.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum EventKind {
     /// The flow started.
@@ -299,7 +299,7 @@ pub struct Series {
     pub subject: String,
     /// When each sample was taken.
     pub times: Vec<Instant>,
-    /// What was sampled; every column is as long as `times`.
+    /// The sampled quantities; every column is as long as `times`.
     pub columns: Vec<Column>,
 }
 

@@ -9,8 +9,8 @@ const SHIFT: u32 = 10;
 
 /// Counts of delays on a log-linear scale: exact count, mean and maximum, percentiles within 0.4 %.
 ///
-/// It allocates only when a delay is the longest so far by a factor of two, so recording is free of
-/// allocation when steady.
+/// The histogram allocates only when a delay is the longest so far by a factor of two, so steady recording is
+/// free of allocation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DelayHistogram {
     counts: Vec<u64>,

@@ -2,7 +2,6 @@
 
 use std::fmt::{Display, Write as _};
 use std::path::Path;
-use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
@@ -218,10 +217,11 @@ impl LinkSpec {
             return Err(missing(&accepted_capacity()));
         }
         let medium = keys.get("medium").and_then(Node::table).cloned();
+        if let Some(name) = medium.as_ref().and_then(|medium| medium.get("name")) {
+            keys.insert("medium", name.clone());
+        }
         let mut reverse = Table::default();
-        if medium.is_some() {
-            keys.insert("medium", Node::text(words::MEDIUM_NAME));
-        } else if keys.get("hsdpa").is_none() {
+        if !self.link.capacity.is_radio() {
             reverse.insert("rate", Node::text("unlimited"));
         }
         reverse.insert("buffer", Node::text("unbounded"));
@@ -255,7 +255,7 @@ const BUFFER: &str = "buffer";
 fn name(key: &Key<Link>, word: Word) -> &'static str {
     match word {
         Word::Bare(_) => key.about.name,
-        Word::Named { name, .. } => name,
+        Word::Named { name, .. } | Word::Radio { name, .. } => name,
     }
 }
 
@@ -264,6 +264,7 @@ fn options() -> String {
     let option = |(key, word): (&Key<Link>, Word)| match word {
         Word::Bare(examples) => format!("a {} ({examples})", key.about.name),
         Word::Named { name, example, .. } => format!("{name}={example}"),
+        Word::Radio { name, .. } => name.to_owned(),
     };
     keys().map(option).collect::<Vec<_>>().join(", ")
 }
@@ -313,8 +314,8 @@ fn accepted_capacity() -> String {
     let cells: Vec<_> = CellularModel::NAMED.iter().map(|(name, _)| *name).collect();
     let cells = cells.join(", ");
     format!(
-        "a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, \
-         wifi STANDARD RATE, {cells}"
+        "a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, {}, {cells}",
+        words::accepted_radios()
     )
 }
 
@@ -323,15 +324,10 @@ fn capacity(words: &mut Vec<String>) -> Result<Read, ScenarioError> {
     if words.is_empty() {
         return Err(missing(&accepted_capacity()));
     }
+    if let Some((capacity, key, table)) = words::radio(words)? {
+        return Ok((capacity, one(key, Node::of_table(table))));
+    }
     let word = words.remove(0);
-    if word == "hsdpa" {
-        let (table, terminal) = words::terminal(words)?;
-        return Ok((Capacity::Hsdpa(Box::new(terminal)), one("hsdpa", Node::of_table(table))));
-    }
-    if word == "wifi" {
-        let (table, medium) = words::medium(words)?;
-        return Ok((Capacity::Wifi(Arc::new(medium)), one("medium", Node::of_table(table))));
-    }
     let word = word.as_str();
     if let Some(model) = CellularModel::named(word) {
         let trace = model.generate(SYNTHETIC, &mut RandomStream::new(1, "cellular"))?;
@@ -504,19 +500,21 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_a_line_is_settable_by_its_name() {
+    fn every_word_of_a_line_is_settable_by_its_name_to_its_example() {
         let mut link = LinkSpec::parse("2Mbit 180ms").unwrap();
-        let values = [
-            ("buffer", "50 packets"),
-            ("loss", "1%"),
-            ("jitter", "1 ms"),
-            ("reorder", "1%/10ms"),
-            ("outages", "1s.."),
-        ];
-        assert!(LinkSpec::settable().eq(values.map(|(name, _)| name)));
-        let words: Vec<_> = values.iter().map(|(name, value)| link.set_key(name, value).unwrap()).collect();
+        let mut set = |(key, word)| {
+            let example = match word {
+                Word::Bare(examples) => examples.split(", ").next().unwrap(),
+                Word::Named { example, .. } => example,
+                Word::Radio { .. } => unreachable!("a radio stands in place of the rate"),
+            };
+            link.set_key(name(key, word), example).unwrap()
+        };
+        let words: Vec<_> = keys().map(&mut set).collect();
+        assert_eq!(words.len(), LinkSpec::settable().count());
         let line = LinkSpec::parse(&format!("2Mbit 180ms {}", words.join(" "))).unwrap();
         assert_eq!(link.link, line.link);
+        assert_ne!(link.link.impairments, suimon_model::Impairments::default());
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::BinaryHeap;
 
 use suimon_units::Instant;
 
-/// What a point in time is about; an index beside it names the link or flow.
+/// The kind of an event; an index beside it names the link or flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// What has come to the link and waits for it has to be seen to.
+    /// Packets that have come to the link and wait for it need service.
     LinkService,
     /// The first packet in flight on the link reaches its far end.
     LinkArrival,
@@ -110,7 +110,7 @@ impl EventQueue {
         self.now
     }
 
-    /// What happens next, until `end`.
+    /// The next event, until `end`.
     pub(crate) fn pop(&mut self, end: Instant) -> Option<(Instant, Event, u32)> {
         if std::mem::take(&mut self.first_is_spent) {
             self.heap.pop();

@@ -29,7 +29,7 @@ pub(crate) struct Flow {
     pub(crate) receiver_timer: Instant,
     /// When its connection was last made anew.
     reconnected: Option<Instant>,
-    /// What earlier connections delivered.
+    /// Bytes that earlier connections delivered.
     delivered_before: u64,
     pub(crate) started: Option<Instant>,
     pub(crate) completed: Option<Instant>,
@@ -37,14 +37,14 @@ pub(crate) struct Flow {
     pub(crate) last_delivery: Instant,
     on_off: Option<OnOff>,
     random: RandomStream,
-    /// What the network did to it; the rest is counted at its ends.
+    /// The counts made in the network; the rest is counted at the flow's ends.
     pub(crate) tally: FlowTally,
     pub(crate) spread: Option<Box<SpreadMeter>>,
     /// The tally when the warm-up ended.
     before_measuring: FlowTally,
 }
 
-/// What all packets in one direction have in common.
+/// The common fields of all packets in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     /// Where its route begins.
@@ -203,7 +203,7 @@ impl Flow {
         }
     }
 
-    /// It has a size, and will complete once all of that has got through.
+    /// Whether the flow has a size, and will complete once all of that has got through.
     pub(crate) fn will_complete(&self) -> bool {
         match &self.endpoints {
             Endpoints::Tcp { sender, .. } => sender.source.will_complete(),
@@ -253,7 +253,7 @@ impl Flow {
         }
     }
 
-    /// What its sender has come to that is worth a line in the results, told once.
+    /// The sender's event that is worth a line in the results, told once.
     #[inline(always)]
     pub(crate) fn take_event(&mut self) -> Option<EventKind> {
         match &mut self.endpoints {
@@ -279,7 +279,7 @@ impl Flow {
         })
     }
 
-    /// What windows keep of it.
+    /// The sums that windows keep of the flow.
     pub(crate) fn sums(&self) -> FlowSums {
         let (entered, retransmissions) = match &self.endpoints {
             Endpoints::Tcp { sender, .. } => (sender.taken(), sender.counters.retransmissions),

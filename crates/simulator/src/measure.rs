@@ -1,4 +1,4 @@
-//! What is measured of flows while a scenario runs, and series of what is.
+//! Measurements of flows while a scenario runs, and their series.
 
 use suimon_algorithms::{Probe, congestion::CongestionControl};
 use suimon_results::RateSpread;

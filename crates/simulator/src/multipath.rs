@@ -29,8 +29,8 @@ pub(crate) struct Multipath {
     reconnect: Option<Duration>,
     reconnections: u64,
     paths: Vec<Path>,
-    /// What the receiving end said with every acknowledgement since these times, oldest first: an
-    /// acknowledgement's own timestamp tells what it carries.
+    /// The feedback that the receiving end sent with every acknowledgement since these times, oldest first: an
+    /// acknowledgement's own timestamp tells its feedback.
     said: VecDeque<(Instant, Feedback)>,
     started: Option<Instant>,
     held: Held,
@@ -41,14 +41,14 @@ pub(crate) struct Multipath {
     sampled: u64,
 }
 
-/// What a flow is to an aggregate.
+/// The place of a flow in an aggregate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subflow {
     pub(crate) aggregate: usize,
     pub(crate) path: usize,
 }
 
-/// What the flow called `name` carries, if it carries something for an aggregate.
+/// The subflow that the flow called `name` is, if it belongs to an aggregate.
 pub(crate) fn subflow_of(scenario: &Scenario, name: &str) -> Option<Subflow> {
     (scenario.aggregates.iter().enumerate()).find_map(|(aggregate, spec)| {
         let path = spec.flows.iter().position(|flow| flow == name)?;
@@ -72,7 +72,7 @@ struct Path {
     written: u64,
     /// Bytes that the connection has delivered.
     delivered: u64,
-    /// What was written and not yet delivered: first byte of the stream and length.
+    /// Data written and not yet delivered: first byte of the stream and length.
     under_way: VecDeque<(u64, u64)>,
     rate: RateMeter,
     rtt_min: WindowedMin,
@@ -203,7 +203,7 @@ impl Multipath {
         complete
     }
 
-    /// What to write next: path and length.
+    /// The next write: path and length.
     pub(crate) fn next(&mut self, now: Instant) -> Option<(usize, Bytes)> {
         self.sender.produce(self.source.available(now));
         let Chunk { path: PathId(path), start, len } = self.sender.next(now)?;
@@ -257,7 +257,7 @@ impl Multipath {
         self.sender.probe(series);
     }
 
-    /// Its first flow has started.
+    /// Whether the first flow of the aggregate has started.
     pub(crate) fn has_started(&self) -> bool {
         self.started.is_some()
     }

@@ -1,4 +1,4 @@
-//! What travels over links.
+//! Packets, which travel over links.
 
 use suimon_algorithms::queue::{self, Ecn, FlowId, Hosts};
 use suimon_link::Transit;
@@ -24,13 +24,13 @@ pub(crate) struct Frame {
     pub(crate) source: u16,
     pub(crate) destination: u16,
     pub(crate) ecn: Ecn,
-    /// It bore a congestion mark when it joined the queue that it waits in.
+    /// The packet bore a congestion mark when it joined the queue that it waits in.
     pub(crate) was_marked: bool,
     /// See [`queue::Packet::opens_connection`].
     pub(crate) opens_connection: bool,
 }
 
-/// What every packet on its way carries; places are used again, so that none is allocated.
+/// The contents of all packets in the network; places are used again, so that no packet allocates.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     places: Vec<Packet>,
@@ -131,7 +131,7 @@ impl Sack {
     }
 }
 
-/// What a packet is to its endpoints.
+/// The kind of a packet for its endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PacketKind {
     Syn,

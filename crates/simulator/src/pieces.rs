@@ -61,7 +61,7 @@ impl<T: Copy> Pieces<T> {
 
     /// Lets the first go, of which there is one.
     ///
-    /// Who has copied it from [`front`](Self::front) saves what an `Option` of a large `T` is moved about.
+    /// A caller that has copied it from [`front`](Self::front) saves the moves of an `Option` of a large `T`.
     #[inline(always)]
     pub(crate) fn pass_front(&mut self) {
         debug_assert!(self.len > 0, "nothing to let go");

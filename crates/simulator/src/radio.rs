@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use suimon_algorithms::queue::Dropped;
-use suimon_link::Serving;
 use suimon_model::Scenario;
 use suimon_radio::{PortId, Ports, Radio};
 use suimon_units::{Bytes, Instant};
@@ -18,7 +17,7 @@ pub(crate) struct Radios {
     radios: Vec<Shared>,
     /// The radio and its port that serve a link, by the link's index.
     ports: BTreeMap<u32, (u32, PortId)>,
-    /// What links dropped or gave up, until the world accounts for it.
+    /// Frames that links dropped or gave up, until the world accounts for them.
     pub(crate) dropped: Vec<(u32, Dropped<Frame>)>,
 }
 
@@ -34,15 +33,17 @@ struct Shared {
 impl Radios {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let mut radios = Self::default();
-        for (index, Serving { radio, links }) in
-            suimon_link::radios(&scenario.links, scenario.seed).into_iter().enumerate()
-        {
-            let links: Vec<_> = links.into_iter().map(|link| link as u32).collect();
-            let ports = links.iter().enumerate().map(|(port, link)| (*link, (index as u32, PortId(port))));
-            radios.ports.extend(ports);
-            radios.radios.push(Shared { radio, links, next: Instant::MAX });
+        for (radio, links) in suimon_model::radios(&scenario.links, scenario.seed) {
+            radios.add(radio, links.into_iter().map(|link| link as u32).collect());
         }
         radios
+    }
+
+    fn add(&mut self, radio: Box<dyn Radio>, links: Vec<u32>) {
+        for (port, link) in links.iter().enumerate() {
+            self.ports.insert(*link, (self.radios.len() as u32, PortId(port)));
+        }
+        self.radios.push(Shared { radio, links, next: Instant::MAX });
     }
 
     /// A packet has come to wait at a link.

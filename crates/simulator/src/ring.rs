@@ -103,7 +103,7 @@ impl<T: Copy> Ring<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, filler: T) {
-        // What went on at the start goes on behind the former end, so that nothing is copied but that.
+        // The part that wrapped to the start moves behind the former end, so that nothing else is copied.
         let (old, size) = (self.slots.len(), (2 * self.len).max(4));
         let head = if old > 0 { self.slot(0) } else { 0 };
         self.slots.reserve_exact(size - old);

@@ -13,7 +13,7 @@ use crate::packet::Frame;
 /// Where a route begins that does not exist.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// What comes next on a route.
+/// The next step on a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The link with this index among the scenario's links.

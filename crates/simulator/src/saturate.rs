@@ -1,7 +1,7 @@
-//! What a link lets through when packets always wait.
+//! The throughput of a link when packets always wait.
 
-use suimon_link::{Serving, Transmitter};
-use suimon_model::{Capacity, Link};
+use suimon_link::Transmitter;
+use suimon_model::{Capacity, Link, radios};
 use suimon_radio::{PortId, Ports};
 use suimon_units::{Bytes, Duration, Instant};
 
@@ -15,11 +15,9 @@ pub fn saturate(
     length: Duration,
     each: &mut dyn FnMut(Instant),
 ) {
-    let link = Link {
-        capacity: capacity.clone(),
-        ..Link::delaying("bottleneck".to_owned(), "sender", "receiver", Duration::ZERO)
-    };
-    let Some(Serving { mut radio, .. }) = suimon_link::radios(&[link], seed).pop() else {
+    let wire = Link::delaying("bottleneck".to_owned(), "sender", "receiver", Duration::ZERO);
+    let link = Link { capacity: capacity.clone(), ..wire };
+    let Some((mut radio, _)) = radios(&[link], seed).pop() else {
         return serve(Transmitter::at(capacity), size, length, each);
     };
     let end = Instant::ZERO + length;

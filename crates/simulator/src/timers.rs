@@ -39,7 +39,7 @@ impl Timers {
             events.schedule(at, Event::SenderTimer, flow);
             return at;
         }
-        // What lies beyond a turn is looked at after one, and moves on.
+        // A timer beyond a turn is looked at after one turn, and moves on.
         let slot = slot.min(this + SLOTS as u64 - 1);
         *next = std::mem::replace(&mut self.first[slot as usize % SLOTS], flow);
         let begins = Instant::from_nanos(slot << SLOT_BITS);
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// What is looked at when, until nothing is left to happen: times in milliseconds, rounded up.
+    /// The flows that are looked at, until nothing is left to happen: times in milliseconds, rounded up.
     fn looks(timers: &mut Timers, events: &mut EventQueue) -> Vec<(u64, Option<u32>)> {
         let mut looks = Vec::new();
         while let Some((now, event, index)) = events.pop(Instant::MAX) {

@@ -51,7 +51,7 @@ impl DatagramSource {
         self.ended = true;
     }
 
-    /// It has a size and was not ended before that.
+    /// Whether the source has a size and was not ended before that.
     pub(crate) fn will_complete(&self) -> bool {
         self.limit.is_some() && (!self.ended || self.is_complete())
     }

@@ -1,4 +1,4 @@
-//! What passes into a link, for estimators, beside what its senders measured.
+//! The packets into a link, for estimators, beside the measurements of their senders.
 
 use suimon_algorithms::estimate::representative::Representative;
 use suimon_algorithms::estimate::{RttEstimator, Seen};

@@ -49,7 +49,7 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// What the flows across each link have done so far, all together.
+    /// The sums over the flows across each link so far.
     fn sums(&self, flows: &[Flow]) -> Vec<FlowSums> {
         let add = |sum, &flow: &usize| sum + flows[flow].sums();
         self.links.iter().map(|(_, crossing)| crossing.iter().fold(FlowSums::default(), add)).collect()

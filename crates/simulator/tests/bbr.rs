@@ -9,7 +9,7 @@ const RATE: Rate = Rate::from_bps(10_000_000);
 const SECOND: Duration = Duration::from_secs(1);
 /// Packets of 1500 bytes that 10 Mbit/s carry in 40 ms.
 const BDP: f64 = 10e6 * 0.04 / 8.0 / 1_500.0;
-/// What of a packet is payload.
+/// The payload's share of a packet.
 const PAYLOAD: f64 = 1_448.0 / 1_500.0;
 
 /// `flows` of `cc` over 10 Mbit/s, 40 ms and a buffer of 15 bandwidth-delay products.

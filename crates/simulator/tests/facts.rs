@@ -369,7 +369,7 @@ fn events_beyond_the_limit_are_counted_only() {
     let result = run(&scenario);
     assert_eq!(result.events.len(), 1_000);
     let flow = &result.flows[0];
-    // Its start, and one for each cut and timeout; a timeout that cut is one.
+    // The events are the start, and one for each cut and timeout; a timeout that cut is one.
     assert!(result.events_not_kept > 0);
     assert!(
         result.events.len() as u64 + result.events_not_kept

@@ -1,4 +1,4 @@
-//! What holds in every scenario: random topologies, links, stacks, algorithms and applications.
+//! Properties of every scenario: random topologies, links, stacks, algorithms and applications.
 
 use crate::common::{link, scenario, tcp};
 use proptest::prelude::*;
@@ -261,7 +261,7 @@ proptest! {
             prop_assert!(queue.delay_p50 <= queue.delay_p95 && queue.delay_p99 <= queue.delay_max);
             prop_assert!(queue.lost_on_link == 0 || link.impairments.loss != Loss::None);
             if let Some(utilisation) = queue.utilisation {
-                // What is being sent as the run ends counts whole; an opportunity may be one ahead.
+                // A packet in transmission as the run ends counts whole; an opportunity may be one ahead.
                 let potential = queue.bytes.as_f64() / utilisation.max(1e-9);
                 prop_assert!(queue.bytes.as_f64() <= potential + 3.0 * 1_500.0);
             }
@@ -332,7 +332,7 @@ proptest! {
     fn statistics_of_wires_are_those_of_other_links(scenario in dumbbell()) {
         let mut waiting = scenario;
         waiting.links[1].reported = true;
-        // It is known as packets come when they leave, and whether they may join.
+        // The time when a packet leaves, and whether it may join, are known as the packet comes.
         let mut bounded = waiting.clone();
         bounded.links.iter_mut().skip(1).for_each(|link| link.buffer = Buffer::Packets(u64::MAX));
         // A loss that never strikes has to be told in time all the same, so packets wait in the queue.

@@ -1,4 +1,4 @@
-//! What tests on a real kernel share: whether this machine lets links be made, and whether it was in time.
+//! The checks that tests on a real kernel share: whether this machine lets links be made, and whether it was in time.
 
 mod stillness;
 
@@ -17,12 +17,12 @@ pub fn can_emulate() -> bool {
     refused.is_ok()
 }
 
-/// What [`assert_in_time`] ends a test with.
+/// The payload of the panic of [`assert_in_time`].
 struct Untimely(String);
 
 /// Ends the test with a problem that a machine that stands still can bring about. See [`assert_in_time`].
 pub fn untimely(problem: String) -> ! {
-    // What a panic carries is not shown where it is no text.
+    // A panic's payload is not shown where it is no text.
     eprintln!("not in time: {problem}");
     panic_any(Untimely(problem))
 }
@@ -42,10 +42,10 @@ macro_rules! assert_in_time {
 /// As often as a test is tried while the machine keeps standing still.
 const ATTEMPTS: usize = 5;
 
-/// Runs a test of what happens in real time, again where an [`assert_in_time`] failed while this machine stood still:
-/// that says nothing about what is tested. Says so and skips it where the machine stood still each time.
+/// Runs a test in real time, again where an [`assert_in_time`] failed while this machine stood still: such a failure
+/// says nothing about the code under test. Says so and skips the test where the machine stood still each time.
 ///
-/// What is tested cannot excuse itself so: the watch goes before every thread of a link.
+/// The code under test cannot excuse itself so: the watch goes before every thread of a link.
 ///
 /// # Panics
 /// As `test` does; by an `assert_in_time` only on a machine that was in time.

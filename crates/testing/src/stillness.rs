@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use suimon_linux::schedule::{Urgency, become_real_time, cores, stay_on, wake_exactly};
 
-/// What of a moment was lost because a core did not run what was due: the host of a virtual machine had others to
+/// The time lost because a core did not run a due thread: the host of a virtual machine had others to
 /// serve, or, without the right to real-time threads, this machine had.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stillness {
@@ -19,7 +19,7 @@ pub(crate) struct Stillness {
 }
 
 impl Stillness {
-    /// Whether what was measured meanwhile counts: a link that stands still for longer than a few of its packets
+    /// Whether measurements meanwhile count: a link that stands still for longer than a few of its packets
     /// take, or for a share of the time that goodput is judged by, is another link.
     pub(crate) fn is_harmless(&self) -> bool {
         self.longest < Duration::from_millis(10) && self.lost < self.watched / 100
@@ -102,8 +102,8 @@ fn watch(core: usize, ready: &Barrier, ends: &AtomicBool) -> (Duration, Duration
 mod tests {
     use super::*;
 
-    /// What the watch sees of a thread of such urgency that keeps the first core busy for 50 ms; none where this user
-    /// may not have one.
+    /// The stillness that the watch sees of a thread of `urgency` that keeps the first core busy for 50 ms; none where
+    /// this user may not have such a thread.
     fn seen_of_a_busy_core(urgency: Urgency) -> Option<Stillness> {
         let watch = Watch::begin();
         let busy = thread::spawn(move || {

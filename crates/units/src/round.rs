@@ -2,7 +2,7 @@
 
 /// The nearest whole number, halves up: `value.round() as u64`, so zero for what is negative or undefined.
 pub(crate) fn nearest(value: f64) -> u64 {
-    // The cast cuts towards zero and saturates. What it cuts off is exact: above 2^53 it is nothing.
+    // The cast cuts towards zero and saturates. The part cut off is exact: above 2^53 it is zero.
     let whole = value as u64;
     whole.saturating_add(u64::from(value - whole as f64 >= 0.5))
 }

@@ -1,4 +1,4 @@
-//! What is known of all links, and what was.
+//! The statistics of all links, now and earlier.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -61,7 +61,7 @@ impl Board {
         Self { inner: Mutex::new(Inner { title: title.to_owned(), ..Inner::default() }) }
     }
 
-    /// What the links of `group`, a run or a command, do now.
+    /// Takes the statistics of the links of `group`, a run or a command.
     pub fn post(&self, group: &str, links: &[LinkStatistics]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for statistics in links {

@@ -76,7 +76,7 @@ impl Guest {
         }
     }
 
-    /// What stands on the terminal and stood there, with its colours.
+    /// The text on the terminal and the text that scrolled away, with colours.
     pub(crate) fn contents(&self) -> String {
         let mut text = String::new();
         let all = BasicFormattedCaptureRange::Full(&mut Default::default());

@@ -106,7 +106,7 @@ fn watch(terminal: &mut DefaultTerminal, board: &Board, over: &AtomicBool) -> bo
     }
 }
 
-/// What was pressed, if anything within the time of a frame; Ctrl-C is as q.
+/// The key pressed within the time of a frame, if any; Ctrl-C is as q.
 fn key() -> Option<KeyCode> {
     if !event::poll(std::time::Duration::from_nanos(FRAME.as_nanos())).ok()? {
         return None;
@@ -126,7 +126,7 @@ fn watch_above(
     let mut selected = None;
     let (mut drawn, mut wrote) = (None::<Instant>, false);
     let input = io::stdin();
-    // What comes from elsewhere is the program's own input.
+    // Input that is no terminal is the program's own.
     let mut has_keys = input.is_terminal();
     loop {
         let is_over = over.load(Ordering::Relaxed);
@@ -138,7 +138,7 @@ fn watch_above(
             (drawn, wrote) = (Some(Instant::now()), false);
             continue;
         }
-        // What is written by then is still taken in.
+        // Output written by then is still taken in.
         let patience = if is_over { Duration::ZERO } else { frame.saturating_sub(since) };
         let [typed, written] = match guest.source() {
             Some(source) if has_keys => wait_readable([input.as_fd(), source], Some(patience)),

@@ -11,7 +11,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "bic",
     summary: "binary search toward the window of the last loss, then slowly faster beyond it",
@@ -87,7 +87,7 @@ struct Bic {
     recovering: bool,
 }
 
-/// What a timeout forgets. Windows are in segments.
+/// The state that a timeout resets. Windows are in segments.
 #[derive(Debug, Default)]
 struct Search {
     /// ACKs for one segment of growth.

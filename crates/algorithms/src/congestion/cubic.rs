@@ -10,7 +10,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "cubic",
     summary: "cubic growth around the window of the last loss, at least as fast as Reno",
@@ -72,7 +72,7 @@ struct Cubic {
     last_ack: Option<LastAck>,
 }
 
-/// What a congestion event changes. Windows are in segments.
+/// The state that a congestion event changes. Windows are in segments.
 #[derive(Debug, Clone, Default)]
 struct Curve {
     /// The window before the last reduction, unset before the first and after a timeout.
@@ -95,7 +95,7 @@ struct Epoch {
 #[derive(Debug)]
 struct LastAck {
     at: Instant,
-    /// It left nothing in flight.
+    /// The ACK left nothing in flight.
     drained: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "cubic-2.1",
     summary: "CUBIC as Linux 2.6.22 had it: beta 0.8, growth capped beyond the last maximum",
@@ -85,7 +85,7 @@ struct Cubic21 {
     recovering: bool,
 }
 
-/// What a timeout forgets. Windows are in segments.
+/// The state that a timeout resets. Windows are in segments.
 #[derive(Debug, Default)]
 struct History {
     /// ACKs for one segment of growth.
@@ -260,7 +260,7 @@ mod tests {
             let t = now.saturating_since(from).as_secs_f64() - k;
             let lead = t + RTT.as_secs_f64();
             let cwnd = limits.cwnd.whole(MSS) as f64;
-            // It aims one RTT ahead and, with the delayed-ACK average stuck above one, gets there.
+            // The window aims one RTT ahead and, with the delayed-ACK average stuck above one, gets there.
             assert!(cwnd >= c * t * t * t + 200.0 - 2.0, "{now}: {cwnd}");
             assert!(cwnd <= c * lead * lead * lead + 200.0 + 2.0, "{now}: {cwnd}");
         }

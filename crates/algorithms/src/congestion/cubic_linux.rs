@@ -12,7 +12,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "cubic-linux",
     summary: "CUBIC as the kernel of today has it: whole segments, and Reno's growth of RFC 8312",

@@ -11,7 +11,7 @@ use crate::probe::Probe;
 use crate::queue::Ecn;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "dctcp",
     summary: "cuts by half the share of marked segments, for queues that mark from a few packets on",

@@ -13,7 +13,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "fs-at",
     summary: "limits the flight to the measured bandwidth-delay product, spares the window at radio losses",
@@ -48,7 +48,7 @@ pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dy
     Box::new(FsAt::new(inner, mode, arguments.flag("interpolate"), arguments.bytes("min_target")))
 }
 
-/// Which reading of the paper.
+/// A reading of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The equations as they stand.

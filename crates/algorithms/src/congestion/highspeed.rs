@@ -11,7 +11,7 @@ use crate::parameters::Arguments;
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "highspeed",
     summary: "faster growth and smaller cuts the larger the window, Reno up to 38 segments",

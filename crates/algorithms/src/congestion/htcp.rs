@@ -12,7 +12,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "htcp",
     summary: "grows faster the longer since the last loss, and cuts to the ratio of smallest to largest RTT",
@@ -54,7 +54,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 const BETA: (f64, f64) = (0.5, 0.8);
 /// Change of throughput between two losses from which on the network is another.
 const THROUGHPUT_CHANGE: f64 = 0.2;
-/// What remains of the queueing time in `rtt_max` at each loss, so that a route that got shorter shows.
+/// Share of the queueing time in `rtt_max` that remains at each loss, so that a route that got shorter shows.
 const RTT_MAX_KEPT: f64 = 0.95;
 /// The RTT that scaling leaves alone, and how far it may go.
 const REFERENCE_RTT: f64 = 0.1;
@@ -74,7 +74,7 @@ struct Htcp {
     undo: Option<Epoch>,
 }
 
-/// What a congestion event changes.
+/// The state that a congestion event changes.
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
     /// Last congestion event.
@@ -131,7 +131,7 @@ impl Htcp {
             let scale = (rtt_min.as_secs_f64() / REFERENCE_RTT).clamp(RTT_SCALE.0, RTT_SCALE.1);
             factor = (factor * scale).max(1.0);
         }
-        // So that the average window, at a given loss rate, does not depend on beta.
+        // With this factor the average window, at a given loss rate, does not depend on beta.
         2.0 * (1.0 - self.epoch.beta) * factor
     }
 
@@ -176,7 +176,7 @@ impl CongestionControl for Htcp {
         self.increase = AdditiveIncrease::default();
         limits.ssthresh = scaled_down(limits, beta, event.mss);
         if event.kind == CongestionKind::Timeout {
-            // What was measured before the silence says nothing about the time after.
+            // Measurements before the silence say nothing about the time after.
             self.meter = Meter::default();
         }
     }

@@ -57,9 +57,9 @@ pub trait CongestionControl: Debug + Send {
         MarkResponse::Once
     }
 
-    /// What the acknowledgement that [`CongestionControl::on_ack`] is about to get says about the rate of
-    /// delivery; not called where it delivers nothing. Before [`CongestionControl::on_established`] it is the
-    /// handshake's, which has delivered nothing and has no rate, where its round trip is known.
+    /// The delivery rate sample of the ACK that [`CongestionControl::on_ack`] is about to get; not called where
+    /// the ACK delivers nothing. A call before [`CongestionControl::on_established`] gives the round trip of the
+    /// handshake, where it is known, without data and without a rate.
     fn on_delivery(&mut self, _delivery: &Delivery) {}
 
     /// Tells the inner values that are worth plotting.
@@ -104,7 +104,7 @@ pub enum MarkResponse {
     ByShare(Ecn),
 }
 
-/// What the sender must obey, all of it.
+/// The limits of the sender, which obeys all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Congestion window.
@@ -153,9 +153,9 @@ pub struct Ack {
     pub snd_nxt: u64,
     /// Bytes in flight now: sent, and neither acknowledged nor selectively acknowledged nor lost.
     pub flight_size: Bytes,
-    /// What was in flight before this ACK.
+    /// Bytes in flight before this ACK.
     pub prior_flight_size: Bytes,
-    /// What the peer's advertised window and the send buffer let be outstanding.
+    /// Bytes that the peer's advertised window and the send buffer let be outstanding.
     pub snd_wnd: Bytes,
     /// Maximum segment size.
     pub mss: Bytes,
@@ -201,6 +201,29 @@ pub enum AckCounting {
 }
 
 impl Ack {
+    /// An acknowledgement at `now` that confirms `delivered` in order, of segments of `mss`. Nothing is marked, and nothing
+    /// but the window holds the sender back; the round-trip time, the sequence numbers and what is in flight are to be set.
+    #[must_use]
+    pub const fn new(now: Instant, delivered: Bytes, mss: Bytes) -> Self {
+        Self {
+            now,
+            newly_acked: delivered,
+            delivered,
+            marked: Bytes::ZERO,
+            rtt: None,
+            snd_una: 0,
+            snd_nxt: 0,
+            flight_size: Bytes::ZERO,
+            prior_flight_size: Bytes::ZERO,
+            snd_wnd: Bytes::MAX,
+            mss,
+            cwnd_limited: true,
+            app_limited: false,
+            in_recovery: false,
+            counting: AckCounting::Bytes { limit: 2 },
+        }
+    }
+
     /// Bytes that this ACK adds to `cwnd` in slow start: of what it covers only what is news, since a
     /// filled hole also covers what was selectively acknowledged before and left the network then.
     #[must_use]
@@ -227,9 +250,9 @@ impl Ack {
 pub struct Congestion {
     /// When it was noticed.
     pub now: Instant,
-    /// By what.
+    /// The signal.
     pub kind: CongestionKind,
-    /// In flight just before.
+    /// Bytes in flight just before.
     pub flight_size: Bytes,
     /// Next new byte to be sent.
     pub snd_nxt: u64,
@@ -237,7 +260,7 @@ pub struct Congestion {
     pub mss: Bytes,
 }
 
-/// What told the sender of congestion.
+/// The signal of congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionKind {
     /// Segments were lost and fast recovery begins.

@@ -13,7 +13,7 @@ use crate::probe::Probe;
 use crate::queue::Ecn;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "prague",
     summary: "DCTCP's response to marks for the L4S queue: paced, and alike for round trips below 25 ms",
@@ -109,7 +109,7 @@ impl CongestionControl for Prague {
             return;
         }
         if event.kind == CongestionKind::Ecn {
-            // What is saved up toward the next segment stays: at short round trips it took many of them.
+            // The growth saved up toward the next segment stays: at short round trips it took many of them.
             self.cut_at = Some(event.now);
         } else {
             self.increase = AdditiveIncrease::default();

@@ -8,7 +8,7 @@ use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "reno",
     summary: "additive increase by one segment per RTT, halving at a loss",

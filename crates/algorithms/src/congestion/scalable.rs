@@ -11,7 +11,7 @@ use super::{Ack, Congestion, CongestionControl, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "scalable",
     summary: "grows by 1 % and gives up an eighth of its window, Reno while it is small",

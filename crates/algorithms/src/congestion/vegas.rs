@@ -12,7 +12,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "vegas",
     summary: "holds its own backlog between alpha and beta segments, judged once per RTT",
@@ -62,7 +62,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// RTT samples in a round needed for a judgement: with fewer, all of them may be of delayed ACKs.
 const ENOUGH_SAMPLES: u64 = 3;
 
-/// What Vegas shrinks the window to at most, in segments.
+/// The smallest window that Vegas sets, in segments.
 const MIN_WINDOW: u64 = 2;
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ struct Vegas {
     /// Smallest RTT of this round, and how many there were.
     min_rtt: Option<Duration>,
     samples: u64,
-    /// What was sent in the round before this one: from `beg_snd_una` to `beg_snd_nxt`.
+    /// The data sent in the round before this one: from `beg_snd_una` to `beg_snd_nxt`.
     beg_snd_una: u64,
     beg_snd_nxt: u64,
     /// The window when this round began, in segments.
@@ -83,12 +83,12 @@ struct Vegas {
     recovering: bool,
     /// The last round's estimate of the backlog, in segments.
     diff: f64,
-    /// What takes over where samples are too few.
+    /// Reno takes over where samples are too few.
     reno: AdditiveIncrease,
 }
 
 impl Vegas {
-    /// A new round begins, and what was measured in the one before is void.
+    /// A new round begins, and the samples of the one before are void.
     fn enable(&mut self, snd_nxt: u64) {
         self.beg_snd_nxt = snd_nxt;
         self.min_rtt = None;
@@ -113,7 +113,7 @@ impl Vegas {
         }
     }
 
-    /// What was in flight when this round began is acknowledged: judge it, and begin the next one.
+    /// The flight at the begin of this round is acknowledged: judge the round, and begin the next one.
     fn end_round(&mut self, ack: &Ack, limits: &mut Limits) {
         let old_wnd = self.beg_snd_nxt.saturating_sub(self.beg_snd_una) / ack.mss.get();
         let old_snd_cwnd = self.beg_snd_cwnd;
@@ -133,7 +133,7 @@ impl Vegas {
     fn judge(&mut self, old_snd_cwnd: u64, target_cwnd: u64, ack: &Ack, limits: &mut Limits) {
         let smallest = ack.mss * MIN_WINDOW;
         if self.diff > self.gamma && limits.ssthresh > smallest {
-            // So low that slow start never comes back by itself.
+            // The threshold is so low that slow start never comes back by itself.
             limits.ssthresh = smallest;
             // One segment more than the rate calls for, since rounding down took up to one.
             limits.cwnd = limits.cwnd.min((ack.mss * (target_cwnd + 1)).max(smallest));

@@ -18,7 +18,7 @@ pub(super) struct Epoch {
     /// Seconds from the start to the curve's origin.
     k: f64,
     origin_point: u64,
-    /// What was acknowledged and is not yet turned into growth of `tcp_cwnd`: ACKs or segments, as the version counts.
+    /// ACKs or segments, as the version counts, not yet turned into growth of `tcp_cwnd`.
     pub(super) ack_cnt: u64,
     /// The window Reno would have.
     tcp_cwnd: u64,
@@ -73,7 +73,7 @@ impl Epoch {
     }
 }
 
-/// What of a window Reno takes for a segment of growth, with `beta` after a loss (RFC 8312 §4.2).
+/// The share of a window that Reno takes for a segment of growth, with `beta` after a loss (RFC 8312 §4.2).
 pub(super) fn reno_ratio(beta: f64) -> f64 {
     // Linux rounds this ratio down to eighths.
     libm::floor(8.0 * (1.0 + beta) / (3.0 * (1.0 - beta))) / 8.0

@@ -1,4 +1,4 @@
-//! What Linux's algorithms of the 2.6 series have in common: windows in whole segments, growth by
+//! The common parts of Linux's algorithms of the 2.6 series: windows in whole segments, growth by
 //! counting ACKs.
 
 use suimon_units::Bytes;
@@ -42,7 +42,7 @@ impl CountedIncrease {
     }
 }
 
-/// How many segments an ACK covers on average: a moving average with gain 1/16, in sixteenths.
+/// Segments that an ACK covers on average: a moving average with gain 1/16, in sixteenths.
 ///
 /// Linux rounds the old average's share down, so the average rests up to one segment above what it comes
 /// down to: from the initial 2 it never falls below 31/16, and a flow without delayed ACKs grows almost

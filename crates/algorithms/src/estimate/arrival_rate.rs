@@ -1,4 +1,4 @@
-//! How fast packets arrive.
+//! The rate at which packets arrive.
 
 use alloc::collections::VecDeque;
 
@@ -37,7 +37,7 @@ impl ArrivalRate {
         Rate::from_bps(libm::round(self.bytes_per_second(now) * 8.0) as u64)
     }
 
-    /// What it holds beside itself.
+    /// The memory that it holds beside itself.
     pub(crate) fn memory(&self) -> Bytes {
         Bytes::new((self.recent.capacity() * size_of::<(Instant, u64)>()) as u64)
     }

@@ -16,7 +16,7 @@ use crate::queue::FlowId;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "autocorrelation",
     summary: "the lag at which a flow's packets are most like themselves; keeps seconds of one flow at a time",
@@ -121,7 +121,7 @@ impl RttEstimator for Autocorrelation {
 
 /// The lag, in slots, of the highest peak of the autocorrelation beyond the burst itself.
 ///
-/// The covariance at lag `l` is `sum P(t) P(t + l) / (T - l) - mean^2`. It is smoothed over the mean gap between
+/// The covariance at lag `l` is `sum P(t) P(t + l) / (T - l) - mean^2`. A mean smooths it over the mean gap between
 /// packets, so that the distances of packets within a burst do not show. Among peaks nearly as high as the
 /// highest the first counts: the others are multiples of it.
 fn best_lag(counts: &[(u32, u32)], slots: u32, threshold: f64) -> Option<f64> {

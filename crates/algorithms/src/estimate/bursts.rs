@@ -16,7 +16,7 @@ use crate::queue::FlowId;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "bursts",
     summary: "time between bursts of one flow at a time that are alike; the state of one flow",
@@ -69,7 +69,7 @@ pub struct Bursts {
     tries: Vec<Option<Try>>,
 }
 
-/// What holds for every try.
+/// The settings of every try.
 #[derive(Debug, Clone, Copy)]
 struct Rules {
     /// `dT`; `None`: the flow's mean gap.
@@ -103,7 +103,7 @@ enum Phase {
     Second { dt: Duration, t0: Instant, t1: Instant, t2: Instant },
 }
 
-/// What a try comes to with one more packet of its flow.
+/// The state of a try after one more packet of its flow.
 enum Progress {
     Ongoing(Try),
     Failed,

@@ -13,7 +13,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "handshake",
     summary: "time from a connection's SYN to the caller's next packet; once for each connection",

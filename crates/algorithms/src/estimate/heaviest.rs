@@ -1,4 +1,4 @@
-//! Which flow sends most, and what share each heavy flow has, by a space-saving sketch over a sliding
+//! The flow that sends most, and the share of each heavy flow, by a space-saving sketch over a sliding
 //! window (Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data
 //! Streams, ICDT 2005), with forward decay (Cormode, Shkapenyuk, Srivastava, Xu: Forward Decay, ICDE
 //! 2009).
@@ -17,8 +17,8 @@ use crate::queue::FlowId;
 /// Bytes per flow over a sliding window, for the flows that send most, in 64 kB.
 ///
 /// The window has a soft edge: a byte of age `a` counts `exp(-a / tau)`, with `tau` half of the window,
-/// so that the mean age of what counts is that of a window with a hard edge. `N` is what else is to be
-/// remembered of each of these flows, from nothing on.
+/// so that the mean age of the bytes is that of a window with a hard edge. `N` is a note on each of these
+/// flows, at first its default.
 #[derive(Debug, Clone)]
 pub struct Heaviest<N = ()> {
     entries: Box<[Entry<N>]>,
@@ -27,7 +27,7 @@ pub struct Heaviest<N = ()> {
     tau: Duration,
     /// Counts are in bytes of this time.
     origin: Instant,
-    /// What a byte counts now, `exp((now - origin) / tau)`, and until when that is near enough.
+    /// The weight of a byte now, `exp((now - origin) / tau)`, and the time until which it is near enough.
     weight: f64,
     weight_until: Instant,
 }
@@ -36,13 +36,13 @@ pub struct Heaviest<N = ()> {
 struct Entry<N> {
     note: N,
     count: f64,
-    /// Of `count`, what may belong to flows that stood here before.
+    /// The part of `count` that may belong to flows that stood here before.
     error: f32,
     flow: u32,
 }
 
 impl<N> Entry<N> {
-    /// What certainly belongs to the flow.
+    /// The count that certainly belongs to the flow.
     fn certain(&self) -> f64 {
         self.count - f64::from(self.error)
     }
@@ -98,8 +98,8 @@ impl<N: Copy + Default> Heaviest<N> {
         self.heaviest.map(|(flow, _)| flow)
     }
 
-    /// What share of all bytes within the window `flow` certainly sent, from 0 to 1: never too much, and of
-    /// flows that send less than a few thousandths often nothing.
+    /// The share of all bytes within the window that `flow` certainly sent, from 0 to 1: never too much, and
+    /// often zero for flows that send less than a few thousandths.
     #[must_use]
     pub fn share(&self, flow: FlowId) -> f64 {
         let entry = self.entries[Self::set_of(flow)].iter().find(|entry| entry.flow == flow.0);
@@ -109,7 +109,7 @@ impl<N: Copy + Default> Heaviest<N> {
         }
     }
 
-    /// What is remembered of `flow`, where it has an entry.
+    /// The note on `flow`, where it has an entry.
     pub fn note(&mut self, flow: FlowId) -> Option<&mut N> {
         self.entries[Self::set_of(flow)]
             .iter_mut()

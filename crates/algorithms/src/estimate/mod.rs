@@ -28,16 +28,16 @@ pub trait RttEstimator: Debug + Send {
     /// A packet passes. Gives the round-trip time of its flow where it completes an estimate.
     fn on_packet(&mut self, seen: &Seen, random: &mut RandomStream) -> Option<RttSample>;
 
-    /// What it takes now, itself and all that it holds.
+    /// The memory of the estimator now, with everything that it holds.
     fn memory(&self) -> Bytes;
 }
 
 /// A packet that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// When. Never earlier than the packet before.
+    /// The time of the packet, never earlier than the packet before.
     pub now: Instant,
-    /// Whose: one direction of one connection.
+    /// The flow of the packet: one direction of one connection.
     pub flow: FlowId,
     /// Its size, from the IP header on.
     pub size: Bytes,
@@ -55,7 +55,7 @@ impl From<&Arrival> for Seen {
 /// An estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RttSample {
-    /// Whose.
+    /// The flow.
     pub flow: FlowId,
     /// Its round-trip time.
     pub rtt: Duration,
@@ -98,7 +98,7 @@ pub(crate) mod testing {
         all
     }
 
-    /// What `estimator` says of `packets`.
+    /// The estimates of `estimator` from `packets`.
     pub(crate) fn samples(estimator: &mut dyn RttEstimator, packets: &[Seen]) -> Vec<RttSample> {
         let mut random = RandomStream::new(1, "estimator");
         packets.iter().filter_map(|seen| estimator.on_packet(seen, &mut random)).collect()

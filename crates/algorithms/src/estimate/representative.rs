@@ -10,7 +10,7 @@ use suimon_units::Duration;
 pub struct Representative(Option<Duration>);
 
 impl Representative {
-    /// It is `initial` until the first estimate; without one, the first estimate is taken whole.
+    /// An average that is `initial` until the first estimate; without one, the first estimate is taken whole.
     #[must_use]
     pub fn new(initial: Option<Duration>) -> Self {
         Self(initial)

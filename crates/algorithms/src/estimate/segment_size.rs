@@ -1,4 +1,4 @@
-//! How large segments are (Hoshihara, Koga, Watanabe: A New AQM Algorithm Exploiting Passive RTT
+//! The size of segments (Hoshihara, Koga, Watanabe: A New AQM Algorithm Exploiting Passive RTT
 //! Estimation, §3.3).
 
 use suimon_units::Bytes;

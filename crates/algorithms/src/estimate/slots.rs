@@ -15,7 +15,7 @@ pub(super) struct Slots<T> {
 }
 
 impl<T: Clone> Slots<T> {
-    /// So many places, at least one.
+    /// An empty table of `places`, at least one.
     pub(super) fn new(places: u64) -> Self {
         Self { places: vec![None; usize::try_from(places.max(1)).unwrap_or(usize::MAX)] }
     }

@@ -14,7 +14,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "slow-start",
     summary: "time from a connection's first burst to its second; once for each connection",
@@ -43,7 +43,7 @@ pub struct SlowStart {
     data: Bytes,
 }
 
-/// What is known of a connection that has opened.
+/// The progress of a connection that has opened.
 #[derive(Debug, Clone, Copy)]
 enum Starting {
     /// No data yet.

@@ -1,4 +1,4 @@
-//! How many flows are active, by SRED's zombie list (Ott, Lakshman, Wong: SRED: Stabilized RED,
+//! The number of active flows, by SRED's zombie list (Ott, Lakshman, Wong: SRED: Stabilized RED,
 //! INFOCOM 1999).
 
 use alloc::vec::Vec;
@@ -60,13 +60,13 @@ impl Zombies {
         self.hit_frequency
     }
 
-    /// How many flows there are, at least one: `1 / P(t)` (§2). Without a hit so far, as many as packets.
+    /// The number of flows, at least one: `1 / P(t)` (§2). Without a hit so far, as many as packets.
     #[must_use]
     pub fn flows(&self) -> f64 {
         (1.0 / self.hit_frequency).min(self.compared).max(1.0)
     }
 
-    /// What the list takes.
+    /// The memory of the list.
     #[must_use]
     pub fn memory(&self) -> Bytes {
         Bytes::new((size_of::<Self>() + self.list.capacity() * size_of::<FlowId>()) as u64)

@@ -7,7 +7,7 @@ use super::{Data, PathScheduler, PathView, Placement, SendState, least};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "ecf",
     summary: "a slow connection is used only where waiting for the quickest would take longer",
@@ -45,7 +45,7 @@ impl Ecf {
         let hysteresis = if self.waiting { 1.0 + self.beta } else { 1.0 };
         self.waiting = if rounds * fast_rtt < hysteresis * (slow_rtt + delta) {
             let slow_rounds = libm::ceil(k / slow.status.cwnd.as_f64());
-            // Where the slow path is quick at what is left, it may as well have it.
+            // Where the slow path is quick at the rest, it may as well have it.
             slow_rounds * slow_rtt >= 2.0 * fast_rtt + delta
         } else {
             false
@@ -61,7 +61,7 @@ impl PathScheduler for Ecf {
         }
         let (fastest, fast) = least(state.usable(), PathView::srtt)?;
         let (path, slow) = least(state.ready(), PathView::srtt)?;
-        // What is left to send: no more than the receiver has room for is ever waiting.
+        // The bytes left to send, within the receiver's window.
         let k = state.unassigned.min(state.window).as_f64();
         if path != fastest && self.waits(fast, slow, k) {
             return None;
@@ -79,7 +79,7 @@ mod tests {
         Ecf { beta: 0.25, waiting: false }
     }
 
-    /// What `scheduler` does with `chunks` left to send.
+    /// The choice of `scheduler` with `chunks` left to send.
     fn with_left(scheduler: &mut Ecf, paths: &[PathView], chunks: u64) -> Option<usize> {
         let state = SendState { unassigned: CHUNK * chunks, ..state(paths) };
         scheduler.place(Instant::ZERO, &state).map(|placement| placement.path.0)

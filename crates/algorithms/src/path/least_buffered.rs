@@ -6,7 +6,7 @@ use suimon_units::Instant;
 use super::{Data, PathScheduler, Placement, SendState, least};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "least-buffered",
     summary: "data goes to the connection whose send buffer holds the fewest bytes",

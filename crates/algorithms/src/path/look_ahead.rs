@@ -11,7 +11,7 @@ use super::{Data, PathId, PathScheduler, PathView, Placement, SendState};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "look-ahead",
     summary: "each connection takes the data that is due when it arrives; the emptiest in seconds goes first",
@@ -38,7 +38,7 @@ impl LookAhead {
         Self { fill: arguments.number("fill") }
     }
 
-    /// Whether a copy by `taker`, which arrives after `delay`, may well overtake what the receiver waits for: the
+    /// Whether a copy by `taker`, which arrives after `delay`, may well overtake the data that the receiver waits for: the
     /// path that holds that takes longer for its data, or is late with it.
     fn overtakes(&self, state: &SendState<'_>, taker: PathId, delay: Option<Duration>) -> bool {
         let own = &state.paths[taker.0];
@@ -74,7 +74,7 @@ const TIGHT: f64 = 1.5;
 /// A connection may always hold so many chunks: fewer would starve one whose ACKs are delayed.
 const MIN_CHUNKS: f64 = 4.0;
 
-/// How long until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
+/// The time until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
 /// never sooner than the path's least round trip allows. `None` for a path that nothing is known of.
 fn delay(path: &PathView, chunk: Bytes) -> Option<Duration> {
     let rtt_min = path.status.rtt_min?;
@@ -82,7 +82,7 @@ fn delay(path: &PathView, chunk: Bytes) -> Option<Duration> {
     Some(drained.max(rtt_min).saturating_sub(rtt_min / 2))
 }
 
-/// How much the other paths deliver before a chunk that `taker` takes now arrives, `delay` from now.
+/// Bytes that the other paths deliver before a chunk that `taker` takes now arrives, `delay` from now.
 fn ahead(state: &SendState<'_>, taker: PathId, delay_of_taker: Duration) -> Bytes {
     state
         .usable()
@@ -192,7 +192,7 @@ mod tests {
         assert!(!with(31, 22_500));
     }
 
-    /// What `taker` does while `carrier`, silent for so long, holds what the receiver waits for.
+    /// The data for `taker` while `carrier`, silent for `silent_ms`, holds the data that the receiver waits for.
     fn beside(taker: PathView, carrier: PathView, silent_ms: u64, window: u64, left: u64) -> Option<Data> {
         let silent = Duration::from_millis(silent_ms);
         let status = PathStatus { unsent: CHUNK, ..carrier.status };

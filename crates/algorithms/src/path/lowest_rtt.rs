@@ -6,7 +6,7 @@ use suimon_units::Instant;
 use super::{Data, PathScheduler, PathView, Placement, SendState, least};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "lowest-rtt",
     summary: "data goes to the connection with the lowest round-trip time whose window is open",

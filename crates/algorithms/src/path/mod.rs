@@ -1,8 +1,8 @@
-//! Path schedulers: which of several connections carries which data.
+//! Path schedulers: the assignment of data to several connections.
 //!
 //! Each path is an ordinary TCP connection with its own congestion and flow control. A scheduler sees
-//! what a program can learn of its sockets (occupancy of the send buffer, window, round-trip time,
-//! delivery rate) and says what goes where next, or that it is better to wait.
+//! the state of the sockets as a program reads it (occupancy of the send buffer, window, round-trip time,
+//! delivery rate) and places the next data, or decides to wait.
 
 pub mod blest;
 pub mod ecf;
@@ -18,41 +18,41 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::probe::Probe;
 
-/// Decides which path carries what.
+/// Decides which path carries which data.
 pub trait PathScheduler: Debug + Send {
-    /// What to hand to a connection now; `None` to wait until something changes: data, an
-    /// acknowledgement, the window, a path. Asked again until it says `None`.
+    /// The next placement; `None` to wait until data, an acknowledgement, the window or a path changes the
+    /// state. Asked again until the answer is `None`.
     fn place(&mut self, now: Instant, state: &SendState<'_>) -> Option<Placement>;
 
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
 
-/// Which path, by its place in [`SendState::paths`].
+/// A path, by its place in [`SendState::paths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub usize);
 
-/// What goes where.
+/// Data and the path for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
-    /// The connection that takes it.
+    /// The path that takes the data.
     pub path: PathId,
-    /// What it takes.
+    /// The data.
     pub data: Data,
 }
 
-/// Which data.
+/// A choice of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
-    /// The first that no path has.
+    /// The first data that no path has.
     Next,
-    /// Of what no path has, that which begins so many bytes behind the first.
+    /// Data that no path has, so many bytes behind the first.
     Ahead(Bytes),
-    /// A copy of the first that is under way on other paths and was never on this one.
+    /// A copy of the first data that is under way on other paths and was never on this one.
     Copy,
 }
 
-/// What the sender knows when it has to decide.
+/// The state of the sender at a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct SendState<'a> {
     /// Every path, in a fixed order; some may be unusable.
@@ -80,7 +80,7 @@ impl SendState<'_> {
     }
 
     /// Usable paths that would send the next chunk as soon as their window opens: at most one waits
-    /// unsent. Whoever decides late decides well, and TCP still finds its window full.
+    /// unsent. A late decision is a good one, and TCP still finds its window full.
     pub fn ready(&self) -> impl Iterator<Item = (PathId, &PathView)> {
         self.with_room().filter(|(_, path)| path.status.unsent == Bytes::ZERO)
     }
@@ -96,17 +96,17 @@ impl SendState<'_> {
 pub struct PathView {
     /// Its connection is established and makes progress.
     pub usable: bool,
-    /// How long nothing was acknowledged though something is under way.
+    /// The time without an acknowledgement while data is under way.
     pub silent: Duration,
     /// Some data is under way on other paths and was never on this one.
     pub can_copy: bool,
-    /// It carries the first byte that the receiver lacks.
+    /// True where the path carries the first byte that the receiver lacks.
     pub holds_first: bool,
-    /// What its connection says of itself.
+    /// The state of its connection.
     pub status: PathStatus,
 }
 
-/// What a program can learn of a connection.
+/// The state of a connection, as a program reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PathStatus {
     /// Bytes in its send buffer: unsent, or sent and not acknowledged (Linux: `SIOCOUTQ`).
@@ -123,7 +123,7 @@ pub struct PathStatus {
     pub rtt: Option<Rtt>,
     /// Least round-trip time of late.
     pub rtt_min: Option<Duration>,
-    /// How fast its data gets acknowledged; `None` until measured.
+    /// The rate at which its data is acknowledged; `None` until measured.
     pub delivery_rate: Option<Rate>,
 }
 
@@ -143,7 +143,7 @@ impl PathView {
         self.status.rtt.map_or(Duration::ZERO, |rtt| rtt.srtt)
     }
 
-    /// How fast it carries data: as measured, else a window in each round trip.
+    /// The rate of the path: as measured, else a window in each round trip.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         self.status

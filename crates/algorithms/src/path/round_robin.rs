@@ -6,7 +6,7 @@ use super::{Data, PathId, PathScheduler, Placement, SendState};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "round-robin",
     summary: "each connection in turn",

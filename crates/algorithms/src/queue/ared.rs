@@ -12,7 +12,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "ared",
     summary: "RED that adapts max_p, so that the average queue stays in the middle of its thresholds",

@@ -17,7 +17,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "cake",
     summary: "a queue for each flow, served in turn, sparse flows first, with CoDel and BLUE in each",
@@ -84,14 +84,14 @@ enum State {
     Decaying,
 }
 
-/// Which hosts' flows share what one flow would have.
+/// The sides of a flow whose hosts are told apart: the flows of a host share the turn of one flow.
 #[derive(Debug, Clone, Copy)]
 struct Isolation {
     sources: bool,
     destinations: bool,
 }
 
-/// How many of its flows are bulky, for each host.
+/// The number of bulky flows of each host.
 #[derive(Debug)]
 struct Hosts(Box<[Host]>);
 
@@ -175,7 +175,7 @@ impl<P: Packet> Cake<P> {
         way(place_of(tag, flows.len()), is_user_defined, |at| flows[at].state == State::Idle)
     }
 
-    /// What a flow may send in its turn: a host's bulky flows share one flow's.
+    /// Bytes that a flow may send in its turn: a host's bulky flows share one flow's.
     fn turn(&self, at: usize) -> i64 {
         let Flow { source, destination, .. } = self.flows[at];
         let of = |hosts: &Hosts, at: u16, counts: bool| {

@@ -18,7 +18,7 @@ pub struct Settings {
     pub target: Duration,
     /// Time from when delay rises above the target to the first signal.
     pub interval: Duration,
-    /// What the link needs for its largest packet.
+    /// Transmission time of the largest packet.
     pub mtu_time: Duration,
     /// Mark packets of ECN-capable transports instead of dropping them.
     pub ecn: bool,
@@ -53,7 +53,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// It was the queue's turn, and it was empty.
+    /// The queue's turn came, and it was empty.
     pub fn on_empty(&mut self, settings: &Settings, now: Instant) {
         if self.p_drop > 0 && now.saturating_since(self.blue_timer) > settings.target {
             self.p_drop = self.p_drop.saturating_sub(P_DEC);
@@ -101,7 +101,7 @@ impl Cobalt {
                 self.step(settings, self.count - 1);
             }
         }
-        // What does not respond to marks or drops is dropped blindly, and not marked.
+        // BLUE drops flows that do not respond to marks or drops: blindly, and without marks.
         drop |= self.p_drop > 0 && random.below(1 << 32) < u64::from(self.p_drop);
         if self.count == 0 {
             self.drop_next = now + settings.interval;

@@ -15,7 +15,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "codel",
     summary: "drops or marks at the head, ever faster, while the least delay of 100 ms exceeds 5 ms",
@@ -239,7 +239,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for CoDelQueue<P> {
         self.codel.dequeue(&self.settings, now, next, dropped)
     }
 
-    // Whatever emptied the queue left no delay to remember.
+    // An empty queue leaves no delay to remember.
     fn capabilities(&self) -> Capabilities {
         Capabilities { idle_passes: true, ..Capabilities::default() }
     }

@@ -17,7 +17,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of DPD.
+/// DPD's name, summary, source and parameters.
 pub const DPD: Description = Description {
     name: "dpd",
     summary: "over RED or a relative: drops the flow that uses most bandwidth ten times as often",
@@ -26,7 +26,7 @@ pub const DPD: Description = Description {
     parameters: PARAMETERS,
 };
 
-/// What users see of DPD-QT.
+/// DPD-QT's name, summary, source and parameters.
 pub const DPD_QT: Description = Description {
     name: "dpd-qt",
     summary: "DPD, but only for arrivals that find the queue longer than the arrival before did",

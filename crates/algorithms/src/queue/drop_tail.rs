@@ -4,7 +4,7 @@ use super::policy::{Arrival, ArrivalPolicy, Verdict};
 use super::{Buffer, Capabilities, DropReason};
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "droptail",
     summary: "first in, first out; an arrival that does not fit the buffer is dropped",

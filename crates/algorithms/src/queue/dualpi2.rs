@@ -14,7 +14,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "dualpi2",
     summary: "two queues, one at 1 ms for L4S senders, one at 15 ms for others; both get equal shares",
@@ -90,7 +90,7 @@ pub const DESCRIPTION: Description = Description {
     ],
 };
 
-/// Which queue goes next.
+/// The choice of the queue to send from.
 #[derive(Debug, Clone, Copy)]
 enum Scheduler {
     /// Weighted round robin with this share for the classic queue.
@@ -198,8 +198,8 @@ impl<P: Packet> DualPi2<P> {
         (self.settings.k * self.p).min(1.0)
     }
 
-    /// Makes the adjustments that fell due by `now`. What they depend on changes with packets only, and
-    /// with the time, which is known, so that it is soon enough when the next one comes or goes.
+    /// Makes the adjustments that fell due by `now`. They depend on packets and on the time only, so the next
+    /// arrival or departure is soon enough.
     fn catch_up(&mut self, now: Instant) {
         let tupdate = self.settings.tupdate;
         while self.next_update <= now {
@@ -225,7 +225,7 @@ impl<P: Packet> DualPi2<P> {
         self.prevq = curq;
     }
 
-    /// How long the longer of the two queues is in seconds: what its head has waited.
+    /// Sojourn time of the head of the longer queue, in seconds.
     fn delay(&self, now: Instant) -> f64 {
         sojourn(&self.classic, now).max(sojourn(&self.l4s, now)).as_secs_f64()
     }
@@ -275,7 +275,7 @@ impl<P: Packet> DualPi2<P> {
     }
 }
 
-/// What the head of `queue` has waited; nothing without one.
+/// Sojourn time of the head of `queue`; zero without one.
 fn sojourn<P: Packet>(queue: &Fifo<Timed<P>>, now: Instant) -> Duration {
     queue.front().map_or(Duration::ZERO, |head| head.sojourn(now))
 }

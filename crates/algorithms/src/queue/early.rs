@@ -1,8 +1,8 @@
 //! Early detection: disciplines that mark or drop arrivals at random while there is still room.
 //!
-//! RED and its relatives differ in one thing, how likely an arrival is to be chosen. [`EarlyDetection`]
-//! is that thing, and one file each; [`EarlyPolicy`] is all the rest. What works over another, such as
-//! preferential dropping, is a [`Preference`](super::over::Preference).
+//! RED and its relatives differ in the probability with which an arrival is chosen: each is an
+//! [`EarlyDetection`] in a file of its own. [`EarlyPolicy`] has all the rest. A detection over another, such
+//! as preferential dropping, is a [`Preference`](super::over::Preference).
 
 use alloc::boxed::Box;
 use core::fmt::Debug;
@@ -18,10 +18,10 @@ use crate::random::RandomStream;
 
 /// Decides how likely each arrival is to be marked or dropped.
 pub trait EarlyDetection: Debug + Send {
-    /// What to do with an arrival; it may still be lost for want of room. Asked once for each.
+    /// The advice for an arrival, which may still be lost for want of room. Asked once for each.
     fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice;
 
-    /// What became of the arrival that was just asked about.
+    /// The verdict on the arrival that was just asked about.
     fn on_verdict(&mut self, _arrival: &Arrival, _verdict: Verdict) {}
 
     /// A packet of `size` leaves, and `left` waits behind it.
@@ -105,10 +105,10 @@ impl<D: EarlyDetection + 'static> Early<D> {
     }
 }
 
-/// What early detection says of an arrival.
+/// The advice of early detection for an arrival.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Advice {
-    /// Let it pass; the queue is short, and what went before no longer counts.
+    /// Let it pass: the queue is short, and earlier arrivals no longer count.
     Calm,
     /// Choose it with this probability, spaced as the queue has it: mark it, or drop it where its
     /// transport does not understand marks.

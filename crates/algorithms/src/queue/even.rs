@@ -14,7 +14,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "even",
     summary: "over RED or a relative: who sends more than others loses more, one packet at a time",
@@ -42,7 +42,7 @@ pub const DESCRIPTION: Description = Description {
     ],
 };
 
-/// What is remembered of a flow, beside its share.
+/// The losses of a flow.
 #[derive(Debug, Clone, Copy, Default)]
 struct Losses {
     /// Packets that it is to lose; at one, the next one goes.
@@ -146,11 +146,11 @@ impl Preference for Even {
 #[must_use]
 pub fn build(arguments: &Arguments, inner: Early<Box<dyn EarlyDetection>>) -> Early<Box<dyn EarlyDetection>> {
     let early = inner.map(|inner| Over::new(Even::new(arguments), inner)).boxed();
-    // It spaces each flow's losses itself, and says surely or not at all.
+    // Even shares space each flow's losses themselves: every probability is zero or one.
     Early { spacing: Spacing::new(Distances::Independent), ..early }
 }
 
-/// What part of its usual interval between losses a flow is left alone after one.
+/// After a loss a flow is left alone for this part of its usual interval between losses: 1/8.
 const LEFT_ALONE: f64 = 8.0;
 /// Losses over which the usual interval is smoothed.
 const SMOOTHING: f32 = 4.0;

@@ -39,7 +39,7 @@ impl<P: Packet> Fifo<P> {
         self.waiting.front()
     }
 
-    /// What waits.
+    /// The backlog.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         Backlog { packets: self.waiting.len() as u64, bytes: self.bytes }

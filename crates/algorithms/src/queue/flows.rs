@@ -94,13 +94,13 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// What waits in `queue`.
+    /// The backlog of `queue`.
     #[must_use]
     pub fn backlog_of(&self, queue: usize) -> Backlog {
         self.queues[queue].backlog
     }
 
-    /// What waits in all.
+    /// The backlog of all queues.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         self.backlog

@@ -16,7 +16,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "fq-codel",
     summary: "a queue for each flow, served in turn, new flows first, with CoDel in each",
@@ -59,7 +59,7 @@ struct Flow {
     codel: CoDel,
     /// Bytes that it may still send before its turn ends.
     credits: i64,
-    /// It is in one of the two lists.
+    /// True in one of the two lists.
     active: bool,
 }
 

@@ -42,7 +42,7 @@ pub trait QueueDiscipline<P: Packet>: Debug + Send {
     /// Gives the packet to send next. Whatever is dropped on the way goes to `dropped`.
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P>;
 
-    /// What waits now, without the packet that is being sent.
+    /// The backlog now, without the packet that is being sent.
     fn backlog(&self) -> Backlog;
 
     /// The link sends at `rate` from now on. Told before the first packet and whenever it changes; of a
@@ -70,7 +70,7 @@ pub struct Capabilities {
     pub marks_departures: bool,
 }
 
-/// What a discipline may ask of a packet.
+/// A packet as a discipline sees it.
 pub trait Packet: Debug {
     /// Its size on the link, headers included.
     fn size(&self) -> Bytes;
@@ -98,9 +98,9 @@ pub struct FlowId(pub u32);
 /// Identifies the two ends of a packet's way at a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hosts {
-    /// Where it comes from.
+    /// The source.
     pub source: u32,
-    /// Where it goes to.
+    /// The destination.
     pub destination: u32,
 }
 
@@ -118,7 +118,7 @@ pub enum Ecn {
     CongestionExperienced,
 }
 
-/// What waits in a queue.
+/// The packets that wait in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Backlog {
     /// Number of packets.
@@ -143,18 +143,18 @@ pub enum DropReason {
     Overflow,
     /// The discipline wanted to tell the sender of congestion, or to keep the queue short.
     Early,
-    /// Not the queue: the link behind it lost the packet.
+    /// The link behind the queue lost the packet.
     Link,
 }
 
-/// How much may wait.
+/// The limit of the backlog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffer {
-    /// So many packets.
+    /// A number of packets.
     Packets(u64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// Anything.
+    /// No limit.
     Unbounded,
 }
 
@@ -264,7 +264,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// What `queue` gives at once.
+    /// The packets that `queue` gives at once.
     pub(crate) fn drain<P: Packet>(queue: &mut impl QueueDiscipline<P>) -> impl Iterator<Item = P> {
         std::iter::from_fn(|| queue.dequeue(Instant::ZERO, &mut Vec::new()))
     }

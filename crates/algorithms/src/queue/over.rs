@@ -1,4 +1,4 @@
-//! Early detection over another: it changes the advice of the one below it and leaves all else to it.
+//! Early detection over another: the upper changes the advice of the lower and leaves all else to it.
 
 use core::fmt::Debug;
 
@@ -10,12 +10,12 @@ use super::policy::{Arrival, Verdict};
 use crate::probe::Probe;
 use crate::random::RandomStream;
 
-/// What a detection over another adds.
+/// A change to the advice of a detection below.
 pub trait Preference: Debug + Send {
-    /// What becomes of `advice`, which `below` gave for the arrival. Asked once for each.
+    /// The advice in place of `advice`, which `below` gave for the arrival. Asked once for each.
     fn revise(&mut self, advice: Advice, arrival: &Arrival, below: &impl EarlyDetection) -> Advice;
 
-    /// What became of the arrival that was just asked about.
+    /// The verdict on the arrival that was just asked about.
     fn on_verdict(&mut self, arrival: &Arrival, verdict: Verdict);
 
     /// Tells the inner values that are worth plotting.

@@ -11,7 +11,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "pie",
     summary: "drops or marks arrivals at random so that the delay comes to 15 ms",
@@ -95,7 +95,7 @@ struct Settings {
     alpha: f64,
     beta: f64,
     max_burst: Duration,
-    /// From what backlog on PIE acts; `None`: always.
+    /// The backlog from which on PIE acts; `None`: always.
     activation: Option<f64>,
     dq_threshold: f64,
     mean_packet: Bytes,
@@ -107,7 +107,7 @@ struct Settings {
 /// PIE's drop probability, and the departure rate from which it follows.
 #[derive(Debug)]
 pub struct Pie {
-    /// What waits.
+    /// The backlog.
     backlog: Backlog,
     buffer: Buffer,
     settings: Settings,
@@ -162,8 +162,8 @@ impl Pie {
         }
     }
 
-    /// Makes the adjustments that fell due by `now`. What they depend on changes with packets only, so
-    /// that it is soon enough when the next one comes or goes.
+    /// Makes the adjustments that fell due by `now`. They depend on packets only, so the next arrival or
+    /// departure is soon enough.
     fn catch_up(&mut self, now: Instant) {
         let tupdate = self.settings.tupdate;
         while self.active && now.saturating_since(self.last_timestamp) >= tupdate {
@@ -223,7 +223,7 @@ impl Pie {
         drop
     }
 
-    /// What becomes of an arrival (RFC 8033 §5.1; appendix B, `enque`).
+    /// The verdict on an arrival (RFC 8033 §5.1; appendix B, `enque`).
     fn enque(&mut self, arrival: &Arrival) -> Verdict {
         if !self.buffer.admits(arrival.backlog, arrival.size) {
             self.accu_prob = 0.0;
@@ -301,7 +301,7 @@ impl Pie {
     }
 }
 
-/// By how much to divide a change of the probability, so that small ones change little (RFC 8033 §4.2).
+/// The divisor of a change of the probability, so that small ones change little (RFC 8033 §4.2).
 fn scale(drop_prob: f64) -> f64 {
     match drop_prob {
         p if p < 0.000_001 => 2_048.0,

@@ -15,7 +15,7 @@ use crate::probe::Probe;
 
 /// Judges the packets that come to one queue, whose packets leave in the order of their arrival.
 pub trait ArrivalPolicy: Debug + Send {
-    /// What becomes of an arrival. The driver asks once for each, in the order of time, but for those that
+    /// The verdict on an arrival. The driver asks once for each, in the order of time, but for those that
     /// [`Capabilities::idle_passes`] lets by. Where the link is idle, the driver tells the departure of a packet that
     /// joins next, at the same time.
     fn judge(&mut self, arrival: &Arrival) -> Verdict;
@@ -46,9 +46,9 @@ pub trait ArrivalPolicy: Debug + Send {
 /// A packet that arrives, and the queue that it finds.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
-    /// When.
+    /// The time of the arrival.
     pub now: Instant,
-    /// Whose.
+    /// The flow of the packet.
     pub flow: FlowId,
     /// Its size on the link.
     pub size: Bytes,
@@ -56,7 +56,7 @@ pub struct Arrival {
     pub ecn: Ecn,
     /// See [`Packet::opens_connection`].
     pub opens_connection: bool,
-    /// What waits, without this packet and the one that is being sent.
+    /// The backlog, without this packet and the one that is being sent.
     pub backlog: Backlog,
 }
 
@@ -76,14 +76,14 @@ impl Arrival {
     }
 }
 
-/// What becomes of an arrival.
+/// The fate of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It waits.
+    /// The packet waits.
     Pass,
-    /// It waits, and bears a mark. Only packets whose transport understands marks are marked.
+    /// The packet waits, and bears a mark. Only packets whose transport understands marks are marked.
     Mark,
-    /// It is gone.
+    /// The packet is dropped.
     Drop(DropReason),
 }
 

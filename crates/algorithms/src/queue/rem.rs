@@ -13,7 +13,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "rem",
     summary: "marks by a price that rises while the queue or the rate exceeds its target",
@@ -65,7 +65,7 @@ pub const DESCRIPTION: Description = Description {
 
 /// REM's probability, from a price that is worked out period by period.
 ///
-/// What counts is a number of packets: of packets, or of bytes over `mean_packet`.
+/// The backlog and the rate are in packets: packets themselves, or bytes over `mean_packet`.
 #[derive(Debug)]
 pub struct Rem {
     target: f64,
@@ -226,7 +226,7 @@ mod tests {
         Arrival { backlog, size: Bytes::new(size), ..Arrival::at_empty_queue(Instant::ZERO + now) }
     }
 
-    /// So many arrivals at once, the last of which leaves `waiting` packets.
+    /// `count` arrivals at once, the last of which leaves `waiting` packets.
     fn arrive(rem: &mut Rem, now: Duration, count: u64, waiting: u64) {
         for _ in 0..count {
             let arrival = arrival(now, waiting - 1, 1_000);

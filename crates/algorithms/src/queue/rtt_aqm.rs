@@ -1,8 +1,8 @@
 //! RTT-AQM (Hoshihara, Koga, Watanabe: A New AQM Algorithm Exploiting Passive RTT Estimation).
 //!
-//! A mark set now changes the arrival rate one round-trip time later. So the queue is predicted one
-//! round-trip time ahead, the rate is chosen that brings it to a target within another, and that share of
-//! the flows is marked whose halving gives this rate. No state is kept for a flow.
+//! A mark set now changes the arrival rate one round-trip time later. RTT-AQM predicts the queue one
+//! round-trip time ahead, chooses the rate that brings it to a target within another, and marks the share of
+//! the flows whose halving gives this rate. No state is kept for a flow.
 
 use alloc::boxed::Box;
 
@@ -20,7 +20,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "rtt-aqm",
     summary: "marks so that the queue is at a target two round-trip times ahead, as estimated from what passes",
@@ -132,7 +132,7 @@ enum Target {
     Packets(f64),
 }
 
-/// How much all flows together gain in a round-trip time without marks: the two readings of eq. 9.
+/// The increase of all flows together in a round-trip time without marks: the two readings of eq. 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Increase {
     /// `N (MSS + IH)`, as bytes per second.
@@ -141,14 +141,14 @@ enum Increase {
     PerRtt,
 }
 
-/// Where the round-trip time comes from.
+/// The source of the round-trip time.
 #[derive(Debug)]
 enum RoundTrip {
     Forced(Duration),
     Estimated { estimator: Box<dyn RttEstimator>, representative: Representative },
 }
 
-/// What `p` is computed from; bytes and seconds.
+/// The inputs of `p`; bytes and seconds.
 #[derive(Debug, Clone, Copy)]
 struct Congestion {
     /// `Q`.
@@ -237,7 +237,7 @@ impl RttAqm {
         }
     }
 
-    /// What it takes, itself and all that it holds.
+    /// The memory of the law, with everything that it holds.
     #[must_use]
     pub fn memory(&self) -> Bytes {
         let estimator = match &self.round_trip {

@@ -2,7 +2,7 @@
 //! Traffic Flows, IEEE ICME, 2004): RED that weighs its probability by the connection's round-trip time,
 //! measured once as the connection opens.
 //!
-//! What is known of it here is its description by Hoshihara, Koga, Watanabe; the formula is our own.
+//! The description here is that of Hoshihara, Koga, Watanabe; the formula is our own.
 
 use alloc::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "shyu",
     summary: "RED that marks a connection the more often the shorter its first round-trip time was",
@@ -46,12 +46,12 @@ pub struct Shyu {
     mean_rtt: Option<f64>,
 }
 
-/// What is known of a connection.
+/// The opening of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Opening {
-    /// Its SYN came then.
+    /// Its SYN came at this time.
     Began(Instant),
-    /// The packet after the SYN came so much later.
+    /// The time from the SYN to the next packet.
     Measured(Duration),
 }
 
@@ -80,7 +80,7 @@ impl Shyu {
         }
     }
 
-    /// By what to multiply the probability: the mean round-trip time over this one.
+    /// The factor of the probability: the mean round-trip time over this one.
     fn weight(&mut self, arrival: &Arrival) -> f64 {
         let Some(rtt) = self.rtt(arrival).filter(|rtt| *rtt > Duration::ZERO) else { return 1.0 };
         let rtt = rtt.as_secs_f64();
@@ -146,7 +146,7 @@ mod tests {
         shyu
     }
 
-    /// What is said of a packet of `flow` at `millis` that finds 15 kB waiting: p_b is 0.05.
+    /// The advice for a packet of `flow` at `millis` that finds 15 kB waiting: p_b is 0.05.
     fn advice(shyu: &mut Shyu, flow: u32, millis: u64, opens_connection: bool) -> Advice {
         let backlog = Backlog { packets: 15, bytes: Bytes::new(15_000) };
         let empty = Arrival::at_empty_queue(Instant::ZERO + MS * millis);

@@ -14,7 +14,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "sred",
     summary: "marks the more often the more flows there are, in three steps of the queue's length",
@@ -64,7 +64,7 @@ pub struct Sred {
     capacity: f64,
     p_max: f64,
     hits: bool,
-    /// What each packet counts for, where not its size.
+    /// The size that each packet counts as, where not its own.
     counts_as: Option<Bytes>,
     zombies: Zombies,
     /// Of the last arrival.

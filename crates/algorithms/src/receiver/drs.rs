@@ -1,7 +1,7 @@
 //! Dynamic Right-Sizing (Fisk, Feng 2001): the receiver advertises twice what it takes in per
 //! round-trip time.
 //!
-//! It bounds the flight, and so the queue, as a side effect; FS-AT's paper compares with it.
+//! The window bounds the flight, and so the queue, as a side effect; FS-AT's paper compares with it.
 
 use alloc::boxed::Box;
 
@@ -12,7 +12,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "drs",
     summary: "advertises twice what arrives per round-trip time, never less than before",

@@ -8,7 +8,7 @@ use super::{ReceiveWindow, Received};
 use crate::parameters::Arguments;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "fixed",
     summary: "advertises the whole receive buffer, always",

@@ -32,7 +32,7 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
 /// Congestion controls that work over another: `fs-at+cubic`.
 pub const WRAPPERS: &[(Description, BuildWrapper)] = &[(fs_at::DESCRIPTION, fs_at::build)];
 
-/// What a wrapper works over where nothing else is said.
+/// The algorithm below a wrapper where the name gives none.
 pub(super) const BELOW: &str = reno::DESCRIPTION.name;
 
 impl AlgorithmSpec {

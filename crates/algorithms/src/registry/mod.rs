@@ -22,12 +22,13 @@ pub use self::spec::{AlgorithmSpec, SpecError};
 use crate::parameters::Parameter;
 use crate::user_defined::{AddError, Build, UserDefined, check_name};
 
-/// What users see of an algorithm.
+/// An algorithm as users see it.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Description {
     /// As written in scenarios and on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub summary: &'static str,
     /// The paper or RFC that defines it.
     pub source: &'static str,
@@ -37,7 +38,21 @@ pub struct Description {
     pub parameters: &'static [Parameter],
 }
 
-/// What an algorithm is for.
+impl Description {
+    /// The description of the algorithm `name`.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        source: &'static str,
+        colour: &'static str,
+        parameters: &'static [Parameter],
+    ) -> Self {
+        Self { name, summary, source, colour, parameters }
+    }
+}
+
+/// The role of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 pub enum Role {
     /// Congestion control at the sender.
@@ -115,7 +130,7 @@ impl Registry {
         self.added.iter().filter(move |one| one.build.role() == role)
     }
 
-    /// What has the name in the role.
+    /// The algorithm of that name in the role.
     fn find(&self, role: Role, name: &str) -> Option<Line> {
         let built_in = descriptions(role).into_iter().find(|d| d.name == name).map(Line::BuiltIn);
         let added = || self.added(role).find(|one| one.description.name == name);
@@ -123,7 +138,7 @@ impl Registry {
     }
 }
 
-/// What a name stands for.
+/// A line of the registry.
 #[derive(Debug, Clone)]
 enum Line {
     BuiltIn(&'static Description),
@@ -138,7 +153,7 @@ impl Line {
         }
     }
 
-    /// What builds it, where a program added it.
+    /// The builder, where a program added the line.
     fn user_defined(&self) -> Option<&Build> {
         match self {
             Self::BuiltIn(_) => None,
@@ -163,7 +178,7 @@ fn described<B>(lines: &'static [(Description, B)]) -> impl Iterator<Item = &'st
     lines.iter().map(|(description, _)| description)
 }
 
-/// What builds the algorithm that `description` names.
+/// The builder of the algorithm that `description` names.
 fn builder<B: Copy>(lines: &[(Description, B)], description: &Description) -> Option<B> {
     lines.iter().find(|(known, _)| known.name == description.name).map(|(_, build)| *build)
 }

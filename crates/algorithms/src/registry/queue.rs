@@ -19,9 +19,9 @@ pub type BuildEarlyWrapper = fn(&Arguments, Early<Box<dyn EarlyDetection>>) -> E
 /// A queue as it was built: a policy for packets that its driver keeps, or a discipline that keeps its own.
 #[derive(Debug)]
 pub enum Queue<P> {
-    /// It judges arrivals, and packets leave in the order in which they came.
+    /// A policy judges arrivals, and packets leave in the order in which they came.
     Policy(Box<dyn ArrivalPolicy>),
-    /// It holds the packets and orders them.
+    /// A discipline holds the packets and orders them.
     Discipline(Box<dyn QueueDiscipline<P>>),
 }
 
@@ -97,7 +97,7 @@ pub const EARLY: &[(Description, BuildEarly)] = &[
 pub const EARLY_WRAPPERS: &[(Description, BuildEarlyWrapper)] =
     &[(dpd::DPD, dpd::build_dpd), (dpd::DPD_QT, dpd::build_dpd_qt), (even::DESCRIPTION, even::build)];
 
-/// What a wrapper works over where nothing else is said.
+/// The algorithm below a wrapper where the name gives none.
 pub(super) const BELOW: &str = red::DESCRIPTION.name;
 
 /// Builds the queue that `spec` names, with room for `buffer`.
@@ -127,7 +127,7 @@ pub fn build_queue<P: Packet + Send + 'static>(
 }
 
 impl AlgorithmSpec {
-    /// What the queue that this names allows its driver.
+    /// The shortcuts that the queue of this name allows its driver.
     ///
     /// # Panics
     /// When this is not of a queue discipline.

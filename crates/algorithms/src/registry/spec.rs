@@ -32,7 +32,7 @@ impl Layer {
         self.line.description()
     }
 
-    /// What builds it, where a program added it.
+    /// The builder, where a program added the algorithm.
     pub(super) fn user_defined(&self) -> Option<&Build> {
         self.line.user_defined()
     }
@@ -40,11 +40,12 @@ impl Layer {
 
 /// Why a name was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecError {
     /// Nothing of that role has the name.
     #[error("unknown {role} \"{name}\"; accepted: {accepted}")]
     UnknownName {
-        /// What was looked for.
+        /// The role.
         role: Role,
         /// As the user wrote it.
         name: String,
@@ -61,14 +62,14 @@ pub enum SpecError {
         /// The wrappers there are.
         accepted: String,
     },
-    /// What stands behind a `+` is nothing that a wrapper works over.
+    /// The wrapper does not work over the name behind the `+`.
     #[error("\"{wrapper}\" does not work over \"{name}\"; behind a \"+\" accepted: {accepted}")]
     NotWrapped {
         /// As the user wrote it.
         name: String,
-        /// What stands before it.
+        /// The wrapper before the `+`.
         wrapper: String,
-        /// What there is to work over.
+        /// The names that the wrapper works over.
         accepted: String,
     },
     /// A setting is not of the form `name=value`.
@@ -171,13 +172,13 @@ impl AlgorithmSpec {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
-    /// Whether a program added it, or what it works over, to the registry.
+    /// Whether a program added it, or an algorithm that it works over, to the registry.
     #[must_use]
     pub fn is_user_defined(&self) -> bool {
         self.layers.iter().any(|layer| layer.user_defined().is_some())
     }
 
-    /// What it is for.
+    /// The role.
     #[must_use]
     pub fn role(&self) -> Role {
         self.role
@@ -230,9 +231,9 @@ impl AlgorithmSpec {
 #[derive(Default)]
 struct Wrapping<'a> {
     wrappers: Vec<&'a str>,
-    /// What they work over.
+    /// The algorithms that they work over.
     inner: Vec<&'a str>,
-    /// What they work over where nothing else is said.
+    /// The algorithm below a wrapper where the name gives none.
     default: &'static str,
 }
 

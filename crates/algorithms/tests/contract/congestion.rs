@@ -19,7 +19,7 @@ fn congestion_controls() -> Vec<AlgorithmSpec> {
     plain.iter().cloned().chain(wrapped).map(|name| spec(Role::Congestion, &name)).collect()
 }
 
-/// What may happen to a sender.
+/// An event at a sender.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     Ack {
@@ -307,7 +307,7 @@ fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
                 in_recovery: in_recovery && segment < arriving,
                 counting: AckCounting::PerAck,
             };
-            // What the whole round was delivered at, once it is over.
+            // The delivery rate of the whole round, once it is over.
             if algorithm.models_delivery() && segment == arriving {
                 algorithm.on_delivery(&Delivery {
                     total: Bytes::new(snd_una),

@@ -1,4 +1,4 @@
-//! What every algorithm in the registry must keep, whatever it does beyond that. A new registry line is
+//! The contract that every algorithm in the registry must keep. A new registry line is
 //! covered without a change here.
 
 mod congestion;

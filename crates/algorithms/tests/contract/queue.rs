@@ -145,7 +145,7 @@ impl QueueDiscipline<TestPacket> for ShownIdle {
     }
 }
 
-/// What happens, with nothing lost from sight.
+/// The outcome of `steps`, with every packet accounted for.
 fn outcome(
     spec: &AlgorithmSpec,
     mut queue: Box<dyn QueueDiscipline<TestPacket>>,

@@ -17,7 +17,7 @@ struct FqCodel {
     old_queues: VecDeque<usize>,
     quantum: i64,
     limit: usize,
-    /// Which queue a flow goes to is the one thing that the specification leaves to the program.
+    /// The specification leaves only the choice of a flow's queue to the program.
     hash: FlowHash,
 }
 

@@ -14,7 +14,7 @@ use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, Role, build_queue};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// A packet. What pseudocode stamps on one is its own field, not the discipline's.
+/// A packet. The fields that pseudocode sets are its own, not the discipline's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Packet {
     id: u64,
@@ -64,7 +64,7 @@ impl PlainQueue {
     }
 }
 
-/// What became of a run, so that a test can ask that something did.
+/// The counts of a run, so that a test can ask that they are not zero.
 #[derive(Debug, Default)]
 struct Tally {
     sent: u64,

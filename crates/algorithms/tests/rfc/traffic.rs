@@ -6,7 +6,7 @@ use suimon_units::{Bytes, Duration, Rate};
 
 use super::{MS, Packet};
 
-/// What arrives for a while: `load` times the link's rate from `flows` flows, in bursts of up to `burst`
+/// The arrivals for a while: `load` times the link's rate from `flows` flows, in bursts of up to `burst`
 /// packets.
 struct Phase {
     lasts: Duration,

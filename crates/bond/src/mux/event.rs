@@ -1,4 +1,4 @@
-//! What the streams' users are told.
+//! Events for the users of streams.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use strum::VariantArray;
 
 use super::{StreamId, Target};
 
-/// What the streams' users should know.
+/// An event that a user of streams should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The other end opens a stream to `target`.
@@ -68,7 +68,7 @@ impl fmt::Display for ResetReason {
 
 impl std::error::Error for ResetReason {}
 
-/// What the other end may not do.
+/// A breach of the protocol by the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Violation(pub(crate) &'static str);
 

@@ -43,7 +43,7 @@ pub struct MuxLimits {
 pub struct Mux {
     opens: bool,
     limits: MuxLimits,
-    /// What the other end takes of a new stream unasked, and how many streams.
+    /// The other end's limits: bytes of a new stream before any credit, and the number of streams.
     peer_window: u64,
     peer_streams: u32,
     streams: HashMap<StreamId, Stream>,
@@ -259,7 +259,7 @@ impl Mux {
     pub fn release(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.released = true;
-        // What was written is still sent, if the other end has finished or will be told the end.
+        // Written data is still sent, if the other end has finished or will be told the end.
         let ends_well = stream.is_done() || (stream.ending && stream.ended);
         if !ends_well {
             self.reset(id, ResetReason::Aborted);
@@ -341,12 +341,12 @@ impl Mux {
         false
     }
 
-    /// What has happened since the last call.
+    /// The next event that no call has returned yet.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What each stream may have waiting to be sent.
+    /// Bytes that each stream may have waiting to be sent.
     fn share(&self) -> usize {
         (self.limits.queue / self.streams.len().max(1) as u64).clamp(MIN_QUEUE, MAX_QUEUE) as usize
     }
@@ -370,7 +370,7 @@ impl Mux {
         }
     }
 
-    /// What a stream that has ended early would still have said is of no interest.
+    /// Drops the control frames of a stream that has ended early.
     fn unsay(&mut self, id: StreamId) {
         for control in [Control::Opened, Control::Credit, Control::Blocked] {
             self.control.remove(&(id, control));
@@ -400,7 +400,7 @@ impl Mux {
 /// Data of one frame at most.
 const MAX_FRAME: usize = u16::MAX as usize;
 const MAX_PACKET: usize = u16::MAX as usize;
-/// What one stream may have waiting to be sent: enough that its writer need not be quick.
+/// Bytes that one stream may have waiting to be sent: enough that its writer need not be quick.
 const MAX_QUEUE: u64 = 256 * 1024;
 const MIN_QUEUE: u64 = 4 * 1024;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the other end sends: taken in, or a violation.
+//! Frames of the other end: taken in, or a violation.
 
 use strum::VariantArray;
 

@@ -1,4 +1,4 @@
-//! Which connection of a program is which of the listener's.
+//! The connections of programs, matched with those of the listener.
 //!
 //! A program's connection to a target is redirected to a listener on this host, as from a port that stands for both its
 //! ends. So this host's kernel speaks TCP with the program, and what the listener takes is carried as a stream.
@@ -37,16 +37,16 @@ enum State<S> {
     Ended,
 }
 
-/// What to do with a program's segment.
+/// The fate of a program's segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outward {
-    /// It goes to the listener, as from this port.
+    /// The segment goes to the listener, as from this port.
     Redirect(u16),
     /// A connection begins, under this port: reach its target first.
     Open(u16),
-    /// Nothing; it waits.
+    /// The segment waits.
     Hold,
-    /// It belongs to no connection.
+    /// The segment belongs to no connection.
     Unknown,
 }
 

@@ -52,12 +52,12 @@ pub enum TunnelError {
     /// The kernel does not make it.
     #[error(transparent)]
     Device(#[from] LinuxError),
-    /// It cannot be listened at.
+    /// The listener could not start.
     #[error("listening at {address}: {error}")]
     Listen {
-        /// Where.
+        /// The address of the listener.
         address: IpAddr,
-        /// Why not.
+        /// The kernel's reason.
         error: io::Error,
     },
 }
@@ -164,7 +164,7 @@ struct Carrier {
     families: Vec<Family>,
     client: Client,
     flows: Mutex<Flows<Stream>>,
-    /// Who sent datagrams of late: answers go to nobody else.
+    /// Recent senders of datagrams: answers go to nobody else.
     senders: Mutex<HashMap<SocketAddr, Instant>>,
 }
 
@@ -223,7 +223,7 @@ impl Carrier {
                 tokio::spawn(self.clone().open(port, ends.destination, asked, bytes.to_vec()));
             }
             Outward::Hold => {}
-            // It was open before the device was: its program had better know.
+            // The connection is older than the device: its program learns that it is lost.
             Outward::Unknown => self.refuse(bytes),
         }
     }

@@ -14,7 +14,7 @@ pub(crate) enum Packet<'a> {
     Udp(Ends, &'a [u8]),
 }
 
-/// Who sends to whom.
+/// The source and the destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ends {
     pub(crate) source: SocketAddr,
@@ -107,7 +107,7 @@ fn replace(packet: &mut [u8], at: usize, new: &[u8], v4_checksum: Option<usize>,
     packet[at..at + new.len()].copy_from_slice(new);
 }
 
-/// What refuses `segment` (RFC 9293 §3.10.7.1); `None` where that refuses something itself.
+/// The packet that refuses `segment` (RFC 9293 §3.10.7.1); `None` where `segment` is itself a refusal.
 pub(crate) fn refusal(ends: &Ends, segment: &Segment<'_>) -> Option<Vec<u8>> {
     let tcp = &segment.tcp;
     if tcp.rst() {

@@ -93,7 +93,7 @@ impl Read for Trickle {
     }
 }
 
-/// What a capture yields: its packets, and the capture at its end.
+/// The packets of a capture, and the capture at its end.
 pub(crate) fn read(file: &[u8]) -> Result<(Vec<Packet>, Capture), CaptureError> {
     let mut capture = Capture::new("a.pcap", Trickle(Cursor::new(file.to_vec())))?;
     let mut packets = Vec::new();

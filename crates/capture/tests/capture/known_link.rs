@@ -34,7 +34,7 @@ fn shown(packets: &[Packet]) -> BTreeMap<String, Vec<TrueRtt>> {
     shown
 }
 
-/// What the maker of a capture knows of it.
+/// The true values that the maker of a capture knows.
 struct Known {
     source: String,
     /// Without a queue.

@@ -170,7 +170,7 @@ fn a_loader_killed_at_any_point_leaves_all_or_nothing() {
             assert!(soon(|| !available().contains(&name)), "what is not listed is not there");
             nothing += 1;
         }
-        // What was left half-way is in nobody's way.
+        // Leftovers of a killed loader are in nobody's way.
         let algorithm = Algorithm::named("fs-at").unwrap();
         let again: Result<_, CongestionError> = on_host(|| {
             let one = congestion::load(algorithm, &name)?;

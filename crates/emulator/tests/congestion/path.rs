@@ -1,4 +1,4 @@
-//! What the path does while data flow: timeouts that were mistakes, and another path.
+//! Changes of the path while data flow: spurious timeouts, and another path.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener};

@@ -13,7 +13,7 @@ use suimon_units::{Bytes, Instant as Simulated};
 
 use super::{LENGTH, Own, can_load, hosts, traced, transfer};
 
-/// What the Rust FS-AT would tell of its inner values.
+/// The inner values of the Rust FS-AT.
 #[derive(Default)]
 struct Inner {
     space: u64,
@@ -32,7 +32,7 @@ impl Probe for Inner {
     }
 }
 
-/// What a replay met.
+/// The counts of what a replay covered.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     acks: usize,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What went wrong, and what to do about it.
+/// An error of loading or watching an algorithm, with a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CongestionError {
     /// There is no such algorithm.
@@ -20,7 +20,7 @@ pub enum CongestionError {
     /// The machine or the build lacks something.
     #[error("{0}")]
     Unsupported(String),
-    /// It is there already.
+    /// The algorithm is loaded already.
     #[error("{0} is already loaded; `suimon cc unload {0}` removes it")]
     AlreadyLoaded(String),
     /// Another program, or the kernel itself, has an algorithm of that name.
@@ -31,12 +31,12 @@ pub enum CongestionError {
     /// Nothing of that name is loaded.
     #[error("{name} is not loaded; loaded: {}", if loaded.is_empty() { "nothing" } else { loaded })]
     NotLoaded {
-        /// As given.
+        /// The given name.
         name: String,
-        /// What is.
+        /// The names of the loaded algorithms.
         loaded: String,
     },
-    /// It is a default for new connections.
+    /// The algorithm is a default for new connections.
     #[error(
         "{name} is the default congestion control of {place}, and would stay in use there; set another one first, \
          as in: sysctl -w net.ipv4.tcp_congestion_control=cubic"
@@ -44,7 +44,7 @@ pub enum CongestionError {
     IsDefault {
         /// The kernel's name of it.
         name: String,
-        /// Which network namespace.
+        /// The network namespace.
         place: String,
     },
     /// Another process reads the events.
@@ -55,17 +55,17 @@ pub enum CongestionError {
     Refused {
         /// The algorithm.
         name: String,
-        /// What it said.
+        /// The error of libbpf.
         problem: String,
-        /// The end of its log.
+        /// The last lines of libbpf's log.
         log: String,
     },
     /// A pin, a mount or a setting.
     #[error("{}: {source}{}", path.display(), if source.kind() == io::ErrorKind::PermissionDenied { "; run this by sudo" } else { "" })]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's reason.
         source: io::Error,
     },
     /// The namespace of mounts could not be entered.

@@ -111,7 +111,7 @@ fn clear(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-/// What libbpf and the kernel's verifier say while a program is loaded; libbpf has one place for that.
+/// Messages of libbpf and the kernel's verifier while a program is loaded; libbpf has one place for them.
 static LOG: Mutex<String> = Mutex::new(String::new());
 
 fn log() -> MutexGuard<'static, String> {
@@ -124,7 +124,7 @@ fn pin(algorithm: &Algorithm, kernel_name: &str, folder: &Path) -> Result<(), Co
     explained(algorithm, || pin_object(algorithm, kernel_name, folder))
 }
 
-/// What `work` gives; where the kernel refuses it, with what it said.
+/// Runs `work`; where the kernel refuses it, the error has the kernel's messages.
 fn explained<T>(
     algorithm: &Algorithm,
     work: impl FnOnce() -> libbpf_rs::Result<T>,
@@ -214,7 +214,7 @@ fn configure(open: &mut OpenObject, algorithm: &Algorithm, kernel_name: &str) ->
                 value[at..at + 16].copy_from_slice(&padded);
             }
         } else if name.ends_with(".rodata") && !value.is_empty() {
-            // Its only word is cong_control_arguments.
+            // The only word of this section is cong_control_arguments.
             value[..4].copy_from_slice(&arguments.to_ne_bytes());
         }
     }

@@ -1,6 +1,6 @@
 //! Congestion control in the kernel: programs of `bpf/` as `tcp_congestion_ops`, loaded, listed, watched, unloaded.
 //!
-//! What is loaded outlives the process, by pins in a BPF file system of our own under `/run/suimon`. A pin of the
+//! A loaded algorithm outlives the process, by pins in a BPF file system of our own under `/run/suimon`. A pin of the
 //! link comes last and goes first, so that a loader killed at any point leaves either a working algorithm or
 //! nothing that the kernel knows of.
 
@@ -30,7 +30,7 @@ pub struct Algorithm {
     pub name: &'static str,
     /// As the kernel will have it: letters, digits and underscores, at most fifteen.
     pub kernel_name: &'static str,
-    /// What it does, in a line.
+    /// The algorithm in a line.
     pub summary: &'static str,
     object: &'static [u8],
 }
@@ -90,17 +90,17 @@ impl Algorithm {
     }
 }
 
-/// One that is loaded.
+/// A loaded algorithm.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// Which algorithm it is.
+    /// The algorithm.
     pub algorithm: &'static Algorithm,
-    /// How the kernel calls it, for `TCP_CONGESTION` and `congctl`.
+    /// The kernel's name of it, for `TCP_CONGESTION` and `congctl`.
     pub kernel_name: String,
     folder: PathBuf,
 }
 
-/// Everything that is loaded, by name.
+/// The loaded algorithms, by name.
 ///
 /// # Errors
 /// Where the pins cannot be read.
@@ -143,7 +143,7 @@ pub fn find_loaded(name: &str) -> Result<Loaded, CongestionError> {
 }
 
 impl Loaded {
-    /// Its connections, in every network namespace of this machine, oldest first.
+    /// The connections of the algorithm, in every network namespace of this machine, oldest first.
     ///
     /// # Errors
     /// Where the kernel's list cannot be read.

@@ -1,4 +1,4 @@
-//! What the programs tell, as `bpf/connection.h` lays it out.
+//! Records of the kernel programs, as `bpf/connection.h` lays them out.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,11 +6,11 @@ use serde::Serialize;
 use strum::VariantArray;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-/// What happened to a connection, in the order of the programs' numbers for it.
+/// An event of a connection, in the order of the programs' numbers for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// It was established, or switched to this algorithm.
+    /// The connection was established, or switched to this algorithm.
     Start,
     /// An acknowledgement arrived.
     Ack,
@@ -24,7 +24,7 @@ pub enum Event {
     Undo,
     /// The path may be another one: round-trip times are measured anew.
     Path,
-    /// It closed, or switched to another algorithm.
+    /// The connection closed, or switched to another algorithm.
     End,
 }
 
@@ -36,19 +36,19 @@ pub struct Values {
     pub rcv_bytes: u64,
     /// FS-AT's target in bytes; 0 while control is off.
     pub target_bytes: u64,
-    /// What may be in flight beside `cwnd` and the peer's window, in bytes.
+    /// Bytes that may be in flight beside `cwnd` and the peer's window.
     pub space_bytes: u64,
     /// Shortest round-trip time on this path.
     pub rtt_min_us: u32,
     /// The window of the algorithm itself, in segments.
     pub cwnd_segments: u32,
-    /// Its estimate of its own backlog, in half segments.
+    /// The algorithm's estimate of its own backlog, in half segments.
     pub queued_half_segments: u32,
     /// Compound's delay window, in segments.
     pub dwnd_segments: u32,
 }
 
-/// What was counted since a connection began.
+/// Counts since a connection began.
 #[derive(Debug, Clone, Copy, Serialize, FromBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Counts {
@@ -70,7 +70,7 @@ pub struct Counts {
 #[derive(Debug, Clone, Copy, Serialize, FromBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Record {
-    /// Which connection, numbered from 1 as they start.
+    /// The number of the connection, from 1 in the order of their starts.
     pub connection: u64,
     /// The kernel's clock for TCP.
     pub now_us: u64,
@@ -117,7 +117,7 @@ impl Record {
         (usize::from(record.event) < Event::VARIANTS.len()).then_some(record)
     }
 
-    /// What happened.
+    /// The event.
     #[must_use]
     pub fn event(&self) -> Event {
         Event::VARIANTS[usize::from(self.event)]
@@ -157,7 +157,7 @@ pub struct Status {
     /// The algorithm's values.
     #[serde(flatten)]
     pub values: Values,
-    /// What was counted.
+    /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
     /// In flight, in bytes of full segments.

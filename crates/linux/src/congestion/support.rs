@@ -12,11 +12,11 @@ use super::error::CongestionError;
 /// One thing that is needed.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Check {
-    /// What.
+    /// The requirement.
     pub what: &'static str,
-    /// How it is here, or what is missing and what to do.
+    /// The state of it here, or the missing part and the remedy.
     pub finding: String,
-    /// It is as needed.
+    /// The requirement is met.
     pub is_fine: bool,
 }
 

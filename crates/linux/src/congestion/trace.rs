@@ -49,7 +49,7 @@ impl Trace {
         let path = one.folder.join(load::EVENTS);
         builder.add(&events, deliver).map_err(|error| of_path(&path, &error))?;
         let ring = builder.build().map_err(|error| of_path(&path, &error))?;
-        // What nobody read before is nobody's.
+        // Records that nobody read before are nobody's.
         ring.consume().map_err(|error| of_path(&path, &error))?;
         records.try_iter().for_each(drop);
         let lost_before = lost(&totals);
@@ -58,7 +58,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// What came in, after waiting for something at most so long.
+    /// The records that came in; waits for the first at most so long.
     pub fn wait(&self, at_most: Duration) -> Vec<Record> {
         // An interrupted wait is a short one.
         let _ = self.ring.poll(at_most);

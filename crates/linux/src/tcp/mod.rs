@@ -12,7 +12,7 @@ use suimon_units::{Bytes, Duration, Rate};
 
 pub use self::state::{SenderState, TcpState, tcp_state, unacknowledged};
 
-/// What to do with a socket before it connects or listens; what a listener accepts has it too.
+/// Options of a socket, set before it connects or listens; accepted sockets inherit them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Congestion control, as the kernel calls it.
@@ -29,7 +29,7 @@ impl TcpOptions {
     /// Applies all of them.
     ///
     /// # Errors
-    /// What the kernel refuses, such as a congestion control that it does not have.
+    /// Options that the kernel refuses, such as a congestion control that it does not have.
     pub fn apply(&self, socket: impl AsFd) -> io::Result<()> {
         let socket = socket.as_fd();
         if let Some(name) = &self.congestion_control {

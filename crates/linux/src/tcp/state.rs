@@ -1,4 +1,4 @@
-//! What the kernel tells of a connection (`TCP_INFO`, `SIOCOUTQ`).
+//! The state of a connection in the kernel (`TCP_INFO`, `SIOCOUTQ`).
 
 use std::ffi::c_int;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use suimon_units::{Bytes, Duration};
 
-/// What a sender's congestion control and loss recovery are at (`enum tcp_ca_state`).
+/// The state of a sender's congestion control and loss recovery (`enum tcp_ca_state`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SenderState {
     /// Nothing is amiss.
@@ -24,7 +24,7 @@ pub enum SenderState {
 /// The state of a connection, as its sender sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpState {
-    /// What the sender is at.
+    /// The state of the sender.
     pub state: SenderState,
     /// Payload of its full segments.
     pub mss: Bytes,
@@ -119,7 +119,7 @@ pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
     })
 }
 
-/// What `socket` holds: never sent, or sent and not acknowledged (`SIOCOUTQ`).
+/// The bytes that `socket` holds: never sent, or sent and not acknowledged (`SIOCOUTQ`).
 ///
 /// # Errors
 /// Where `socket` is not connected.

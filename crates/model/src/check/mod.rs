@@ -10,14 +10,15 @@ use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_units::{Bytes, Duration, Instant};
 
 use self::flow::{check_aggregate, check_flow};
-use self::link::{SharedRadios, check_capacity, check_link};
+use self::link::check_link;
+use crate::capacity::SharedRadios;
 use crate::error::{Invalid, Problem};
-use crate::link::{Capacity, Link};
+use crate::link::Link;
 use crate::scenario::{Scenario, Window};
 use crate::topology::Topology;
 
 /// Longest time that anything may take: a year.
-const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Largest IP packet.
 const MAX_PACKET_SIZE: Bytes = Bytes::new(65_535);
 /// Largest transfer and buffer: a petabyte, far from where sums of byte counts overflow.
@@ -94,20 +95,6 @@ impl Scenario {
     }
 }
 
-impl Capacity {
-    /// Checks what can be checked of a capacity alone: times are in order, and something is sent.
-    ///
-    /// # Errors
-    /// The first thing that does not hold, with its key path as in a scenario file.
-    pub fn check(&self) -> Result<(), Invalid> {
-        check_capacity(self).map_err(|(key, problem)| {
-            // A key after a slash is that of a radio.
-            let key = key.trim_start_matches('/').to_owned();
-            Invalid { subject: "link".to_owned(), key, problem }
-        })
-    }
-}
-
 impl Scenario {
     /// An estimator speaks in the link's series alone.
     fn check_estimator(&self, link: &Link) -> Checked {
@@ -135,7 +122,7 @@ pub(crate) fn refuse<T>(
     Err((key.to_owned(), Problem::Value { text: value.to_string(), reason, accepted: accepted.into() }))
 }
 
-fn above_zero(key: &str, is_zero: bool) -> Checked {
+pub(crate) fn above_zero(key: &str, is_zero: bool) -> Checked {
     if is_zero { refuse(key, &0, "is nothing", "more than zero") } else { Ok(()) }
 }
 
@@ -143,7 +130,7 @@ pub(crate) fn time(key: &str, value: Duration) -> Checked {
     if value > MAX_TIME { refuse(key, &value, "is too long", "at most a year (8760h)") } else { Ok(()) }
 }
 
-fn within(key: &str, value: Duration, least: Duration, most: Duration) -> Checked {
+pub(crate) fn within(key: &str, value: Duration, least: Duration, most: Duration) -> Checked {
     if (least..=most).contains(&value) {
         return Ok(());
     }

@@ -52,13 +52,8 @@ pub(crate) fn add_algorithm(
         .map(|(name, default, help)| parameter(name, &default, help))
         .collect::<PyResult<Vec<_>>>()?;
     // A line of the registry lasts as long as the program.
-    let description = Description {
-        name: name.leak(),
-        summary: summary.leak(),
-        source: "Python",
-        colour: colour.leak(),
-        parameters: parameters.leak(),
-    };
+    let description =
+        Description::new(interned(name), interned(summary), "Python", interned(colour), parameters.leak());
     let build = match role {
         "congestion control" => Build::Congestion(Box::new(move |arguments| {
             Box::new(congestion::Adapter::new(made(&class, arguments, None)))
@@ -85,7 +80,7 @@ fn parameter(name: String, default: &Bound<'_, PyAny>, help: String) -> PyResult
         let problem = format!("{name} has no number or flag as its default; accepted: int, float, bool");
         return Err(InputError::new_err(problem));
     };
-    Ok(Parameter { name: name.leak(), help: help.leak(), default: value, range: Range::Any })
+    Ok(Parameter::new(interned(name), interned(help), value, Range::Any))
 }
 
 /// An object of `class`, made with `arguments` as keywords; one that queues is told the link's `buffer`.

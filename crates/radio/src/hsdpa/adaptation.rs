@@ -40,7 +40,7 @@ const BLOCK_BITS: [u32; 30] = [
     5887, 6554, 7168, 9719, 11418, 14411, 17237, 21754, 23370, 24222, 25558,
 ];
 
-/// What a terminal can receive (TS 25.306, table 5.1a).
+/// The UE category: the terminal's receiving capability (TS 25.306, table 5.1a).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Category(u8);
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_indicator_asked_for_is_the_highest_with_about_one_error_in_ten() {
-        // Which is what TS 25.214, 6A.2 defines it to be; the two fits give 7 to 16 % and over 90 %.
+        // TS 25.214, 6A.2 defines it so; the two fits give 7 to 16 % and over 90 %.
         for cqi in 2..30 {
             let sinr_db = 1.02 * (f64::from(cqi) - 16.62) + 1e-9;
             assert_eq!(Cqi::of_sinr_db(sinr_db), Cqi(cqi));

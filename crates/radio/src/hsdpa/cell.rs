@@ -38,7 +38,7 @@ struct User {
     totals: Totals,
 }
 
-/// What a terminal would be sent.
+/// A block that could go to a terminal.
 #[derive(Debug, Clone, Copy)]
 struct Offer {
     reception: Reception,
@@ -46,7 +46,7 @@ struct Offer {
     repeats: bool,
 }
 
-/// What a cell sent to one terminal.
+/// The transmissions of a cell to one terminal, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Blocks that were sent for the first time.
@@ -91,7 +91,7 @@ impl Cell {
         }
     }
 
-    /// What a cell of its own sends to one terminal in so many `ttis` if packets of 1500 bytes always wait.
+    /// The transmissions of a cell to its only terminal in so many `ttis` if packets of 1500 bytes always wait.
     #[must_use]
     pub fn saturated(
         user: &UserParameters,
@@ -117,13 +117,13 @@ impl Cell {
         cell.totals(PortId(0))
     }
 
-    /// What was sent to the terminal of `port`.
+    /// The transmissions to the terminal of `port`.
     #[must_use]
     pub fn totals(&self, port: PortId) -> Totals {
         self.users[port.0].totals
     }
 
-    /// Who could be served in TTI `n`, and with what; true where somebody has something to send, now or later.
+    /// Finds the terminals that could be served in TTI `n`; true where one has data to receive, now or later.
     fn survey(&mut self, n: u64, ports: &dyn Ports) -> bool {
         self.candidates.clear();
         let mut busy = false;

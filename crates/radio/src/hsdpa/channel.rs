@@ -1,4 +1,4 @@
-//! What one terminal receives and reports, TTI by TTI.
+//! The channel of one terminal and its reports, TTI by TTI.
 
 use suimon_algorithms::RandomStream;
 use suimon_units::Decibels;
@@ -10,13 +10,13 @@ use super::{TTI, UserParameters};
 /// One TTI of one terminal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reception {
-    /// Signal-to-interference ratio of what is sent in this TTI, after combining, not in decibels.
+    /// Signal-to-interference ratio of the block in this TTI, after combining, not in decibels.
     pub sinr: f64,
-    /// What the cell knows of it: the latest report that has arrived.
+    /// The latest report that has arrived.
     pub report: Report,
 }
 
-/// What a terminal tells the cell.
+/// A report of a terminal to the cell.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Report {
     /// The indicator.

@@ -15,16 +15,16 @@ use super::profile::Profile;
 const SINUSOIDS: usize = 16;
 /// Oscillators of one path: both quadratures.
 const OSCILLATORS: usize = 2 * SINUSOIDS;
-/// After so many steps the oscillators are computed anew, so that rounding does not add up.
+/// Steps after which the oscillators are computed anew, so that rounding does not add up.
 const ANCHOR_EVERY: u64 = 256;
-/// What a sum is split into, so that a processor may add several at once and yet always gives the same bits.
+/// Partial sums of a sum, so that a processor may add several at once and yet always gives the same bits.
 const LANES: usize = 4;
 
 /// The power of every path over time, in steps of one TTI, each at the middle of its TTI.
 #[derive(Debug, Clone)]
 pub struct Fading {
     paths: Vec<Path>,
-    /// What [`Fading::powers`] gave last: the power of each path.
+    /// The latest result of [`Fading::powers`]: the power of each path.
     powers: Vec<f64>,
     /// The step for which `powers` is.
     position: Option<u64>,

@@ -16,11 +16,11 @@ const LENGTH_INDICATOR: u64 = 1;
 pub(super) struct Block {
     cqi: Cqi,
     payload: u64,
-    /// What it carries of the terminal's bytes: from, and up to. Nothing where delivery is by credit.
+    /// The terminal's bytes in it: from, and up to. Empty where delivery is by credit.
     range: (u64, u64),
     /// Sum of the signal-to-interference ratios of its transmissions.
     energy: f64,
-    /// What the error rate is drawn against: the same for all transmissions.
+    /// The random number that the error rate is compared with: the same for all transmissions.
     draw: f64,
     transmissions: u32,
     /// The TTI of its first transmission.
@@ -35,7 +35,7 @@ struct Process {
     failed: Option<Block>,
 }
 
-/// What a transmission came to.
+/// The outcome of a transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Decoded,
@@ -122,9 +122,9 @@ pub(super) struct Rlc {
     sent: u64,
     /// All bytes before this one have arrived.
     arrived: u64,
-    /// What arrived beyond, in order.
+    /// Ranges that arrived beyond, in order.
     beyond: Vec<(u64, u64)>,
-    /// What is to be sent anew, and from which TTI on.
+    /// Ranges to be sent again, each with the first TTI for it.
     resend: VecDeque<(u64, (u64, u64))>,
 }
 
@@ -156,8 +156,8 @@ impl Rlc {
         self.has_bytes(0) || !self.resend.is_empty()
     }
 
-    /// What a block of TTI `n` that carries `payload` is to carry; takes more packets where that has room.
-    /// `None` where there is nothing.
+    /// The range for a block of TTI `n` with room for `payload`; takes more packets where the block has room.
+    /// `None` where nothing waits.
     pub(super) fn fill(
         &mut self,
         n: u64,

@@ -1,8 +1,8 @@
 //! HSDPA: the shared downlink of a UMTS cell (3GPP release 5).
 //!
-//! In every TTI of 2 ms a cell sends a block to one terminal. How much the block carries follows the terminal's
-//! report of its fading channel; whether it decodes follows the channel itself. What does not decode is sent again
-//! and combined (HARQ), and what a terminal gets out of order waits for what is missing (RLC).
+//! In every TTI of 2 ms a cell sends a block to one terminal. The size of the block follows the terminal's
+//! report of its fading channel; its decoding follows the channel itself. A block that does not decode is sent again
+//! and combined (HARQ), and data out of order waits at the terminal for the missing data (RLC).
 //!
 //! The equations and their calibration are in `docs/links.md`.
 
@@ -50,7 +50,7 @@ pub struct UserParameters {
     pub cqi_delay: Duration,
     /// From one report to the next.
     pub cqi_period: Duration,
-    /// What the terminal can receive.
+    /// The terminal's UE category.
     pub category: Category,
     /// Most transmissions of a block.
     pub harq_transmissions: u32,
@@ -60,7 +60,7 @@ pub struct UserParameters {
     pub delivery: Delivery,
     /// Mean time from one change of cell to the next, exponentially distributed; `None` for a terminal that stays.
     pub handover_every: Option<Duration>,
-    /// How long nothing can be sent while the cell changes. What waits, waits on.
+    /// The time without transmissions while the cell changes. Packets wait on.
     pub handover_gap: Duration,
 }
 

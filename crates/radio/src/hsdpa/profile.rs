@@ -58,7 +58,7 @@ pub struct Profile {
 #[error("\"{0}\" is not a profile; accepted: {ACCEPTED}")]
 pub struct UnknownProfile(String);
 
-/// What [`Profile`] reads, in words.
+/// The accepted names of a [`Profile`], in words.
 pub const ACCEPTED: &str = "ST (standing still), or PA, PB, VA (ITU Pedestrian A and B, Vehicular A) and a speed in km/h, as in PA3 or VA30";
 
 impl Profile {

@@ -1,4 +1,4 @@
-//! Which terminal a cell serves next.
+//! The choice of the terminal that a cell serves next.
 
 use suimon_units::{Bytes, Duration};
 
@@ -7,14 +7,14 @@ use super::TTI;
 /// How a cell chooses among the terminals that could be served.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
-    /// One after the other.
+    /// The terminals one after the other.
     RoundRobin,
-    /// Whoever reports the best signal.
+    /// The terminal that reports the best signal.
     MaxCarrierToInterference,
-    /// Whoever could now get most compared with what it got (Jalali, Padovani, Pankaj 2000): a terminal is served
-    /// on the peaks of its own fading.
+    /// The terminal with the highest ratio of current to mean rate (Jalali, Padovani, Pankaj 2000): a terminal is
+    /// served on the peaks of its own fading.
     ProportionalFair {
-        /// How long what it got is remembered.
+        /// The time constant of the mean rate.
         window: Duration,
     },
 }
@@ -23,7 +23,7 @@ pub enum Policy {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) user: usize,
-    /// What the next block would carry.
+    /// Payload of the next block.
     pub(super) payload: Bytes,
     /// Reported ratio in decibels.
     pub(super) sinr_db: f64,

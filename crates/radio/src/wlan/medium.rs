@@ -22,12 +22,12 @@ pub struct Medium {
     senders: Vec<(Instant, usize)>,
 }
 
-/// What went over a medium.
+/// The transmissions over a medium, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Data frames, repetitions included.
     pub transmissions: u64,
-    /// Of these, those that met another.
+    /// Of these, frames that met another.
     pub collided: u64,
     /// Packets that got through.
     pub delivered: u64,
@@ -38,7 +38,7 @@ pub struct Totals {
 #[derive(Debug)]
 struct Station {
     ports: Vec<PortId>,
-    /// Which of its ports it asks first for the next packet.
+    /// The port that it asks first for the next packet.
     turn: usize,
     head: Option<Head>,
     /// Slots left of the backoff; it runs down without a packet too (post-backoff).
@@ -47,7 +47,7 @@ struct Station {
     cw: u32,
     /// The backoff runs down from then on.
     resumes: Instant,
-    /// It is sending, and what comes of it.
+    /// The outcome of the transmission under way.
     sending: Option<Outcome>,
     random: RandomStream,
 }
@@ -100,7 +100,7 @@ impl Medium {
         });
     }
 
-    /// What went over it so far.
+    /// The transmissions so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
@@ -116,7 +116,7 @@ impl Medium {
         let busy = self.busy_until.is_some();
         for station in &mut self.stations {
             if station.head.is_none() && station.sending.is_none() && station.take(now, ports) {
-                // Who finds the medium idle may send at once; else a backoff is due, unless one is running.
+                // A station that finds the medium idle may send at once; else a backoff is due, unless one is running.
                 if station.backoff_left(now, self.parameters.slot) == 0 && (busy || now < station.resumes) {
                     station.draw();
                 }
@@ -205,7 +205,7 @@ impl Station {
         self.head.map(|head| (self.resumes + slot * self.backoff).max(head.since))
     }
 
-    /// What the backoff has left at `now`: only whole idle slots count.
+    /// The slots of the backoff left at `now`: only whole idle slots count.
     fn backoff_left(&self, now: Instant, slot: Duration) -> u64 {
         let slots = now.saturating_since(self.resumes).as_nanos() / slot.as_nanos();
         self.backoff.saturating_sub(slots)
@@ -370,7 +370,7 @@ mod tests {
             + parameters.acknowledgement()
             + parameters.propagation
             + parameters.difs();
-        // Those who collided and those who heard it wait about as long: acknowledgement timeout or EIFS.
+        // Stations that collided and stations that heard it wait about as long: acknowledgement timeout or EIFS.
         let failure = frame + parameters.ack_timeout() + parameters.difs();
         let time = idle * seconds(parameters.slot)
             + single * seconds(success)

@@ -21,7 +21,7 @@ pub enum Standard {
     G,
 }
 
-/// What precedes a frame of 802.11b.
+/// The preamble of a frame of 802.11b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preamble {
     /// 192 us with the header.

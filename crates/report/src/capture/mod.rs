@@ -12,7 +12,7 @@ pub use json::capture_json;
 pub use tables::CaptureTables;
 pub use terminal::terminal_capture;
 
-/// What a reader should know of `result` before trusting it, each a sentence.
+/// The notes that a reader needs before trusting `result`, each a sentence.
 #[must_use]
 pub fn capture_notes(result: &CaptureResult) -> Vec<String> {
     let mut notes = Vec::new();

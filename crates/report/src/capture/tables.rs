@@ -10,11 +10,11 @@ use crate::table::{Table, TableBuilder};
 /// A capture as tables: one row an estimator, flow, flow and estimator, or interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaptureTables {
-    /// How each estimator did.
+    /// The accuracy of each estimator.
     pub estimators: Table,
-    /// What each flow was.
+    /// The facts of each flow.
     pub flows: Table,
-    /// What each estimator said of each flow.
+    /// The estimates of each estimator for each flow.
     pub flow_estimates: Table,
     /// Representative RTT and number of flows over time.
     pub series: Table,

@@ -14,7 +14,7 @@ const SHOWN_FLOWS: usize = 20;
 /// Estimators that have a column in the table of flows, where a hundred columns must do.
 const SHOWN_ESTIMATORS: usize = 3;
 
-/// What a capture proves and what estimators make of it, for a terminal.
+/// The facts of a capture and the estimates from it, for a terminal.
 #[must_use]
 pub fn terminal_capture(header: &ReportHeader, result: &CaptureResult, options: TerminalOptions) -> String {
     let mut blocks = vec![header.title.clone(), sentence(result)];

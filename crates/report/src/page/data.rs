@@ -1,4 +1,4 @@
-//! What the page's script draws, as one JSON document.
+//! The data that the page's script draws, as one JSON document.
 
 use serde::Serialize;
 use suimon_results::{QueueResult, RunResult};
@@ -161,8 +161,8 @@ fn delay<'a>(summary: &'a RunSummary<'a>) -> Option<Delay<'a>> {
     })
 }
 
-/// Which runs the charts over time show at first: those that compare with each other, which are of the
-/// first scenario and, of a sweep, at its first value; where those are too many, the first few.
+/// The runs that the charts over time show at first: runs that compare with each other, which are of the first scenario
+/// and, of a sweep, at its first value; where these are too many, the first few.
 fn shown(runs: &[RunResult]) -> Vec<bool> {
     let swept = swept_axis(runs);
     let group = |run: &RunResult| {
@@ -210,7 +210,7 @@ fn facts(page: &Page<'_>) -> Vec<Fact> {
         .collect()
 }
 
-/// What the page leaves out for want of room.
+/// The notes about runs and series that the page leaves out for want of room.
 fn left_out(summaries: &[RunSummary<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     let charted = summaries.iter().filter(|summary| !summary.run.flow_series.is_empty()).count();

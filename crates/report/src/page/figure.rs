@@ -16,16 +16,16 @@ pub struct Figure {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The curves.
     pub series: Vec<FigureSeries>,
-    /// What to see in it, where that needs saying.
+    /// A hint for the reader, where the figure needs one.
     pub caption: Option<String>,
 }
 
 /// An axis of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it shows, without the unit.
+    /// The quantity, without the unit.
     pub label: String,
     /// Unit of the values.
     pub unit: Unit,
@@ -111,7 +111,7 @@ impl Serialize for Unit {
 /// One curve or cloud of points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureSeries {
-    /// What the legend says.
+    /// The name in the legend.
     pub name: String,
     /// `#rrggbb`.
     pub colour: String,
@@ -142,7 +142,7 @@ pub struct Point {
     pub x: f64,
     /// Vertical.
     pub y: f64,
-    /// What the reader sees when pointing at it, besides the series and the values.
+    /// The text shown when the reader points at it, besides the series and the values.
     pub label: Option<String>,
 }
 
@@ -206,7 +206,7 @@ fn scale(series: &[FigureSeries]) -> Scale {
     if low > 0.0 && high / low > EVEN_RATIO { Scale::Logarithmic } else { Scale::Linear }
 }
 
-/// What a run is called in the figure: its name without the swept value and the seed.
+/// The name of a run in the figure: its own without the swept value and the seed.
 fn series_name(summary: &RunSummary<'_>, swept: Option<&str>) -> String {
     let Some(swept) = swept else {
         return summary.name.clone();

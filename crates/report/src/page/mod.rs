@@ -19,16 +19,16 @@ use crate::header::ReportHeader;
 use crate::heat_map::HeatMap;
 use crate::verdict::VerdictTable;
 
-/// What a page shows.
+/// The contents of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<'a> {
-    /// What made the results.
+    /// The origin of the results.
     pub header: &'a ReportHeader,
     /// The runs. Table, grades, charts over time and throughput against backlog follow from them.
     pub runs: &'a [RunResult],
     /// Further charts, in order.
     pub figures: Vec<Figure>,
-    /// What became of a paper's claims; shown before the results.
+    /// The verdicts on a paper's claims; shown before the results.
     pub verdicts: Vec<VerdictTable>,
     /// Grids of numbers, shown behind the claims.
     pub heat_maps: Vec<HeatMap>,

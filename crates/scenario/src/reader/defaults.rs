@@ -90,9 +90,9 @@ fn inner(text: &mut String, key: &'static dyn AnyKey) {
 #[cfg(test)]
 mod tests {
     use super::super::Document;
-    use super::super::keys::HSDPA;
     use super::super::keys::flow::{ON_OFF, UDP};
     use super::super::keys::link::{LOSS, REORDERING};
+    use super::super::keys::radio::HSDPA;
     use super::super::testing::{FLOW as A_FLOW, LINK as A_LINK, one};
     use super::*;
 

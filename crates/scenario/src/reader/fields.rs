@@ -57,11 +57,10 @@ impl<'a> Fields<'a> {
             let Some(key) = section.key(&entry.key) else {
                 return refuse(unknown_key(section, &entry.key));
             };
-            let excludes = key.about().excludes;
-            if let Some(other) = excludes.iter().find(|other| table.get(other).is_some()) {
-                return refuse(Problem::Exclusive { other: (*other).to_owned() });
+            if let Some(other) = key.excludes().find(|other| table.get(other).is_some()) {
+                return refuse(Problem::Exclusive { other: other.to_owned() });
             }
-            fields.excluded.extend(excludes);
+            fields.excluded.extend(key.excludes());
         }
         Ok(fields)
     }

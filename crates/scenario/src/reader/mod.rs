@@ -12,7 +12,6 @@ mod matrix;
 mod node;
 mod paths;
 mod plan;
-mod radio;
 mod schema;
 mod shared;
 #[cfg(test)]
@@ -237,8 +236,7 @@ mod tests {
     #[test]
     fn names_of_algorithms_stand_for_what_they_do_in_the_registry_of_the_document() {
         let mut registry = Registry::standard();
-        let description =
-            Description { name: "mine", summary: "", source: "", colour: "#123456", parameters: &[] };
+        let description = Description::new("mine", "", "", "#123456", &[]);
         registry.add(description, Build::Congestion(Box::new(|_| Box::<Reno>::default()))).unwrap();
         let document = || Document::parse(&format!("{LINK}\n{FLOW}"), "test.toml").unwrap();
         let set = |mut document: Document| {

@@ -125,7 +125,7 @@ fn takes(table: &Table, section: &dyn Section, key: Option<&str>) -> bool {
     let Some(key) = key.and_then(|key| section.key(key)) else { return true };
     // Keys that exclude each other replace each other; those excluded one way only are ruled out.
     !table.entries.iter().filter_map(|entry| section.key(&entry.key)).any(|other| {
-        other.about().excludes.contains(&key.name()) && !key.about().excludes.contains(&other.name())
+        other.excludes().any(|name| name == key.name()) && !key.excludes().any(|name| name == other.name())
     })
 }
 
@@ -188,7 +188,7 @@ fn put(table: &mut Table, section: &dyn Section, keys: &[&str], value: &Node) ->
     let Some(key) = section.key(first) else {
         return Err(((*first).to_owned(), unknown_key(section, first)));
     };
-    for other in key.about().excludes {
+    for other in key.excludes() {
         table.remove(other);
     }
     let wrong_kind = || Problem::Kind { found: "not a table", accepted: key.accepted() };

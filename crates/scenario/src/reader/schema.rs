@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_model::{Buffer, Capacity, Cell, Loss, Medium, Outage, StackProfile, Start};
+use suimon_model::{Buffer, Capacity, Cell, Link, Loss, Medium, Outage, StackProfile, Start};
 use suimon_radio::hsdpa;
 use suimon_units::{Bytes, Decibels, Duration, Probability, Rate};
 
@@ -27,20 +27,19 @@ pub(crate) struct Key<T: 'static> {
 }
 
 /// What can be said of a key, whatever it takes.
-#[derive(Debug)]
 pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) preset: Preset,
     /// Meaning, in one line.
     pub(crate) help: &'static str,
-    /// Keys of the same table that cannot stand beside this one.
-    pub(crate) excludes: &'static [&'static str],
+    /// Keys of the same table that cannot stand beside this one, which may be listed with them.
+    excludes: &'static [&'static str],
     /// How a link in one line says it.
     pub(crate) word: Option<Word>,
 }
 
 /// How a link in one line says a key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) enum Word {
     /// By its value alone, such as these.
     Bare(&'static str),
@@ -52,7 +51,17 @@ pub(crate) enum Word {
         /// A value.
         example: &'static str,
     },
+    /// In place of the rate: this name, the values of the leading keys of its table, and `KEY=VALUE` anywhere.
+    Radio {
+        name: &'static str,
+        leading: &'static [&'static str],
+        keys: &'static dyn Section,
+        put: PutTable<Link>,
+    },
 }
+
+/// Where the values of a table go.
+type PutTable<T> = fn(&mut T, &Fields<'_>, &Shared<'_>) -> Result<(), ScenarioError>;
 
 /// Where a value goes that reads as a `V`.
 type Put<T, V> = fn(&mut T, V);
@@ -105,7 +114,7 @@ pub(crate) enum Kind<T: 'static> {
     /// Values, which a matrix reads by itself.
     List,
     /// A table.
-    Section(&'static dyn Section, fn(&mut T, &Fields<'_>, &Shared<'_>) -> Result<(), ScenarioError>),
+    Section(&'static dyn Section, PutTable<T>),
     /// A table that whoever has this one reads by itself.
     Apart(&'static dyn Section),
     /// A probability, or a table.
@@ -183,6 +192,12 @@ impl dyn Section + '_ {
 }
 
 impl dyn AnyKey + '_ {
+    /// The other keys of the same table that cannot stand beside this one.
+    pub(crate) fn excludes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let About { name, excludes, .. } = *self.about();
+        excludes.iter().copied().filter(move |other| *other != name)
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         self.about().name
     }

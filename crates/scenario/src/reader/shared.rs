@@ -6,8 +6,7 @@ use suimon_model::{Cell, Medium};
 
 use super::fields::{Field, Fields};
 use super::files::Files;
-use super::keys::{CELL, MEDIUM};
-use super::radio;
+use super::keys::{CELL, MEDIUM, any_cell, any_medium};
 use crate::error::{Problem, ScenarioError, closest};
 
 /// What several links may refer to.
@@ -27,11 +26,11 @@ impl<'a> Shared<'a> {
     pub(super) fn read(document: &Fields<'_>, files: &'a Files) -> Result<Self, ScenarioError> {
         let none = Self::none(files);
         let cells = all_named(document, "cell", |table| {
-            let mut cell = radio::any_cell();
+            let mut cell = any_cell();
             CELL.enter(&mut cell, table, &none).map(|()| cell)
         })?;
         let media = all_named(document, "medium", |table| {
-            let mut medium = radio::any_medium();
+            let mut medium = any_medium();
             MEDIUM.enter(&mut medium, table, &none).map(|()| medium)
         })?;
         Ok(Self { files, cells, media })

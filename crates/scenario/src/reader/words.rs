@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use suimon_algorithms::registry::Registry;
-use suimon_model::{Hsdpa, Link, Medium};
+use suimon_model::{Capacity, Link};
+use suimon_units::Duration;
 
 use super::fields::Fields;
 use super::files::Files;
-use super::keys::{HSDPA, LINK, MEDIUM};
+use super::keys::LINK;
 use super::node::{Node, Table, Value};
-use super::radio;
 use super::schema::{AnyKey, Key, Kind, Section, Word};
 use super::shared::Shared;
 use crate::error::{Problem, ScenarioError};
@@ -18,31 +18,41 @@ use crate::text;
 /// A link in one line names no algorithm.
 static STANDARD: Registry = Registry::standard();
 
-/// The terminal that `PROFILE GEOMETRY` at the beginning of `words` and `KEY=VALUE` anywhere in them describe, with
-/// its table; these are taken out.
+/// Takes the radio that `words` begin with, where they do, and `KEY=VALUE` of it anywhere in them: how fast it is, the
+/// key of a link that has it, and its table.
 ///
 /// # Errors
 /// When they do not describe one.
-pub(crate) fn terminal(words: &mut Vec<String>) -> Result<(Table, Hsdpa), ScenarioError> {
-    let table = table(words, &["profile", "geometry"], &HSDPA);
-    let mut terminal = radio::any_terminal();
-    let fields = Fields::new(SOURCE, &STANDARD, &table, &HSDPA, "hsdpa".to_owned(), None)?;
-    HSDPA.enter(&mut terminal, &fields, &Shared::none(&here()))?;
-    Ok((table, terminal))
+pub(crate) fn radio(
+    words: &mut Vec<String>,
+) -> Result<Option<(Capacity, &'static str, Table)>, ScenarioError> {
+    for key in LINK.0 {
+        let Some(Word::Radio { name, leading, keys, put }) = key.about.word else { continue };
+        if words.first().is_none_or(|word| word != name) {
+            continue;
+        }
+        words.remove(0);
+        let mut table = table(words, leading, keys);
+        if keys.key("name").is_some() {
+            table.insert("name", Node::text(name));
+        }
+        let mut link = Link::delaying(String::new(), "", "", Duration::ZERO);
+        let fields = Fields::new(SOURCE, &STANDARD, &table, keys, name.to_owned(), None)?;
+        put(&mut link, &fields, &Shared::none(&here()))?;
+        return Ok(Some((link.capacity, key.about.name, table)));
+    }
+    Ok(None)
 }
 
-/// The medium that `STANDARD RATE` at the beginning of `words` and `KEY=VALUE` anywhere in them describe, with its
-/// table; these are taken out.
-///
-/// # Errors
-/// When they do not describe one.
-pub(crate) fn medium(words: &mut Vec<String>) -> Result<(Table, Medium), ScenarioError> {
-    let mut table = table(words, &["standard", "rate"], &MEDIUM);
-    table.insert("name", Node::text(MEDIUM_NAME));
-    let mut medium = radio::any_medium();
-    let fields = Fields::new(SOURCE, &STANDARD, &table, &MEDIUM, MEDIUM_NAME.to_owned(), None)?;
-    MEDIUM.enter(&mut medium, &fields, &Shared::none(&here()))?;
-    Ok((table, medium))
+/// What a line may begin with to be a radio, in words.
+pub(crate) fn accepted_radios() -> String {
+    let radio = |key: &Key<Link>| match key.about.word {
+        Some(Word::Radio { name, leading, .. }) => {
+            Some(format!("{name} {}", leading.join(" ").to_uppercase()))
+        }
+        _ => None,
+    };
+    LINK.0.iter().filter_map(radio).collect::<Vec<_>>().join(", ")
 }
 
 /// The table with these `leading` values, and with all of `words` that set a key of `section`.
@@ -63,9 +73,6 @@ fn table(words: &mut Vec<String>, leading: &[&'static str], section: &dyn Sectio
     table
 }
 
-/// What the medium of a link in one line is called.
-pub(crate) const MEDIUM_NAME: &str = "wifi";
-
 /// What messages call a link in one line.
 const SOURCE: &str = "link";
 
@@ -74,9 +81,10 @@ fn here() -> Files {
     Files::new(Path::new(""))
 }
 
-/// The keys of a link that one line can say, in the order of the rows.
+/// The keys of a link that words behind the round-trip time say, in the order of the rows.
 pub(crate) fn keys() -> impl Iterator<Item = (&'static Key<Link>, Word)> {
-    LINK.0.iter().filter_map(|key| Some((key, key.about.word?)))
+    let said = LINK.0.iter().filter_map(|key| Some((key, key.about.word?)));
+    said.filter(|(_, word)| !matches!(word, Word::Radio { .. }))
 }
 
 /// Enters `value` into `link` as what `key` says, and into `table` as a scenario has it.

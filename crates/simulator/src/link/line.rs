@@ -12,7 +12,7 @@ pub(crate) struct Line {
     frames: Pieces<Frame>,
     /// When the next event that counts happens; events at other times are stale.
     next: Instant,
-    /// What the arrival of its first packet is called in the event queue.
+    /// The event of the first packet's arrival.
     event: Event,
     index: u32,
 }

@@ -16,7 +16,7 @@ pub(crate) struct Meters<'a> {
 }
 
 impl Meters<'_> {
-    /// That of the link of this index.
+    /// The meter of the link of this index.
     pub(crate) fn of(&mut self, link: usize) -> Option<&mut Meter> {
         self.place(link).as_deref_mut()
     }
@@ -49,9 +49,9 @@ pub(crate) struct Passage {
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub(crate) statistics: QueueMeter,
-    /// What passes and is not in the statistics yet, in order.
+    /// Passages that are not in the statistics yet, in order.
     passing: Ring<Passage>,
-    /// So many of these have come, and wait: so much.
+    /// The number of these packets that have come and wait, and their backlog.
     waiting: usize,
     backlog: Backlog,
 }
@@ -71,7 +71,7 @@ impl Meter {
     pub(crate) fn on_passage(&mut self, now: Instant, passage: Passage) {
         self.passing.push_back(passage);
         if self.passing.len().is_multiple_of(SETTLED_AT_ONCE) {
-            // What comes after it may come before now.
+            // The next packet may have come before now.
             self.settle(now.min(passage.came));
         }
     }

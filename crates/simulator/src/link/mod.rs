@@ -76,7 +76,7 @@ impl Kind {
     }
 }
 
-/// What a link acts upon beyond itself.
+/// The parts of the world that a link acts upon.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) events: EventQueue,
@@ -86,7 +86,7 @@ pub(crate) struct Context {
 }
 
 impl Link {
-    /// What it sends takes `onward` at least over the wires behind it.
+    /// A link whose packets take at least `onward` over the wires behind it.
     pub(crate) fn new(index: u32, link: &model::Link, seed: u64, onward: Duration) -> Self {
         Self {
             index,
@@ -142,7 +142,7 @@ impl Link {
         self.keep_going(context);
     }
 
-    /// It is time to see to what waits.
+    /// The time has come to serve the waiting packets.
     pub(crate) fn on_service(&mut self, now: Instant, context: &mut Context) {
         if self.service_due == now {
             self.service_due = Instant::MAX;

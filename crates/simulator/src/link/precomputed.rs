@@ -20,7 +20,7 @@ pub(super) struct Precomputed {
     policy: Box<dyn ArrivalPolicy>,
     /// A packet that need not wait need not be shown to the policy.
     idle_passes: bool,
-    /// What the policy was last told of the rate, where that changes.
+    /// The rate that the policy was told last, where the rate changes.
     rate_told: Option<Rate>,
     departures: Pieces<Departure>,
     backlog: Backlog,

@@ -9,7 +9,7 @@ use super::line::Line;
 use super::meter::Meter;
 use crate::packet::Frame;
 
-/// What a link acts upon as it sends.
+/// The parts that a link acts upon as it sends.
 #[derive(Debug)]
 pub(super) struct Sink<'a> {
     pub(super) meter: &'a mut Option<Box<Meter>>,

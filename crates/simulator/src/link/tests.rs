@@ -11,7 +11,7 @@ use super::*;
 
 const SEED: u64 = 7;
 
-/// What became of all packets: those that arrived, with time and mark, those dropped, and the statistics.
+/// The fate of all packets: those that arrived, with time and mark, those dropped, and the statistics.
 #[derive(Debug, PartialEq)]
 struct Fate {
     arrived: Vec<(u32, Instant, Ecn)>,

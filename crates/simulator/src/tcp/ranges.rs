@@ -7,7 +7,7 @@
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeSet {
     list: Vec<(u64, u64)>,
-    /// So many at the front are gone.
+    /// The number of ranges at the front that are gone.
     gone: usize,
 }
 

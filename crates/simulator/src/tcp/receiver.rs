@@ -24,7 +24,7 @@ pub(crate) struct Receiver {
     window: Box<dyn ReceiveWindow>,
     window_is_fixed: bool,
     window_scale: u32,
-    /// What `window` has said last.
+    /// The buffer that `window` gave last.
     buffer: Bytes,
     rcv_nxt: u64,
     out_of_order: RangeSet,
@@ -197,7 +197,7 @@ impl Receiver {
         self.unacknowledged = 0;
         self.delayed_until = None;
         self.last_ack_sent = self.rcv_nxt;
-        // What the scaled field can say at most (RFC 7323 §2.3).
+        // The scaled field holds no larger window (RFC 7323 §2.3).
         let buffer = self.buffer.get().min(0xffff << self.window_scale);
         // Never less than a segment: the sender has no window probes that would get it going again.
         let window = (buffer >> self.window_scale << self.window_scale).max(self.profile.mss.get());
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(receiver.on_packet(ms(0), &data(0, 2)).unwrap().bytes, 96_000);
     }
 
-    /// What the ACKs acknowledge and whether they echo a mark, for segments of which these are marked.
+    /// The ACKs' numbers, each with whether it echoes a mark, for segments of which these are marked.
     fn echoes(marks: &[bool]) -> Vec<(u64, bool)> {
         let mut receiver = receiver(|_| {});
         receiver.echoes_each = true;

@@ -96,7 +96,7 @@ pub(crate) struct Scoreboard {
     snd_nxt: u64,
 }
 
-/// What an acknowledgement changed.
+/// The changes by one acknowledgement.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Update {
     /// How far it moved `snd_una`.
@@ -388,7 +388,7 @@ impl Scoreboard {
         }
     }
 
-    /// What was sent below `until` counts as lost, unless SACKed or retransmitted already.
+    /// Counts segments sent below `until` as lost, unless SACKed or retransmitted already.
     pub(crate) fn mark_lost_below(&mut self, until: u64) {
         let snd_nxt = self.snd_nxt;
         for segment in self.segments.iter_mut().take_while(|segment| segment.seq(snd_nxt) < until) {
@@ -401,8 +401,8 @@ impl Scoreboard {
         self.marked_up_to = self.marked_up_to.max(until);
     }
 
-    /// What was marked lost was only late: the original of the segment at `late` has arrived. Takes back
-    /// the marks, forgets the retransmissions, and expects as much reordering again.
+    /// The segments marked lost were only late: the original of the segment at `late` has arrived. Takes back the
+    /// marks, forgets the retransmissions, and expects as much reordering again.
     pub(crate) fn forgive(&mut self, late: u64, mss: Bytes) {
         for segment in self.segments.iter_mut() {
             segment.clear(LOST | RETRANSMITTED);

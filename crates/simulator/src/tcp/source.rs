@@ -1,4 +1,4 @@
-//! What the application has to send.
+//! The data that the application has to send.
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -7,13 +7,13 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 pub(crate) struct Source {
     size: Option<Bytes>,
     rate: Option<Rate>,
-    /// Since when it produces, `None` while silent.
+    /// The time since when it produces, `None` while silent.
     since: Option<Instant>,
-    /// Produced in earlier periods.
+    /// Bytes produced in earlier periods.
     produced: u64,
-    /// Nothing more comes beyond this.
+    /// The total of bytes, once nothing more comes.
     ended_at: Option<u64>,
-    /// It has nothing of its own, see [`Source::feed`].
+    /// The application is a layer above, see [`Source::feed`].
     fed: bool,
 }
 
@@ -31,32 +31,32 @@ impl Source {
         Self { fed: true, ..Self::new(None, None) }
     }
 
-    /// So much more is there to be sent.
+    /// Adds bytes to be sent.
     pub(crate) fn feed(&mut self, more: Bytes) {
         self.produced += more.get();
     }
 
-    /// It starts to produce.
+    /// The application starts to produce.
     pub(crate) fn resume(&mut self, now: Instant) {
         if !self.fed {
             self.since.get_or_insert(now);
         }
     }
 
-    /// It falls silent; `taken` bytes had been handed over.
+    /// The application falls silent; `taken` bytes had been handed over.
     pub(crate) fn pause(&mut self, now: Instant, taken: u64) {
         self.produced = if self.rate.is_some() { self.available(now) } else { taken };
         self.since = None;
     }
 
-    /// It ends for good; `taken` bytes had been handed over, and whatever remains is not sent.
+    /// The application ends for good; `taken` bytes had been handed over, and the rest is not sent.
     pub(crate) fn end(&mut self, taken: u64) {
         self.since = None;
         self.produced = taken;
         self.ended_at = Some(taken);
     }
 
-    /// It has a size and was not ended before that.
+    /// Whether the application has a size and was not ended before that.
     pub(crate) fn will_complete(&self) -> bool {
         self.size.is_some_and(|size| self.ended_at == Some(size.get()))
     }

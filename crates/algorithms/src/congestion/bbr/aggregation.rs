@@ -1,16 +1,16 @@
-//! How much more than the bandwidth acknowledgements bring at once (Linux since 4.20; not in the draft).
+//! ACK aggregation: the data that ACKs bring at once beyond the bandwidth (Linux since 4.20; not in the draft).
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// The window has room for what arrives in this at the most.
+/// The window has room for the data that arrives in this time at most.
 const MAX_EXTRA: Duration = Duration::from_millis(100);
-/// A maximum is over so many rounds, and the one before it counts as well.
+/// Rounds of a maximum; the maximum before it counts as well.
 const ROUNDS: u32 = 5;
 
-/// `extra_acked`: what was acknowledged of a burst beyond what the bandwidth says, the most of five to ten rounds.
+/// `extra_acked`: data of a burst of ACKs beyond the bandwidth, the maximum over five to ten rounds.
 #[derive(Debug, Default)]
 pub(super) struct Aggregation {
-    /// When the burst under way began, and what it has brought.
+    /// The start of the burst under way, and the data that it has brought.
     since: Instant,
     acked: u64,
     /// The maxima in segments, the one under way first, and its age.

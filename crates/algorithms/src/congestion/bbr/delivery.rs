@@ -1,4 +1,4 @@
-//! What deliveries tell BBR: round trips, and the bandwidth (§4.1.1).
+//! Round trips, and the bandwidth, from deliveries (§4.1.1).
 
 use suimon_units::{Bytes, Rate};
 
@@ -36,18 +36,18 @@ impl Deliveries {
         }
     }
 
-    /// The sample is of segments that were held back by something else than the path.
+    /// True for a sample of segments that were held back by something else than the path.
     fn says_little(&self, delivery: &Delivery) -> bool {
         let held_back = |(from, to)| (from..=to).contains(&delivery.total_when_sent);
         delivery.app_limited || self.held_back.is_some_and(held_back)
     }
 
-    /// What is sent from here on is held back.
+    /// Data sent from here on is held back by something else than the path.
     pub(super) fn hold_back(&mut self) {
         self.held_back = Some((self.total, self.total));
     }
 
-    /// So is what is in flight by now.
+    /// The data in flight by now is held back too.
     pub(super) fn still_held_back(&mut self, flight_size: Bytes) {
         if let Some((_, to)) = &mut self.held_back {
             *to = self.total.saturating_add(flight_size);

@@ -24,7 +24,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "bbr",
     summary: "paces at the measured delivery rate, keeps about one bandwidth-delay product in flight",
@@ -98,7 +98,7 @@ struct Bbr {
     prior_cwnd: Bytes,
     /// Recovering from a loss or timeout until this byte is acknowledged.
     episode: Option<u64>,
-    /// For its first round no more is sent than is delivered (§4.2.3.4).
+    /// In the first round the sender sends no more than is delivered (§4.2.3.4).
     conserve: bool,
     pacing: Rate,
     /// The sample that the next acknowledgement goes with.
@@ -146,7 +146,7 @@ impl Bbr {
         }
     }
 
-    /// What the path carries: the policer's rate, where there is one.
+    /// The bandwidth of the path: the policer's rate, where there is one.
     fn bandwidth(&self) -> Rate {
         self.policer.rate().unwrap_or_else(|| self.deliveries.bandwidth())
     }
@@ -276,7 +276,7 @@ impl CongestionControl for Bbr {
 
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
         let Some(delivery) = &self.delivery.take() else { return };
-        // What left the flight without being delivered was given up with this ACK.
+        // Segments that left the flight without being delivered were marked lost with this ACK.
         let lost = ack.prior_flight_size.saturating_sub(ack.flight_size.saturating_add(ack.delivered));
         if self.deliveries.total() == Bytes::ZERO
             && let Some(rtt) = self.min_rtt.or(delivery.rtt)
@@ -285,7 +285,7 @@ impl CongestionControl for Bbr {
         }
         self.update_model(ack, delivery, lost, limits);
         self.idle_restart = ack.app_limited && ack.flight_size == Bytes::ZERO;
-        // What follows an idle time goes out at the bandwidth, whatever the phase (§4.4.3).
+        // Data after an idle time goes out at the bandwidth, in any phase (§4.4.3).
         self.set_pacing(if self.idle_restart && self.pipe.is_full() { 1.0 } else { self.pacing_gain() });
         self.set_cwnd(ack, lost, limits);
         limits.pacing = Some(self.pacing);
@@ -343,7 +343,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(50);
     const RATE: Rate = Rate::from_bps(11_584_000);
-    /// What `RATE` carries in `RTT`.
+    /// The bandwidth-delay product of `RATE` and `RTT`.
     const BDP: u64 = 50;
 
     fn bbr() -> Bbr {

@@ -1,10 +1,10 @@
-//! Whether a token bucket on the path drops what is beyond its rate (Linux since 4.9; not in the draft).
+//! Detection of a token bucket on the path that drops packets beyond its rate (Linux since 4.9; not in the draft).
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// An interval has at least so many rounds, and at most four times as many.
 const MIN_ROUNDS: u32 = 4;
-/// So much of what is delivered is lost as well, or more: 50 / 256.
+/// Least ratio of lost to delivered data: 50 / 256.
 const LOSS: f64 = 50.0 / 256.0;
 /// Two intervals have the same rate if they differ by no more than this part of it, or so little.
 const SAME_PART: f64 = 1.0 / 8.0;
@@ -12,7 +12,7 @@ const SAME: Rate = Rate::from_bps(4_000);
 /// The rate holds for so many rounds of probing for bandwidth.
 const ROUNDS_IN_USE: u32 = 48;
 
-/// Looks for two intervals in a row from loss to loss that lose a fifth at the same rate. That is the policer's.
+/// Looks for two intervals in a row from loss to loss that lose a fifth at the same rate, the policer's.
 #[derive(Debug, Default)]
 pub(super) struct Policer {
     /// The interval under way: when it began, and with what delivered and lost.
@@ -24,7 +24,7 @@ pub(super) struct Policer {
     in_use: bool,
 }
 
-/// What an acknowledgement says.
+/// The contents of an acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) now: Instant,

@@ -43,8 +43,8 @@ impl Bbr {
         (burst / mss.get()).clamp(least, 127)
     }
 
-    /// What of `flight` will be in the path when pacing lets the next segment out, with that one where more is to be
-    /// in flight than now (Linux since 5.0).
+    /// The part of `flight` that will be in the path when pacing lets the next segment out, with that segment where
+    /// the flight is to grow (Linux since 5.0).
     pub(super) fn flight_at_departure(&self, flight: Bytes, ack: &Ack, delivery: &Delivery) -> Bytes {
         let waits = delivery.next_departure.saturating_since(ack.now);
         let delivered = self.bandwidth().amount_in(waits).whole(ack.mss);
@@ -90,7 +90,7 @@ impl Bbr {
     }
 }
 
-/// So many segments hold `bytes`.
+/// The number of segments for `bytes`.
 fn segments(bytes: Bytes, mss: Bytes) -> u64 {
     bytes.get().div_ceil(mss.get())
 }

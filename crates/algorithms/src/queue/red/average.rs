@@ -2,10 +2,10 @@
 
 use suimon_units::{Duration, Instant};
 
-/// How much one arrival weighs in the average.
+/// The weight of one arrival in the average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Weight {
-    /// So much.
+    /// A constant.
     Fixed(f64),
     /// `1 - exp(-s / 1 s)` for a mean transmission time `s`, as ns-2 has it: the average follows the
     /// queue within a second on links of any rate.
@@ -27,14 +27,14 @@ pub struct Average {
     state: State,
 }
 
-/// What the queue does.
+/// The state of the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// It has been empty since then: `q_time`.
+    /// The queue has been empty since this time: `q_time`.
     Empty(Instant),
-    /// Packets wait, and none has left since it was empty.
+    /// Packets wait, and none has left since the queue was empty.
     Filling,
-    /// Packets have waited since the last departure, then.
+    /// Packets have waited since the last departure, at this time.
     Busy(Instant),
 }
 

@@ -17,7 +17,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 use crate::registry::Description;
 
-/// What users see of it.
+/// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
     name: "red",
     summary: "marks or drops at random, the more the longer the average queue",
@@ -127,7 +127,7 @@ impl Thresholds {
 pub struct Red {
     thresholds: Thresholds,
     average: Average,
-    /// What each packet counts for, where not its size.
+    /// The size that each packet counts as, where not its own.
     counts_as: Option<Bytes>,
     /// The size whose probability is `p_b`, where a packet's size matters.
     weighed_against: Option<Bytes>,
@@ -164,7 +164,7 @@ impl Red {
         }
     }
 
-    /// Where it acts, and how strongly.
+    /// The thresholds, and the probabilities between them.
     pub(super) fn thresholds(&self) -> &Thresholds {
         &self.thresholds
     }
@@ -184,7 +184,7 @@ impl Red {
         self.average.on_arrival(arrival.now, self.length(arrival.backlog));
     }
 
-    /// What to do with an arrival at the average queue as it is.
+    /// The advice for an arrival at the average queue as it is.
     pub(super) fn advice(&self, arrival: &Arrival) -> Advice {
         match (self.thresholds.probability(self.average.get()), self.weighed_against) {
             (None, _) => Advice::Calm,

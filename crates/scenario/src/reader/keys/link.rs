@@ -6,9 +6,11 @@ use suimon_model::{Capacity, Link, Loss, Reordering};
 use suimon_units::{Duration, Probability};
 
 use super::super::files::Format;
-use super::super::radio;
 use super::super::schema::{Key, Keys, Kind, Preset, Word};
-use super::HSDPA;
+use super::radio::{HSDPA, MEDIUM, put_medium, put_terminal};
+
+/// The keys that say how fast a link is; it has one of them.
+const CAPACITIES: &[&str] = &["rate", "trace", "schedule", "hsdpa", "medium"];
 
 const SCHEDULE: Key<Link> = Key::new(
     "schedule",
@@ -16,7 +18,7 @@ const SCHEDULE: Key<Link> = Key::new(
     Preset::Unset { means: "no schedule", example: "\"rates.csv\"" },
     "Instead of a rate: a CSV file of time and rate, repeated when it ends.",
 )
-.excluding(&["rate", "trace", "hsdpa", "medium"]);
+.excluding(CAPACITIES);
 
 const TRACE: Key<Link> = Key::new(
     "trace",
@@ -24,7 +26,7 @@ const TRACE: Key<Link> = Key::new(
     Preset::Unset { means: "no trace", example: "\"cellular.down\"" },
     "Instead of a rate: a Mahimahi trace of opportunities to send 1500 bytes, repeated when it ends.",
 )
-.excluding(&["rate", "schedule", "hsdpa", "medium"]);
+.excluding(CAPACITIES);
 
 const fn rate(preset: Preset) -> Key<Link> {
     Key::new(
@@ -33,21 +35,17 @@ const fn rate(preset: Preset) -> Key<Link> {
         preset,
         "How fast the link sends, per second; a link has this, a trace, a schedule or a radio.",
     )
-    .excluding(&["trace", "schedule", "hsdpa", "medium"])
+    .excluding(CAPACITIES)
 }
 
 const HSDPA_LINK: Key<Link> = Key::new(
     "hsdpa",
-    Kind::Section(&HSDPA, |link: &mut Link, table, shared| {
-        let mut terminal = radio::any_terminal();
-        HSDPA.enter(&mut terminal, table, shared)?;
-        link.capacity = Capacity::Hsdpa(Box::new(terminal));
-        Ok(())
-    }),
+    Kind::Section(&HSDPA, put_terminal),
     Preset::Unset { means: "no radio", example: "{ profile = \"PA3\", geometry = \"10dB\" }" },
     "Instead of a rate: the downlink of an HSDPA cell to one terminal.",
 )
-.excluding(&["rate", "trace", "schedule", "medium"]);
+.excluding(CAPACITIES)
+.in_line(Word::Radio { name: "hsdpa", leading: &["profile", "geometry"], keys: &HSDPA, put: put_terminal });
 
 const MEDIUM_LINK: Key<Link> = Key::new(
     "medium",
@@ -55,7 +53,8 @@ const MEDIUM_LINK: Key<Link> = Key::new(
     Preset::Unset { means: "no radio", example: "\"wlan\"" },
     "Instead of a rate: the [[medium]] that the link shares; links from the same node are one station.",
 )
-.excluding(&["rate", "trace", "schedule", "hsdpa"]);
+.excluding(CAPACITIES)
+.in_line(Word::Radio { name: "wifi", leading: &["standard", "rate"], keys: &MEDIUM, put: put_medium });
 
 const fn overhead(preset: Preset) -> Key<Link> {
     Key::new(

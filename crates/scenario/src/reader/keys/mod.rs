@@ -5,11 +5,11 @@
 
 pub(super) mod flow;
 pub(super) mod link;
-mod radio;
+pub(super) mod radio;
 
 pub(crate) use self::flow::{AGGREGATE, FLOW, STACK};
 pub(crate) use self::link::{LINK, REVERSE};
-pub(crate) use self::radio::{CELL, HSDPA, MEDIUM};
+pub(crate) use self::radio::{CELL, MEDIUM, any_cell, any_medium};
 use super::schema::{Key, Keys, Kind, Preset};
 use suimon_model::{Record, Scenario, Window};
 use suimon_units::Instant;

@@ -1,12 +1,17 @@
 //! Keys of radios.
 
-use suimon_model::{Cell, Hsdpa, Medium};
-use suimon_radio::hsdpa::{Category, Delivery, Policy};
-use suimon_radio::wlan::{Parameters, Preamble, Standard};
-use suimon_units::Duration;
+use std::sync::Arc;
 
+use suimon_model::{Capacity, Cell, Hsdpa, Link, Medium};
+use suimon_radio::hsdpa::{Category, Delivery, Policy, UserParameters};
+use suimon_radio::wlan::{Parameters, Preamble, Standard};
+use suimon_units::{Decibels, Duration, Rate};
+
+use super::super::fields::Fields;
 use super::super::schema::{Key, Keys, Kind, Preset};
+use super::super::shared::Shared;
 use super::small;
+use crate::error::ScenarioError;
 
 /// The table `hsdpa`.
 pub(crate) const HSDPA: Keys<Hsdpa> = Keys(&[
@@ -253,3 +258,43 @@ pub(crate) const MEDIUM: Keys<Medium> = Keys(&[
         "Share of data frames that noise destroys.",
     ),
 ]);
+
+/// A terminal that stands still: all that must be said of it replaces a part.
+fn any_terminal() -> Hsdpa {
+    let profile = "ST".parse().expect("the profile of a terminal that stands still");
+    Hsdpa::new(UserParameters::new(profile, Decibels::ZERO))
+}
+
+/// A cell without a name.
+pub(crate) fn any_cell() -> Cell {
+    Cell { name: String::new(), scheduler: Policy::RoundRobin }
+}
+
+/// A medium without a name.
+pub(crate) fn any_medium() -> Medium {
+    Medium { name: String::new(), parameters: Parameters::new(Standard::B, Rate::ZERO) }
+}
+
+/// Makes `link` the way to the terminal that `table` describes.
+pub(super) fn put_terminal(
+    link: &mut Link,
+    table: &Fields<'_>,
+    shared: &Shared<'_>,
+) -> Result<(), ScenarioError> {
+    let mut terminal = any_terminal();
+    HSDPA.enter(&mut terminal, table, shared)?;
+    link.capacity = Capacity::Hsdpa(Box::new(terminal));
+    Ok(())
+}
+
+/// Puts `link` on the medium that `table` describes.
+pub(super) fn put_medium(
+    link: &mut Link,
+    table: &Fields<'_>,
+    shared: &Shared<'_>,
+) -> Result<(), ScenarioError> {
+    let mut medium = any_medium();
+    MEDIUM.enter(&mut medium, table, shared)?;
+    link.capacity = Capacity::Wifi(Arc::new(medium));
+    Ok(())
+}

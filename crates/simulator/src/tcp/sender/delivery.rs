@@ -9,7 +9,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::tcp::ranges::RangeSet;
 
-/// What is known of a segment from when it was last sent (§3.1.2). Names follow the draft.
+/// The state of a segment when it was last sent (§3.1.2). Names follow the draft.
 #[derive(Debug, Clone, Copy)]
 struct Record {
     seq: u64,

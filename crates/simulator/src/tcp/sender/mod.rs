@@ -79,7 +79,7 @@ enum StoppedBy {
     Pacing,
 }
 
-/// What results need to know.
+/// The counts and events for results.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
     pub(crate) packets_sent: u64,
@@ -281,7 +281,7 @@ impl Sender {
             app_limited: self.stopped_by == StoppedBy::Application,
             in_recovery: match self.phase {
                 Phase::Recovery { .. } | Phase::ForwardRto { .. } => true,
-                // What answers marks by their share grows on meanwhile.
+                // An algorithm that answers the share of marks grows on meanwhile.
                 _ if self.hears_shares => false,
                 Phase::Cut { .. } => true,
                 // An ACK that echoes a mark does not grow the window (RFC 3168 §6.1.2).
@@ -467,7 +467,7 @@ impl Sender {
         if idle && self.board.snd_nxt() > 0 && self.deliveries.is_none() {
             let initial = self.profile.mss * u64::from(self.profile.initial_window);
             self.limits.cwnd = self.limits.cwnd.min(initial);
-            // So that it happens once, not at every look until something is sent.
+            // The restart happens once, not at every look until something is sent.
             self.last_sent = now;
         }
     }

@@ -94,7 +94,7 @@ impl Sender {
     fn restore(&mut self, now: Instant, update: &Update) {
         let Some(undo) = self.undo.take() else { return };
         self.limits.cwnd = match self.phase {
-            // What the probes took is no window that was ever earned.
+            // The probes' part is no window that was ever earned.
             Phase::ForwardRto { .. } => undo.limits.cwnd,
             _ => self.limits.cwnd.max(undo.limits.cwnd),
         };

@@ -61,7 +61,7 @@ pub(super) struct Script {
     pub(super) sender: Sender,
     now: Instant,
     sent: Vec<Packet>,
-    /// What the peer echoed last; it never goes back.
+    /// The peer's last timestamp echo; it never goes back.
     echo: Instant,
     /// When each segment was first and last sent.
     times: BTreeMap<u64, (Instant, Instant)>,
@@ -156,8 +156,8 @@ impl Script {
         self
     }
 
-    /// It sends just this: `syn`, segment numbers, an `r` before retransmissions, `+` after a segment
-    /// that announces a window cut, `:n` after one of `n` bytes where these are not a full segment.
+    /// The sender sends just this: `syn`, segment numbers, an `r` before retransmissions, `+` after a segment that
+    /// announces a window cut, `:n` after one of `n` bytes where these are not a full segment.
     #[track_caller]
     pub(super) fn sends(&mut self, expected: &str) -> &mut Self {
         let sent: Vec<_> = std::mem::take(&mut self.sent).iter().map(|packet| self.text(packet)).collect();
@@ -165,7 +165,7 @@ impl Script {
         self
     }
 
-    /// What it sends now is of no interest.
+    /// The sender may send anything now.
     pub(super) fn sends_something(&mut self) -> Vec<Packet> {
         let sent = std::mem::take(&mut self.sent);
         for packet in &sent {
