@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
@@ -514,7 +515,7 @@ mod tests {
         assert_eq!(words.len(), LinkSpec::settable().count());
         let line = LinkSpec::parse(&format!("2Mbit 180ms {}", words.join(" "))).unwrap();
         assert_eq!(link.link, line.link);
-        assert_ne!(link.link.impairments, suimon_model::Impairments::default());
+        assert_ne!(link.link.impairments, Impairments::default());
     }
 
     #[test]
