@@ -9,8 +9,8 @@
 #define GAMMA 30
 
 /*
- * The whole part of the square root of 1 or more, by Newton's method from above, which halves the distance at least and stops where it
- * would rise. Without a branch: the verifier would follow each both ways.
+ * The whole part of the square root of 1 or more, by Newton's method from above: a step at least halves the distance, and the last
+ * one is where the value would rise. No branches, since the verifier would follow each both ways.
  */
 static __always_inline u64 square_root(u64 n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What every algorithm here tells user space: a line for each connection (`suimon cc stat`) and a record for each event
- * (`suimon cc trace`). crates/linux/src/congestion/record.rs reads both structs as they lie here.
+ * The records of every algorithm here for user space: a line for each connection (`suimon cc stat`) and a record for each event
+ * (`suimon cc trace`). crates/linux/src/congestion/record.rs reads both structs with this layout.
  */
 #ifndef SUIMON_CONNECTION_H
 #define SUIMON_CONNECTION_H
@@ -19,7 +19,7 @@ enum event {
 	EVENT_END,
 };
 
-/* What was counted since the connection began. */
+/* Counts since the connection began. */
 struct counts {
 	u32 radio;
 	u32 congestion;
@@ -29,14 +29,14 @@ struct counts {
 	u32 paths;
 };
 
-/* Values of the algorithm; each uses those that it has. */
+/* Values of the algorithm; each algorithm uses those that it has. */
 struct values {
 	u64 rcv_bytes;
 	u64 target;		/* bytes, 0: control is off */
 	u64 space;		/* bytes, 0: not used */
 	u32 rtt_min_us;
 	u32 cwnd;		/* the algorithm's, in segments */
-	u32 queued;		/* its estimate of its own backlog, segments in halves */
+	u32 queued;		/* estimate of its own backlog, in half segments */
 	u32 dwnd;		/* Compound's delay window, in segments */
 };
 
@@ -80,18 +80,18 @@ struct status {
 	u8 unused[5];
 };
 
-/* Events of all connections of this algorithm; lost where nobody reads fast enough. */
+/* Events of all connections of this algorithm; events are lost where the reader is slow. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 << 20);
 } events SEC(".maps");
 
-/* Who reads the events, by process id: nobody while 0, and then none are written. A map of its own, so that it can be set from outside. */
+/* Process id of the reader of the events; with 0 no events are written. A map of its own can be set from outside. */
 volatile u32 tracer SEC(".data.tracer") = 0;
 
 struct totals {
 	u64 connections;	/* ever started */
-	u64 events_lost;	/* that found no room */
+	u64 events_lost;	/* for want of room */
 };
 
 struct totals totals = {};
@@ -101,7 +101,7 @@ static __always_inline u64 number_connection(void)
 	return __sync_fetch_and_add(&totals.connections, 1) + 1;
 }
 
-/* A record with what any event tells; null while nobody reads. */
+/* A record with the fields of any event; null without a reader. */
 static __always_inline struct record *new_record(struct sock *sk, u64 connection, u32 number, u8 event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Where connections of an algorithm are kept, told of and listed. Included behind struct connection, which has `id`, `counts` and
+ * The store, the records and the list of an algorithm's connections. Included behind struct connection, which has `id`, `counts` and
  * `records`, and tell_values().
  */
 #ifndef SUIMON_CONNECTIONS_H
@@ -13,7 +13,7 @@ struct {
 	__type(value, struct connection);
 } connections SEC(".maps");
 
-/* A record with what any event tells of a connection; null while nobody reads. */
+/* A record with the fields of any event of a connection; null without a reader. */
 static __always_inline struct record *record_of(struct sock *sk, struct connection *c, u8 event)
 {
 	struct record *r;

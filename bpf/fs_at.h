@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * FS-AT, Flight Size Auto Tuning (Igarashi, Yamazaki): its state and its arithmetic, of no kernel and no float. It is the
- * integer twin of crates/algorithms/src/congestion/fs_at.rs in mode `printed`, and tests hold the two together bit by bit.
+ * FS-AT, Flight Size Auto Tuning (Igarashi, Yamazaki): its state and its arithmetic, without kernel and floats. This is
+ * the integer twin of crates/algorithms/src/congestion/fs_at.rs in mode `printed`, and tests hold the two together bit by bit.
  * Equation numbers are the paper's; quantities are in bytes and microseconds.
  */
 #ifndef SUIMON_FS_AT_H
@@ -44,7 +44,7 @@ static __always_inline void fs_at_start(struct fs_at *f, u64 cwnd, u64 min_targe
 	f->space = max(cwnd, min_target);
 }
 
-/* The path may be another: what was measured on the old one is void, the space stays. */
+/* The path may be another: measurements of the old one are void, the space stays. */
 static __always_inline void fs_at_forget_path(struct fs_at *f)
 {
 	f->rtt_min_us = 0;
@@ -127,7 +127,7 @@ static __always_inline void fs_at_judge(struct fs_at *f, const struct fs_at_ack 
 	fs_at_begin(f, a);
 }
 
-/* space approaches target step by step: up by what an ACK confirms (RFC 3465), down by half of that, as rate halving does. */
+/* space approaches target step by step: up by the bytes that an ACK confirms (RFC 3465), down by half of them, as rate halving does. */
 static __always_inline void fs_at_move_space(struct fs_at *f, const struct fs_at_ack *a, u64 min_target)
 {
 	u64 limit = f->target ? f->target : a->snd_wnd;
@@ -150,7 +150,7 @@ static __always_inline void fs_at_on_ack(struct fs_at *f, const struct fs_at_ack
 	fs_at_move_space(f, a, min_target);
 }
 
-/* Judge 3: (10) nothing was queued, so a loss is the radio's; (11) otherwise, and for marks, it is congestion. */
+/* Judge 3: (10) nothing was queued, so the radio caused the loss; (11) otherwise, and for marks, it is congestion. */
 static __always_inline int fs_at_is_radio(const struct fs_at *f)
 {
 	return f->complete && f->complete_flight <= f->complete_rcv;

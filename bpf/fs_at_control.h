@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * FS-AT as a congestion control of the kernel, over the one that inner_*() stand for.
+ * FS-AT as a congestion control of the kernel, over the algorithm below, inner_*().
  *
- * The kernel obeys one window, snd_cwnd. The algorithm below keeps its own in connection.cwnd; what the kernel gets is the smaller
- * of that and `space`. With cong_control the kernel leaves all of the window to us: recovery by proportional rate reduction
- * (RFC 6937), growth in order only, the pacing rate, and the restart after idle times stand here for that reason.
+ * The kernel obeys one window, snd_cwnd. The algorithm below keeps its own in connection.cwnd; the kernel gets the smaller
+ * of this window and `space`. With cong_control the kernel leaves all of the window to the program. So recovery by proportional rate
+ * reduction (RFC 6937), growth in order only, the pacing rate, and the restart after idle times stand here.
  */
 #ifndef SUIMON_FS_AT_CONTROL_H
 #define SUIMON_FS_AT_CONTROL_H
@@ -19,7 +19,7 @@ const volatile u32 cong_control_arguments = 4;
 /* The target never falls below this, in bytes. */
 static const u64 min_target = 8000;
 
-/* Without an ACK for so long and nothing in flight, the other end may be elsewhere: measure anew. */
+/* After this time without an ACK and nothing in flight, the other end may be elsewhere: measure anew. */
 #define IDLE_FORGETS_US 10000000
 
 struct connection {
@@ -30,16 +30,16 @@ struct connection {
 	u32 records;
 	u32 snd_una;
 	u32 cwnd;		/* of the algorithm below, in segments */
-	u32 written;		/* snd_cwnd as we left it; anything else is the kernel's doing. 0: take the kernel's */
+	u32 written;		/* snd_cwnd as this program set it; any other value is the kernel's. 0: take the kernel's */
 	u32 prior_cwnd;		/* cwnd before the last reduction, for undo */
 	u32 prior_ifindex;
-	u32 path_from;		/* what was sent before this, in sequence numbers, may have gone another path */
+	u32 path_from;		/* data sent before this sequence number may have gone another path */
 	u32 reduced_from;	/* RecoverFS of RFC 6937, in segments */
 	u32 reduce_to;
 	u32 prr_delivered;
 	u8 reducing;		/* in recovery, or answering a mark */
 	u8 by_space;		/* space, not cwnd, was the smaller */
-	u8 radio;		/* the last loss was judged the radio's */
+	u8 radio;		/* the last loss was judged one of the radio */
 	u8 old_path;		/* path_from is not acknowledged yet, so that no sample counts */
 };
 
@@ -93,7 +93,7 @@ static __always_inline void fs_at_init(struct sock *sk)
 	connection_of(sk);
 }
 
-/* The kernel's window where it moved it, else our own. */
+/* The kernel's window where the kernel moved it, else the own one. */
 static __always_inline u32 current_cwnd(const struct tcp_sock *tp, const struct connection *c)
 {
 	u32 ours = once(c->cwnd), kernels = once(tp->snd_cwnd);
@@ -107,7 +107,7 @@ static __always_inline u32 fs_at_ssthresh(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct connection *c = connection_of(sk);
 	u32 ssthresh, rcv;
-	/* Nothing is lost, so it is a mark, or the host's own queue was full: the radio does neither. */
+	/* Nothing is lost, so the signal is a mark or a full queue of the host: the radio causes neither. */
 	int lost = tp->lost_out > 0;
 
 	if (!c)
@@ -120,7 +120,7 @@ static __always_inline u32 fs_at_ssthresh(struct sock *sk)
 		ssthresh = max(tp->snd_ssthresh, c->cwnd);
 		c->counts.radio++;
 	} else {
-		/* (11): snd_cwnd is what was let into flight, so the algorithm below answers to that. */
+		/* (11): snd_cwnd limited the flight, so the algorithm below reduces snd_cwnd. */
 		rcv = c->fs_at.complete_rcv / max(tp->mss_cache, 1);
 		ssthresh = inner_ssthresh(sk);
 		ssthresh = max(ssthresh, rcv);
@@ -156,7 +156,7 @@ static __always_inline void fs_at_set_state(struct sock *sk, u8 state)
 	struct connection *c = connection_of(sk);
 
 	if (c && state == TCP_CA_LOSS) {
-		/* The kernel has just gone down to what is in flight and one segment. */
+		/* The kernel has just set the window to the flight and one segment. */
 		c->written = 0;
 		c->reducing = 0;
 	}
@@ -165,8 +165,8 @@ static __always_inline void fs_at_set_state(struct sock *sk, u8 state)
 }
 
 /*
- * RFC 5681, section 4.1, as the kernel does it where congestion control leaves it the window: halved for each timeout that passed
- * without anything in flight, down to the initial window.
+ * RFC 5681, section 4.1, as the kernel does where congestion control leaves the window to it: halved for each timeout that passed
+ * with nothing in flight, down to the initial window.
  */
 static __always_inline void restart_after_idle(struct sock *sk, struct connection *c)
 {
@@ -234,7 +234,7 @@ static __always_inline u32 proportional(struct tcp_sock *tp, struct connection *
 	return flight + sndcnt;
 }
 
-/* Where the algorithm below has its window after this ACK. */
+/* The window of the algorithm below after this ACK. */
 static __always_inline void move_cwnd(struct sock *sk, struct connection *c, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -281,7 +281,7 @@ static __always_inline void limit_flight(struct sock *sk, struct connection *c)
 	tp->snd_cwnd = c->written;
 }
 
-/* As tcp_update_pacing_rate(): it also decides how many segments go down as one. */
+/* As tcp_update_pacing_rate(): the rate also decides how many segments go down as one. */
 static __always_inline void pace(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -295,7 +295,7 @@ static __always_inline void pace(struct sock *sk)
 	sk->sk_pacing_rate = min(rate, sk->sk_max_pacing_rate);
 }
 
-/* Nothing waits to be sent, and not because the send buffer is full: a writer that found it so sleeps until a third is free. */
+/* Nothing waits to be sent, and not because the send buffer is full: a writer that found it full sleeps until a third is free. */
 static __always_inline int app_limited(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -329,7 +329,7 @@ static __always_inline void fs_at_cong_control(struct sock *sk, const struct rat
 	a.snd_wnd = tp->snd_wnd;
 	if (c->old_path && (s32)(tp->snd_una - c->path_from) > 0)
 		c->old_path = 0;
-	/* Of segments that snd_una passed, and that went this path: duplicate ACKs give no sample. */
+	/* A sample is of segments that snd_una passed and that went this path: duplicate ACKs give none. */
 	if (tp->snd_una != c->snd_una && rs->rtt_us > 0 && !c->old_path)
 		a.rtt_us = rs->rtt_us;
 	a.app_limited = app_limited(sk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
-/* FS-AT over the kernel's own CUBIC, which keeps its state where it always does (icsk_ca_priv). */
+/* FS-AT over the kernel's own CUBIC, which keeps its state in icsk_ca_priv as always. */
 #include "kernel.h"
 
 #define ALGORITHM "fs_at_cubic"

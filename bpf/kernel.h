@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What the programs use of the kernel: only the members they touch, found in the running kernel by name (CO-RE), so that one
- * object serves every 6.x and building needs no kernel headers.
+ * The parts of the kernel that the programs use: only the members that they read or write, found in the running kernel by name
+ * (CO-RE). So one object serves every 6.x, and building needs no kernel headers.
  */
 #ifndef SUIMON_KERNEL_H
 #define SUIMON_KERNEL_H
@@ -163,7 +163,7 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 };
 
-/* Of the kernel's own algorithms, open to struct_ops programs since 5.13. */
+/* Functions of the kernel's own algorithms, open to struct_ops programs since 5.13. */
 extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
@@ -179,7 +179,7 @@ static __always_inline struct inet_connection_sock *inet_csk(struct sock *sk)
 	return (struct inet_connection_sock *)sk;
 }
 
-/* A bit field, wherever this kernel has it; the numbers are clang's for byte offset, byte size and the two shifts. */
+/* A bit field, at its place in this kernel; the numbers are clang's for byte offset, byte size and the two shifts. */
 #define bit_field(from, field) ({                                                     \
 	void *at_ = (void *)(from) + __builtin_preserve_field_info((from)->field, 0); \
 	u64 bits_ = 0;                                                                \
@@ -206,7 +206,7 @@ static __always_inline u32 tcp_ca_state(struct sock *sk)
 	return bit_field(inet_csk(sk), icsk_ca_state);
 }
 
-/* As the kernel's: in slow start a window may be half used, since it doubles. */
+/* As in the kernel: in slow start a window may be half used, since it doubles. */
 static __always_inline int tcp_is_cwnd_limited(struct tcp_sock *tp)
 {
 	if (bit_field(tp, is_cwnd_limited))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What algorithms share that judge the queue once a round trip and leave recovery, undo and pacing to the kernel (cong_avoid rather
- * than cong_control). The including file names ALGORITHM and says what a round's end, a loss and the kernel's state do.
+ * The common part of algorithms that judge the queue once a round trip and leave recovery, undo and pacing to the kernel (cong_avoid
+ * rather than cong_control). The including file names ALGORITHM and defines the actions at a round's end, a loss and a state change.
  */
 #ifndef SUIMON_ROUNDS_H
 #define SUIMON_ROUNDS_H
@@ -20,7 +20,7 @@ struct connection {
 	u32 base_rtt;		/* 0: none yet */
 	u32 min_rtt;		/* of this round, with the number of its samples */
 	u32 samples;
-	u32 beg_snd_una;	/* what was sent in the round before this one: from here */
+	u32 beg_snd_una;	/* data sent in the round before this one: from here */
 	u32 beg_snd_nxt;	/* to here; the round ends when this is acknowledged */
 	u32 beg_snd_cwnd;
 	u32 queued_halves;	/* the last judgement's, in half segments */
@@ -52,7 +52,7 @@ static __always_inline void tell(struct sock *sk, struct connection *c, u8 event
 	bpf_ringbuf_submit(r, 0);
 }
 
-/* A round begins, and what was measured in the one before is void. */
+/* A round begins, and the samples of the one before are void. */
 static __always_inline void begin_round(struct tcp_sock *tp, struct connection *c)
 {
 	c->beg_snd_nxt = tp->snd_nxt;

@@ -36,7 +36,7 @@ static __always_inline void judge(struct sock *sk, struct connection *c, u32 ack
 	target_halves = min(target_halves, 2 * old_wnd);
 	c->queued_halves = 2 * old_wnd - target_halves;
 	if (c->queued_halves > 2 * GAMMA && tp->snd_ssthresh > MIN_WINDOW) {
-		/* So low that slow start never comes back by itself. */
+		/* The threshold is so low that slow start never comes back by itself. */
 		tp->snd_ssthresh = MIN_WINDOW;
 		/* One more than the rate calls for, since rounding down took up to one. */
 		next = max(target_halves / 2 + 1, MIN_WINDOW);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
- * The kernel's FS-AT as an ordinary program, for crates/linux/tests/arithmetic.rs: reads an event a line, writes what it made of it.
+ * The kernel's FS-AT as an ordinary program, for crates/linux/tests/arithmetic.rs: reads an event a line, writes its result.
  *   a NOW_US RTT_US DELIVERED FLIGHT_SIZE SND_WND APP_LIMITED    an acknowledgement
  *   p                                                            the path may be another one
  */

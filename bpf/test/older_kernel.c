@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
  * The first process of a virtual machine whose kernel gives cong_control two arguments: loads each program, sends 64 MB through
- * it over the loopback device, and says what came. scripts/older_kernel.sh runs it.
+ * it over the loopback device, and prints the result. scripts/older_kernel.sh runs it.
  */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -54,7 +54,7 @@ static int transfer(const char *name)
 	return got == SIZE && status == 0 ? 0 : -EIO;
 }
 
-/* As crates/linux/src/congestion/load.rs does it, but for the link, which such kernels do not have. */
+/* As crates/linux/src/congestion/load.rs does it, but without the link, which these kernels lack. */
 static int load_and_send(const char *path, const char *name, int arguments)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);

@@ -2,7 +2,7 @@
 //! for Bandwidth Aggregation, section 4).
 //!
 //! The sender stamps the application's data with aggregate sequence numbers and hands it, chunk by chunk,
-//! to one TCP connection per path; the receiver puts what the connections deliver back in order. Both ends
+//! to one TCP connection per path; the receiver puts the data back in order. Both ends
 //! are state machines without I/O and without the bytes themselves: they see sequence numbers,
 //! occupancies of send buffers, and times. The same objects run in the simulator and over real sockets.
 //!

@@ -1,4 +1,4 @@
-//! The sending end: which connection gets which data, and what becomes of it when a path fails.
+//! The sending end: gives data to connections, and to others when a path fails.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -122,16 +122,16 @@ impl AggregateSender {
         path.unacknowledged = 0;
     }
 
-    /// The latest reading of the connection over `path`, where what it no longer holds has been delivered.
+    /// The latest reading of the connection over `path`, where the data that it no longer holds was delivered.
     pub fn on_status(&mut self, now: Instant, path: PathId, status: PathStatus) {
         let delivered = self.paths[path.0].unacknowledged.saturating_sub(status.buffered.get());
         self.paths[path.0].status = Some(status);
         self.on_delivered(now, path, Bytes::new(delivered));
     }
 
-    /// The latest reading of the connection over `path`, which proves nothing of what was delivered: a kernel
-    /// acknowledges what no program has read, and may lose it. Where it `acknowledged` something since the
-    /// reading before, the path moves all the same.
+    /// The latest reading of the connection over `path`, which proves no delivery: a kernel
+    /// acknowledges data that no program has read, and may lose it. Where the kernel `acknowledged` data since
+    /// the reading before, the path moves all the same.
     pub fn on_occupancy(&mut self, now: Instant, path: PathId, status: PathStatus, acknowledged: bool) {
         let state = &mut self.paths[path.0];
         state.status = Some(status);
@@ -165,7 +165,7 @@ impl AggregateSender {
         }
     }
 
-    /// The receiving end has said something; older news than what is known changes nothing.
+    /// Feedback of the receiving end came; old feedback changes nothing.
     pub fn on_feedback(&mut self, feedback: Feedback) {
         self.feedback.edge = self.feedback.edge.max(feedback.edge);
         if feedback.next > self.feedback.next {
@@ -310,7 +310,7 @@ impl AggregateSender {
         Chunk { path, start, len }
     }
 
-    /// Up to a chunk of what no path has, `offset` of such bytes behind the first, where it fits the
+    /// Up to a chunk of data that no path has, `offset` of its bytes behind the first, where it fits the
     /// receiver's buffer.
     fn unassigned_at(&self, mut offset: u64) -> Option<Range<u64>> {
         for range in self.unassigned.iter() {
@@ -331,7 +331,7 @@ impl AggregateSender {
         Some(range.start..range.end.min(range.start + self.chunk.get()))
     }
 
-    /// Gives what only `path` and other hopeless ones carry back, for others to take.
+    /// Gives back the data that only `path` and other hopeless paths carry, for others to take.
     fn release(&mut self, path: PathId) {
         let hopeful: u64 = (0..self.paths.len())
             .filter(|index| *index != path.0 && self.paths[*index].state == PathState::Up)
@@ -613,7 +613,7 @@ mod tests {
         ]
     }
 
-    /// A reliable, ordered connection: what it was given, from the first byte not yet delivered on.
+    /// A reliable, ordered connection: its data, from the first byte not yet delivered on.
     #[derive(Debug, Default)]
     struct Connection {
         up: bool,

@@ -160,7 +160,7 @@ pub enum ParameterError {
     },
 }
 
-/// The values of all parameters of one algorithm: defaults overlaid with what the user set.
+/// The values of all parameters of one algorithm: defaults overlaid with the settings of the user.
 #[derive(Debug, Clone)]
 pub struct Arguments {
     values: Vec<(&'static str, Value)>,

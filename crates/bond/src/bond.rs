@@ -137,7 +137,7 @@ impl Bond {
         done
     }
 
-    /// Hands out what happened; whom to wake when the lock is given back.
+    /// Hands out the events; gives the tasks to wake when the lock is given back.
     fn deliver(&self, state: &mut State) -> Vec<Waker> {
         let mut wake = Vec::new();
         while let Some(event) = state.session.mux.poll_event() {

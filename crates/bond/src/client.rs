@@ -290,12 +290,12 @@ fn text(address: Option<SocketAddr>) -> String {
 
 /// The first pause, and the shortest: a moment's trouble costs a moment.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// Of an interface that is back the kernel tells; this is for what it does not see, such as a server that is back, which
-/// programs shall reach within two seconds.
+/// The longest pause. The kernel tells of an interface that is back, but not of a server, which programs shall reach
+/// within two seconds.
 const MAX_WAIT: Duration = Duration::from_millis(1_500);
 /// The kernel sends a SYN again after 1 and 3 s; a new try is as good.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// As long as the server waits.
+/// The server's own limit.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a program that wants a connection waits while no path is up.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);

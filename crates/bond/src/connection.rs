@@ -158,13 +158,13 @@ impl TlsConnection {
         self.tcp.poll_read_ready(cx)
     }
 
-    /// Encrypts `bytes`, at most a record, and gives the kernel what it takes.
+    /// Encrypts `bytes`, at most a record, and gives as much to the kernel as it takes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.tls.writer().write_all(bytes)?;
         self.flush()
     }
 
-    /// Gives the kernel what it takes of what is encrypted.
+    /// Gives encrypted bytes to the kernel, as many as it takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut TryWrite(&self.tcp)) {
@@ -181,7 +181,7 @@ impl TlsConnection {
         self.tls.wants_write()
     }
 
-    /// Whether the kernel has sent what it has; if not, the task is woken when it has.
+    /// Whether the kernel has sent all its bytes; if not, the task is woken when it has.
     pub(crate) fn poll_hungry(&self, cx: &mut Context<'_>) -> io::Result<bool> {
         loop {
             match self.tcp.poll_write_ready(cx) {

@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::server::Server;
 use crate::status::{PathStatusView, SessionStatus};
 
-/// How it goes.
+/// The status of a program's sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// `client` or `server`.
@@ -36,7 +36,7 @@ pub struct SessionReport {
 }
 
 impl Client {
-    /// How it goes.
+    /// The status of the session.
     #[must_use]
     pub fn report(&self) -> Report {
         let session = SessionReport { client: None, status: self.status() };
@@ -45,7 +45,7 @@ impl Client {
 }
 
 impl Server {
-    /// How it goes.
+    /// The status of all sessions.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut sessions: Vec<_> = (self.status().into_iter())

@@ -1,4 +1,4 @@
-//! Datagrams of a client, at the server: each of its ports gets a socket here, and what comes there goes back.
+//! Datagrams of a client, at the server: each of its ports gets a socket here, and answers to the socket go back.
 
 use std::collections::HashMap;
 use std::io;
@@ -48,7 +48,7 @@ pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>) 
             }
         };
         *way.used_at() = Instant::now();
-        // One that cannot be sent now is lost, as datagrams are.
+        // A datagram that cannot be sent now is lost, as datagrams are.
         let _ = way.socket.try_send_to(bytes, ends.destination);
     }
 }
@@ -80,7 +80,7 @@ async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
                     bond.send_packet(&packet);
                 }
             }
-            // An ICMP message about what was sent; the next may do better.
+            // An ICMP message has come about an earlier datagram; the next may do better.
             Ok(Err(_)) => {}
             Err(_) if *way.used_at() + IDLE <= Instant::now() => return,
             Err(_) => {}

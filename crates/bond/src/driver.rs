@@ -37,11 +37,11 @@ pub(crate) struct Joined {
     pub(crate) generation: u64,
     /// The interface's name.
     pub(crate) name: String,
-    /// Told why the connection ended.
+    /// The channel for the reason of the connection's end.
     pub(crate) ended: oneshot::Sender<String>,
 }
 
-/// How patient a driver is.
+/// The timeouts of a driver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     /// A path over which nothing comes for so long is given up.
@@ -50,16 +50,16 @@ pub(crate) struct Patience {
     pub(crate) session: Duration,
 }
 
-/// Why a session has ended.
+/// The reason of a session's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// As it was told to, here.
+    /// This end closed the session.
     Closed,
-    /// As it was told to by the other end.
+    /// The other end closed the session.
     ClosedByPeer,
     /// No path for too long.
     Forgotten,
-    /// The other end did what it may not.
+    /// The other end broke the protocol.
     Violated(String),
 }
 
@@ -85,7 +85,7 @@ struct Driver<'a> {
     frame: Vec<u8>,
     generation: u64,
     heartbeat_at: Instant,
-    /// When the last path went, if none is left.
+    /// The time when the last path went, if none is left.
     alone_since: Option<Instant>,
 }
 
@@ -219,7 +219,7 @@ impl Driver<'_> {
         self.heartbeat_at = now;
     }
 
-    /// Takes in what came over `path`. True where there may be more.
+    /// Takes in the frames that came over `path`. True where there may be more.
     fn read(
         &mut self,
         cx: &mut Context<'_>,
@@ -258,7 +258,7 @@ impl Driver<'_> {
         Ok(true)
     }
 
-    /// Writes what the scheduler places. True where there may be more.
+    /// Writes the data that the scheduler places. True where there may be more.
     fn write(&mut self, now: Instant, state: &mut State) -> bool {
         for index in 0..MAX_PATHS {
             if self.paths[index].is_some() {
@@ -297,7 +297,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Says over each path that it lives, gives up those that do not, and tells what there is to tell.
+    /// Sends a sign of life over each path, gives up silent paths, and publishes the status.
     fn heartbeat(&mut self, now: Instant, state: &mut State) {
         self.heartbeat_at = now + long(HEARTBEAT);
         let mut frame = Vec::new();
@@ -399,7 +399,7 @@ fn take_frames(
     }
 }
 
-/// As people say it.
+/// The error in plain words.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "the other end closed it".to_owned(),

@@ -66,7 +66,7 @@ pub struct Join {
     pub name: String,
 }
 
-/// How a server takes a connection in.
+/// The server's answer to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
     /// Drawn by the server when the session began.
@@ -92,7 +92,7 @@ pub enum Refusal {
     Full,
 }
 
-/// How much has arrived over one connection.
+/// The data that has arrived over one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// The path.
@@ -193,7 +193,7 @@ pub fn data_header(start: u64, len: usize, out: &mut Vec<u8>) {
 /// The first frame in `bytes` and its length; `None` where its end is missing.
 ///
 /// # Errors
-/// Where no frame begins like this.
+/// The bytes begin no frame.
 pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Malformed> {
     let mut reader = Reader { bytes, at: 0 };
     match reader.frame() {

@@ -43,7 +43,7 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// Why a key cannot be used.
+/// The reason that a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// A file cannot be read or written.
@@ -91,7 +91,7 @@ impl PublicKey {
         spki.strip_prefix(&SPKI_HEAD)?.try_into().ok().map(Self)
     }
 
-    /// The keys in `path`: one a line, what follows a key is for people, as are lines that begin with `#`.
+    /// The keys in `path`: one a line; text behind a key is for people, as are lines that begin with `#`.
     ///
     /// # Errors
     /// Where the file cannot be read or a line begins with something else.

@@ -1,6 +1,6 @@
 //! Real interfaces as one pipe: streams over several TLS connections, one for each interface.
 //!
-//! The protocol is a pure core without I/O: [`frame`] is what goes over one connection, [`mux`] the streams
+//! The protocol is a pure core without I/O: [`frame`] is the wire format of one connection, [`mux`] the streams
 //! within the aggregate, [`session`] both of them over the aggregation that the simulator uses too. Around it
 //! is a shell on tokio: [`Client`] keeps a connection over each interface, [`Server`] takes them in.
 

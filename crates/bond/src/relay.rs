@@ -87,5 +87,5 @@ async fn inward(tcp: &TcpStream, stream: &Stream) -> io::Result<()> {
     SockRef::from(tcp).shutdown(std::net::Shutdown::Write)
 }
 
-/// As much as a stream's queue takes.
+/// The size of a stream's queue.
 const SCRATCH_SIZE: usize = 256 * 1024;

@@ -39,7 +39,7 @@ impl Ring {
         self.bytes.extend(bytes);
     }
 
-    /// Puts `bytes` at `place`, not before the first that is kept; what lies between is zero until it comes.
+    /// Puts `bytes` at `place`, not before the first that is kept; a gap between holds zeros until its bytes come.
     pub fn put(&mut self, place: u64, bytes: &[u8]) {
         let at = self.index(place);
         let end = at + bytes.len();
@@ -60,7 +60,7 @@ impl Ring {
     /// Appends the `len` bytes from `place` on to `out`.
     ///
     /// # Panics
-    /// Where they are not all kept.
+    /// Some of the bytes are not kept.
     pub fn copy(&self, place: u64, len: usize, out: &mut Vec<u8>) {
         let (first, second) = self.slices(place, len);
         out.extend_from_slice(first);
@@ -70,7 +70,7 @@ impl Ring {
     /// The `len` bytes from `place` on, in up to two pieces.
     ///
     /// # Panics
-    /// Where they are not all kept.
+    /// Some of the bytes are not kept.
     #[must_use]
     pub fn slices(&self, place: u64, len: usize) -> (&[u8], &[u8]) {
         let at = self.index(place);

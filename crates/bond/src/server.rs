@@ -85,7 +85,7 @@ impl Server {
             let (tcp, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of descriptors, most likely: what is there goes on.
+                    // Descriptors have run out, most likely: open connections go on.
                     warn!("cannot accept: {error}");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -150,7 +150,7 @@ impl Server {
             Ok(entry) => entry,
             Err(refusal) => {
                 let _ = connection.send_all(&Frame::Refuse(refusal)).await;
-                // A client that asks for what was there before a restart is told so, which is no offence.
+                // A client may ask for a session from before a restart; the refusal is no offence.
                 info!("{peer} ({}): not taken in: {refusal}", join.name);
                 return Ok(());
             }

@@ -56,7 +56,7 @@ struct Path {
     given: u64,
     /// Bytes of data that the other end has of it.
     delivered: u64,
-    /// When something came over it.
+    /// The time when something came over it last.
     heard_at: Instant,
 }
 
@@ -113,7 +113,7 @@ impl Session {
         self.feedback_at = Some(now);
     }
 
-    /// The connection over `path` is gone; what it may not have delivered goes over others.
+    /// The connection over `path` is gone; data that it may not have delivered goes over others.
     pub fn path_down(&mut self, now: Instant, path: PathId) {
         if std::mem::take(&mut self.paths[path.0].up) {
             self.sender.path_down(path);
@@ -132,7 +132,7 @@ impl Session {
     /// Data came over `path`.
     ///
     /// # Errors
-    /// Where the other end does what it may not.
+    /// The other end broke the protocol.
     pub fn on_data(&mut self, now: Instant, path: PathId, start: u64, bytes: &[u8]) -> Result<(), Violation> {
         let end = start + bytes.len() as u64;
         let (before, edge) = (self.receiver.next(), self.receiver.feedback().edge);
@@ -156,7 +156,7 @@ impl Session {
             }
             return Ok(());
         }
-        // In order: `bytes` from `before` on, then what had come early behind them.
+        // The bytes in order: `bytes` from `before` on, then the early ones behind them.
         self.mux.receive(&bytes[(before - start) as usize..])?;
         let rest = before + in_order - end;
         if rest > 0 {
@@ -168,10 +168,10 @@ impl Session {
         Ok(())
     }
 
-    /// The other end tells what it has.
+    /// Takes in the other end's feedback.
     ///
     /// # Errors
-    /// Where it has what was never sent.
+    /// The feedback is about bytes that were never sent.
     pub fn on_feedback(
         &mut self,
         now: Instant,
@@ -240,7 +240,7 @@ impl Session {
         Frame::Feedback(self.receiver.feedback(), received.collect())
     }
 
-    /// When to ask again though nothing happened.
+    /// The time to ask again though nothing happened.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
         let feedback = self.feedback_at.filter(|_| self.paths.iter().any(|path| path.up));
@@ -273,7 +273,7 @@ impl Session {
         }
     }
 
-    /// Bytes of data that came over the connection of `path`, and that the other end has of what it was given.
+    /// Bytes of data that came over the connection of `path`, and bytes given to it that the other end has.
     #[must_use]
     pub fn carried(&self, path: PathId) -> (u64, u64) {
         (self.paths[path.0].received, self.paths[path.0].delivered)
@@ -290,8 +290,8 @@ impl Session {
         .map(|(index, _)| PathId(index))
     }
 
-    /// Takes from the streams what a scheduler may want to place by now, and no more: what is in the aggregate
-    /// goes before what a stream writes next.
+    /// Takes from the streams as much as a scheduler may want to place by now, and no more: data in the aggregate goes
+    /// before a stream's next write.
     fn produce(&mut self) {
         let up = self.paths.iter().filter(|path| path.up);
         let known: Vec<_> = up.filter_map(|path| Known::of(&path.status?)).collect();
@@ -337,7 +337,7 @@ impl Known {
         Some(Self { rate, buffered, send_buffer, rtt_min, mss: mss.get().max(1) })
     }
 
-    /// How long until what it takes now arrives, if it takes `more`.
+    /// The delay until data taken now arrives, if the path takes `more`.
     fn delay(&self, more: Bytes) -> Duration {
         let drained = self.rate.transmission_time(self.buffered + more).min(MAX_DELAY);
         drained.max(self.rtt_min).saturating_sub(self.rtt_min / 2)
@@ -393,7 +393,7 @@ mod tests {
         }
     }
 
-    /// A connection: what each end wrote, as the other has not yet read it.
+    /// A connection: the bytes that each end wrote and the other has not yet read.
     #[derive(Debug, Default)]
     struct Pipe {
         up: bool,
@@ -564,7 +564,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
-        /// Whatever paths do: each stream brings what was written, all of it, once, in order, in both
+        /// Whatever paths do: each stream brings all written data, once, in order, in both
         /// directions, and no end holds more than it may.
         #[test]
         fn streams_survive_what_paths_do(

@@ -29,7 +29,7 @@ fn session() -> SessionConfig {
     }
 }
 
-/// Passes one connection on to `to` and gives back what its client said.
+/// Passes one connection on to `to` and gives back the bytes of its client.
 fn record(listener: &TcpListener, to: SocketAddr) -> Vec<u8> {
     let (client, _) = listener.accept().unwrap();
     let server = TcpStream::connect(to).unwrap();

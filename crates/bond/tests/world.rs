@@ -286,7 +286,7 @@ fn connect(namespace: &Namespace) -> TcpStream {
     namespace.run(|| TcpStream::connect(ENTRY)).unwrap().unwrap()
 }
 
-/// Sends `bytes` each way over one stream while `meanwhile` happens; what came (up, down).
+/// Sends `bytes` each way over one stream while `meanwhile` happens; gives the arrivals (up, down).
 fn exchange((near, far): (&Namespace, &Namespace), bytes: u64, meanwhile: impl FnOnce()) -> (Got, Got) {
     let listener = listen(far);
     let stream = connect(near);

@@ -205,7 +205,7 @@ fn is_pcapng(head: &[u8]) -> Result<bool, CaptureProblem> {
     Err(CaptureProblem::NotACapture)
 }
 
-/// The header of a pcap file: its size and what it says.
+/// The header of a pcap file: its size and its format.
 fn pcap_header(blocks: &mut impl PcapReaderIterator) -> Result<(usize, Format), CaptureProblem> {
     match blocks.next() {
         Ok((size, PcapBlockOwned::LegacyHeader(header))) => {

@@ -1,4 +1,4 @@
-//! From a captured frame to what its headers say.
+//! From a captured frame to its headers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -176,8 +176,8 @@ const UDP_HEADER: usize = 8;
 /// Without options.
 const TCP_HEADER: usize = 20;
 
-/// Reads a TCP header (RFC 9293 §3.1), of which `after` may lack the end, and gives its length. By hand: a length limit often cuts into the
-/// options of long headers, which the library then refuses whole.
+/// Reads a TCP header (RFC 9293 §3.1), of which `after` may lack the end, and gives its length. A length limit often
+/// cuts into the options of long headers, which the library then refuses whole.
 fn read_tcp(fixed: &[u8; TCP_HEADER], after: &[u8]) -> Option<(Tcp, usize)> {
     let number = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
     let flag = |bit: u8| fixed[13] & bit != 0;

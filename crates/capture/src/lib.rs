@@ -1,6 +1,6 @@
 //! Packet captures as typed records, and the round-trip times that they prove.
 //!
-//! [`Capture`] streams packets out of pcap and pcapng files in bounded memory: what cannot be read is
+//! [`Capture`] streams packets out of pcap and pcapng files in bounded memory: packets that cannot be read are
 //! counted by reason or refused with file and place. [`Truth`] follows TCP connections in both directions
 //! and gives the round-trip times that acknowledgements, timestamps and handshakes show. [`CaptureWriter`] writes
 //! captures.

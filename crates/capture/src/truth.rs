@@ -208,7 +208,7 @@ impl Direction {
         }
     }
 
-    /// The other host sends `packet`, which may answer what this host sent.
+    /// The other host sends `packet`, which may answer packets of this host.
     fn answered_by(&mut self, packet: &Packet, tcp: &Tcp, is_busy: bool) -> Option<Answered> {
         let acknowledgement = tcp.acknowledgement.filter(|_| !tcp.rst)?;
         let since = |at: Instant| packet.time.saturating_since(at);

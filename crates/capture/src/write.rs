@@ -1,4 +1,4 @@
-//! Captures, written: pcapng with nanoseconds, readable by what reads captures.
+//! Captures, written: pcapng with nanoseconds, readable by programs that read captures.
 
 use std::io::{self, Write};
 use std::time::SystemTime;

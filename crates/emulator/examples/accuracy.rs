@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p suimon-emulator --example accuracy` prints the tables, or those of the words rate, delay and
 //! speed that are given; `--quick` measures for a second each, `--halting` with cores that halt, as behind a shell.
-//! Needs root. What else runs on the machine is in the figures, so let nothing else run.
+//! Needs root. All load on the machine is in the figures, so let nothing else run.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -80,7 +80,7 @@ fn speeds(length: Duration) -> Result<()> {
 }
 
 fn setup(segmentation: bool) -> Setup {
-    // All links of this program share what keeps the cores awake, if anything does.
+    // All links of this program share the threads that keep the cores awake, if any do.
     Setup { segmentation, awake: false, ..Setup::default() }
 }
 
@@ -176,7 +176,7 @@ fn transfer<T>(
     address: SocketAddr,
     watch: impl FnOnce(&AtomicU64) -> Result<T>,
 ) -> Result<T> {
-    // One that leaves no room in the queue unused.
+    // Reno leaves no room in the queue unused.
     near.set_sysctl("ipv4/tcp_congestion_control", "reno")?;
     let listener = far.run(|| TcpListener::bind(address))??;
     let mut stream = near.run(|| TcpStream::connect(address))??;
@@ -280,8 +280,8 @@ fn delay_row(link: &str, segmentation: bool, length: Duration) -> Result<()> {
 }
 
 /// How much longer than they should datagrams sent every `gap` take until the kernel of the far host has them:
-/// `of_link` is the transmission time of one and the delay behind it. A sender that was held up sends what it missed
-/// at once, which then waits for its turn.
+/// `of_link` is the transmission time of one and the delay behind it. A sender that was held up sends its late
+/// datagrams at once, which then wait for their turn.
 fn one_way(
     near: &Namespace,
     far: &Namespace,

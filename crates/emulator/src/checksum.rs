@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071) and how it changes with what it covers (RFC 1624).
+//! The Internet checksum (RFC 1071) and its update when covered bytes change (RFC 1624).
 
 /// The one's complement sum of `bytes` as 16-bit words, an odd last byte padded with zero (RFC 1071 §1), on top of
 /// `start`.

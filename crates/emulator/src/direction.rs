@@ -1,4 +1,4 @@
-//! One direction of a link in real time: a port, and what is in flight behind it.
+//! One direction of a link in real time: a port, and the packets in flight behind it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -81,7 +81,7 @@ impl Direction {
         }
     }
 
-    /// Changes how fast it sends. What is being sent goes on as it began.
+    /// Changes the capacity. A packet in transmission goes on as it began.
     pub(crate) fn set_capacity(&mut self, now: Instant, capacity: &Capacity) {
         self.port.set_capacity(now, capacity);
     }
@@ -141,7 +141,7 @@ impl Direction {
         }
     }
 
-    /// Sends what had its turn by `now`, each packet at its time.
+    /// Sends the packets that had their turn by `now`, each at its time.
     pub(crate) fn proceed(&mut self, now: Instant) {
         self.port.proceed(now, &mut self.passing);
     }
@@ -166,7 +166,7 @@ impl Direction {
         self.port.waiting() > 0 && self.state == State::Open
     }
 
-    /// Gives the next packet to the radio that serves the link: what it takes.
+    /// Gives the next packet to the radio that serves the link, and returns the bytes that it takes.
     pub(crate) fn hand_over(&mut self, now: Instant) -> Option<Bytes> {
         self.port.hand_over(now, &mut self.passing)
     }

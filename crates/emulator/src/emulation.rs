@@ -45,7 +45,7 @@ pub struct LinkSetup {
     pub flow_delays: [Vec<(FlowKey, Duration)>; 2],
 }
 
-/// How links are run.
+/// The settings of an emulation.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// All randomness derives from it.
@@ -60,7 +60,7 @@ pub struct Setup {
     pub segmentation: bool,
     /// The largest packet.
     pub mtu: u32,
-    /// How often statistics are published and series sampled.
+    /// The interval at which statistics are published and series sampled.
     pub interval: Duration,
     /// Tell the fate of each packet: see [`Emulation::records`].
     pub log: bool,
@@ -205,7 +205,7 @@ impl Emulation {
         self.order(link, way, || Change::State(State::Cut));
     }
 
-    /// Lets nothing leave the queues of a link, until [`Emulation::restore`]; what comes waits as far as there is
+    /// Lets nothing leave the queues of a link, until [`Emulation::restore`]; new packets wait as far as there is
     /// room.
     pub fn hold(&self, link: usize, way: Way) {
         self.order(link, way, || Change::State(State::Held));
@@ -234,13 +234,13 @@ impl Emulation {
         self.order(link, way, || Change::Delay(delay));
     }
 
-    /// Stops, takes the devices away, and tells what each link did.
+    /// Stops, takes the devices away, and gives the report of each link.
     ///
     /// # Errors
-    /// Where a link ended before, for what the kernel then said.
+    /// A link ended before, by an error of the kernel.
     ///
     /// # Panics
-    /// Where the thread of a link did.
+    /// The thread of a link panicked.
     pub fn finish(mut self) -> Result<Vec<LinkReport>, LinuxError> {
         self.links.iter_mut().map(RunningLink::stop).collect()
     }

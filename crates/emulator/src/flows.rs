@@ -37,7 +37,7 @@ pub struct FlowShare {
 #[derive(Debug, Default)]
 pub(crate) struct FlowTable {
     flows: HashMap<FlowId, Tracked>,
-    /// Of flows that were forgotten.
+    /// The series of forgotten flows.
     series: Vec<Series>,
     charted: usize,
     /// Flows that were forgotten for others.
@@ -119,7 +119,7 @@ impl FlowTable {
         }
     }
 
-    /// How many there were.
+    /// The number of all flows so far.
     pub(crate) fn count(&self) -> u64 {
         self.flows.len() as u64 + self.forgotten
     }

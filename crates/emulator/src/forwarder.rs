@@ -171,7 +171,7 @@ impl Forwarder {
         }
     }
 
-    /// Gives the hosts what is due.
+    /// Gives the hosts the packets that are due.
     fn deliver(&mut self, now: Instant) {
         for _ in 0..self.gated.len() {
             if let Some(packet) = self.gated.pop_front() {
@@ -201,7 +201,7 @@ impl Forwarder {
         let _ = self.tuns[1 - direction].write(packet.for_device(self.segmentation));
     }
 
-    /// Takes in what a host has sent; true where there may be more.
+    /// Takes in the packets that a host has sent; true where there may be more.
     fn read(&mut self, direction: usize, buffer: &mut [u8], scratch: &mut Vec<u8>) -> bool {
         for _ in 0..BATCH {
             let length = match self.tuns[direction].read(buffer) {
@@ -282,7 +282,7 @@ impl Forwarder {
 const SHOWN: usize = 64;
 
 /// How much before something is due the thread wakes up, to look again and again until it is: the kernel wakes it
-/// some time late, how much depends on the machine and on what else it does.
+/// some time late, which depends on the machine and its load.
 ///
 /// A link with something due all the time is served in bursts instead.
 #[derive(Debug)]

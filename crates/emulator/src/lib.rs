@@ -1,4 +1,4 @@
-//! Links of your choice on real packets: what the simulator does to records, done to what programs send.
+//! Links of your choice on real packets: the simulator's treatment of records, applied to programs' packets.
 //!
 //! A link joins two network namespaces. Each of its directions has a queue discipline of the registry, a capacity,
 //! a delay and impairments, as a [`suimon_model::Link`] says; one thread moves the packets. The emulator measures

@@ -1,4 +1,4 @@
-//! Times at which what is measured begins anew: the end of the warm-up, and windows.
+//! Times at which measurements begin anew: the end of the warm-up, and windows.
 
 use suimon_model::Window;
 use suimon_units::{Duration, Instant};
@@ -45,12 +45,12 @@ impl Marks {
         Self { due, open: Vec::new(), closed: [Vec::new(), Vec::new()] }
     }
 
-    /// When something is to happen.
+    /// The time of the next mark.
     pub(crate) fn next(&self) -> Instant {
         self.due.last().map_or(Instant::MAX, |(at, _)| *at)
     }
 
-    /// Does what is due by `now`; the queues are up to date.
+    /// Passes the marks that are due by `now`; the queues are up to date.
     pub(crate) fn proceed(&mut self, now: Instant, directions: &mut [Direction; 2]) {
         while let Some((_, mark)) = self.due.pop_if(|(at, _)| *at <= now) {
             match mark {
@@ -68,7 +68,7 @@ impl Marks {
         }
     }
 
-    /// Closes what is still open.
+    /// Closes the windows that are still open.
     pub(crate) fn close_all(&mut self, now: Instant, directions: &mut [Direction; 2]) {
         while let Some((window, _)) = self.open.first().copied() {
             self.close(now, window, directions);

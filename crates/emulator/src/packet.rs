@@ -1,4 +1,4 @@
-//! A packet as it is on the wire, and what a queue may ask of it.
+//! A packet as it is on the wire, with its facts for queues.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +32,7 @@ pub struct WirePacket {
 pub struct FlowKey {
     /// Where packets come from; port 0 where there are none.
     pub from: SocketAddr,
-    /// Where they go to.
+    /// The destination.
     pub to: SocketAddr,
     /// The protocol's number: 6 for TCP, 17 for UDP.
     pub protocol: u8,
@@ -72,7 +72,7 @@ impl WirePacket {
     /// Takes an IP packet that came to a link at `time`, as the `number`th.
     ///
     /// # Errors
-    /// Where it is neither IPv4 nor IPv6, or shorter than it says.
+    /// The packet is neither IPv4 nor IPv6, or shorter than its headers say.
     pub fn new(packet: &[u8], time: Instant, number: u64) -> Result<Self, Malformed> {
         let headers = Headers::read(packet)?;
         let mut bytes = vec![0; SEGMENTATION_HEADER + packet.len()].into_boxed_slice();
@@ -167,7 +167,7 @@ impl Packet for WirePacket {
 /// The data that a packet carries for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Data {
-    /// Of TCP: the sequence number of its first byte.
+    /// The sequence number of TCP's first byte.
     pub(crate) sequence: Option<u32>,
     /// Bytes of TCP or UDP behind all headers.
     pub(crate) payload: u32,

@@ -38,7 +38,7 @@ impl Radios {
         next.unwrap_or(Instant::MAX)
     }
 
-    /// Does what was due by `now`, each at its time.
+    /// Does everything that was due by `now`, each at its time.
     pub(crate) fn proceed(&mut self, now: Instant, directions: &mut [Direction; 2]) {
         for Serving { radio, directions: served } in &mut self.0 {
             while let Some(due) = radio.next_event().filter(|due| *due <= now) {

@@ -1,9 +1,9 @@
-//! From the far host on: connections and datagrams are taken there and made anew outside, whatever their address.
+//! The way from the far host on: connections and datagrams are taken there and made anew outside, for every address.
 //!
-//! The far host takes every address for its own. Whatever port the near host sends to, somebody is made to listen
-//! there before the packet is given to the far host, and passes on what comes. So the near host reaches what the
-//! calling process reaches, without rights over its network, and the link ends where the far host's kernel
-//! acknowledges. What lies behind is reached by a connection of its own.
+//! The far host takes every address for its own. Before a packet is given to the far host, a listener starts on the
+//! packet's port there, and passes the data on. So the near host reaches every address that the calling process
+//! reaches, without rights over its network, and the link ends where the far host's kernel acknowledges. The relay's
+//! own connection leads to the hosts behind.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -36,7 +36,7 @@ struct Outside {
 const IDLE: Duration = Duration::from_secs(120);
 /// Most ways for datagrams at a time.
 const MAX_WAYS: usize = 1_024;
-/// How long a connection outside may take.
+/// The most time for connecting outside.
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// The local table, in which a host looks up addresses first, and those that are its own.
@@ -82,7 +82,7 @@ pub(crate) fn start(
     let far = far.clone();
     let serve = move || {
         while let Ok(port) = requests.recv() {
-            // Without a listener the far host refuses, which is what the program is to see.
+            // Without a listener the far host refuses, and the program is to see that.
             let _ = match port.transport {
                 Transport::Tcp => listen(&far, port.number, &outside),
                 Transport::Udp => receive(&far, port.number, &outside),
@@ -98,7 +98,7 @@ pub(crate) fn start(
 }
 
 impl Outside {
-    /// Where to go for what was sent to `address`.
+    /// The destination outside for data sent to `address`.
     fn of(&self, address: SocketAddr) -> SocketAddr {
         let ip = address.ip().to_canonical();
         if !self.own.contains(&ip) {
@@ -144,7 +144,7 @@ fn connect(near: TcpStream, outside: &Outside) -> io::Result<()> {
     Ok(())
 }
 
-/// Passes on what comes, and the end of it.
+/// Passes data on, and its end.
 fn pass(mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = vec![0; 128 * 1_024];
     while let Ok(read) = from.read(&mut buffer) {

@@ -1,7 +1,7 @@
-//! Packets as they are on the wire, of what a host hands over unsplit.
+//! Packets as they are on the wire, from unsplit data of a host.
 //!
-//! A host that need not split its TCP data into segments, nor finish checksums, saves most of its work. What the
-//! link sees must not differ: each segment is a packet with headers of its own.
+//! A host that need not split its TCP data into segments, nor finish checksums, saves most of its work. The link must
+//! see no difference: each segment is a packet with headers of its own.
 
 use crate::checksum;
 use crate::packet::Malformed;
@@ -18,7 +18,7 @@ struct SegmentationHeader {
     segment_size: usize,
     /// Where the checksum begins to count.
     checksum_start: usize,
-    /// Where it stands, counted from there.
+    /// The place of the checksum, counted from there.
     checksum_offset: usize,
 }
 
@@ -45,11 +45,11 @@ impl SegmentationHeader {
     }
 }
 
-/// Calls `each` with every packet on the wire of what a device handed over, `scratch` being room to build them in.
-/// `handed` is what was read: a segmentation header and an IP packet.
+/// Calls `each` with every packet on the wire of `handed`, a segmentation header and an IP packet from a device.
+/// `scratch` is room to build the packets in.
 ///
 /// # Errors
-/// Where it contradicts itself; nothing was called then.
+/// The header contradicts the packet; no packet was given out then.
 pub fn split(handed: &mut [u8], scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) -> Result<(), Malformed> {
     if handed.len() < SEGMENTATION_HEADER {
         return Err(Malformed);

@@ -20,9 +20,9 @@ pub struct LinkStatistics {
     pub rtt: Duration,
     /// Each direction; the first leads from the first end to the second.
     pub directions: [DirectionStatistics; 2],
-    /// How late the emulator gave packets to the far host.
+    /// The lateness of packets at the far host.
     pub lateness: Lateness,
-    /// How the kernel schedules the thread that moves the packets.
+    /// The kernel's scheduling of the thread that moves the packets.
     pub scheduling: Scheduling,
     /// Packets that hosts sent and that were lost before the emulator saw them, since it was too slow; known at the
     /// end.
@@ -44,7 +44,7 @@ pub struct DirectionStatistics {
     pub refused: Refused,
     /// The flows that got most.
     pub flows: Vec<FlowShare>,
-    /// How many flows there were.
+    /// The number of flows.
     pub flow_count: u64,
 }
 
@@ -56,7 +56,7 @@ impl DirectionStatistics {
     }
 }
 
-/// How late packets were given to the far host: what the emulator itself added to their delay.
+/// The lateness of packets at the far host: the delay that the emulator itself added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {
     /// Packets given.

@@ -19,7 +19,7 @@ pub struct TwoHosts {
     pub near: Namespace,
     /// The other.
     pub far: Namespace,
-    /// How they reach each other.
+    /// The paths between them.
     pub paths: Vec<Path>,
 }
 
@@ -50,11 +50,11 @@ impl TwoHosts {
     }
 
     /// Joins `near` by `paths` to a new host that answers for all addresses: programs at `near` reach over the paths
-    /// what the calling thread reaches, by TCP and by UDP over IPv4. The far host's own address stands for the host
-    /// that this runs on; its port 53 for `resolver`, where that is given.
+    /// all hosts that the calling thread reaches, by TCP and by UDP over IPv4. The far host's own address stands for
+    /// the host that this runs on; its port 53 for `resolver`, where that is given.
     ///
     /// # Errors
-    /// As [`TwoHosts::between`].
+    /// The errors are those of [`TwoHosts::between`].
     pub fn outward(
         setup: &Setup,
         near: Namespace,
@@ -67,8 +67,8 @@ impl TwoHosts {
         Ok(hosts)
     }
 
-    /// Joins `near` to `far`. All that `near` has no other route for goes over the first path; what programs send
-    /// from the address of another path goes over that one.
+    /// Joins `near` to `far`. Packets for which `near` has no other route go over the first path; packets from the
+    /// address of another path go over that path.
     ///
     /// # Errors
     /// Without the right to make devices in both.

@@ -1,4 +1,4 @@
-//! Whether what an emulated link did may be taken for what the link would do.
+//! The verdict whether an emulated link's numbers hold for the link itself.
 
 use std::fmt;
 

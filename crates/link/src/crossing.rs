@@ -40,7 +40,7 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// Of flows that had done `sums` when the window opened.
+    /// The window of flows that had done `sums` when it opened.
     #[must_use]
     pub fn new(sums: FlowSums) -> Self {
         Self { first: sums, last: sums, entered: Spread::default(), delivered: Spread::default() }

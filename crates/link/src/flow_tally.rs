@@ -15,7 +15,7 @@ pub struct FlowTally {
     pub delivered: u64,
     /// Data packets sent, retransmissions included.
     pub sent: u64,
-    /// Of these, retransmissions.
+    /// The retransmissions among these.
     pub retransmissions: u64,
     /// Times that the window was cut for a loss or a mark.
     pub window_cuts: u64,
@@ -25,18 +25,18 @@ pub struct FlowTally {
     pub spurious: u64,
     /// Round-trip times measured.
     pub rtt_samples: u64,
-    /// Their sum.
+    /// The sum of the round-trip times.
     pub rtt_sum: Duration,
 }
 
-/// When a flow did what.
+/// The times of a flow.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowTimes {
-    /// When it started, if it did.
+    /// The start, if the flow started.
     pub started: Option<Instant>,
-    /// When its last byte was acknowledged, if it was.
+    /// The acknowledgement of the last byte, if it came.
     pub completed: Option<Instant>,
-    /// When payload last reached the receiving application.
+    /// The last time when payload reached the receiving application.
     pub last_delivery: Instant,
 }
 

@@ -58,7 +58,7 @@ impl Sent {
 }
 
 impl QueueMeter {
-    /// Of `link`, empty and since the beginning.
+    /// The meter of `link`, empty and since the beginning.
     #[must_use]
     pub fn new(link: &scenario::Link) -> Self {
         Self {
@@ -87,14 +87,14 @@ impl QueueMeter {
         self.windows.push(QueueWindow::new(window));
     }
 
-    /// The window of this index closes; gives the link's name and what its queue did.
+    /// Closes the window of this index; gives the link's name and the queue's statistics.
     pub fn close_window(&mut self, now: Instant, window: usize) -> Option<(String, QueueWindow)> {
         self.integrate(now);
         let position = self.windows.iter().position(|open| open.is_of(window))?;
         Some((self.name.clone(), self.windows.remove(position)))
     }
 
-    /// The warm-up is over: begin anew with what waits now.
+    /// The warm-up is over: begins anew with the present backlog.
     pub fn restart(&mut self, now: Instant) {
         self.sampled = self.sampled.since(&self.sent());
         self.totals = QueueTotals { max: self.backlog, ..QueueTotals::default() };
@@ -133,7 +133,7 @@ impl QueueMeter {
         self.dropped += 1;
     }
 
-    /// This much waits from `now` on.
+    /// The backlog from `now` on.
     #[inline(always)]
     pub fn on_backlog(&mut self, now: Instant, backlog: Backlog) {
         self.integrate(now);
@@ -157,7 +157,7 @@ impl QueueMeter {
         self.changed_at = now;
     }
 
-    // Few runs have windows, so what they cost stays off the way of the packets of others.
+    // Few runs have windows, so their cost stays off the way of the packets of others.
     #[cold]
     fn record_in_windows(&mut self, backlog: Backlog) {
         if backlog != self.backlog {

@@ -47,8 +47,8 @@ pub trait Observer<P> {
 
 /// A queue, the transmitter that empties it, and the impairments behind it.
 ///
-/// A driver offers packets and asks what is due. However late it asks, the port does everything at its own time, so
-/// that lateness takes nothing from the link's rate.
+/// A driver offers packets and asks for due events. The port does everything at its own time, even if the driver asks
+/// late, so that lateness takes nothing from the link's rate.
 #[derive(Debug)]
 pub struct Port<P> {
     transmitter: Transmitter,
@@ -122,7 +122,7 @@ impl<P: Transit> Port<P> {
         self.queue.probe(out);
     }
 
-    /// How many packets wait that can be sent.
+    /// The number of waiting packets that can be sent.
     #[inline(always)]
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -160,7 +160,7 @@ impl<P: Transit> Port<P> {
         observer.on_backlog(now, self.queue.backlog());
     }
 
-    /// Sends what has its turn by `now`, each packet at its time.
+    /// Sends the packets that have their turn by `now`, each at its time.
     #[inline(always)]
     pub fn proceed(&mut self, now: Instant, observer: &mut impl Observer<P>) {
         while self.waiting > 0 && self.transmitter.free_at() <= now {
@@ -170,7 +170,7 @@ impl<P: Transit> Port<P> {
         }
     }
 
-    /// Gives the next packet to the radio that serves the link: what it takes.
+    /// Gives the next packet to the radio that serves the link, and returns the bytes that it takes.
     pub fn hand_over(&mut self, now: Instant, observer: &mut impl Observer<P>) -> Option<Bytes> {
         let next = self.dequeue(now, observer);
         observer.on_backlog(now, self.queue.backlog());
@@ -196,7 +196,7 @@ impl<P: Transit> Port<P> {
         }
     }
 
-    /// Loses at `now` what waits and what a radio holds.
+    /// Loses at `now` all packets that wait or that a radio holds.
     pub fn lose_all(&mut self, now: Instant, observer: &mut impl Observer<P>) {
         while self.waiting > 0 {
             let packet = self.dequeue(now, observer);

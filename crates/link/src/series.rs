@@ -11,7 +11,7 @@ pub struct SeriesBuilder {
 }
 
 impl SeriesBuilder {
-    /// Of what is called `subject`, empty.
+    /// The series of `subject`, empty.
     #[must_use]
     pub fn new(subject: &str) -> Self {
         Self { series: Series { subject: subject.to_owned(), times: Vec::new(), columns: Vec::new() } }

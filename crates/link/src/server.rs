@@ -122,7 +122,7 @@ impl Constant {
     }
 }
 
-/// Mahimahi's link: packets leave at recorded times only, and what nobody uses is lost.
+/// Mahimahi's link: packets leave at recorded times only, and unused opportunities are lost.
 #[derive(Debug)]
 pub(crate) struct Opportunities {
     times: Arc<[Duration]>,

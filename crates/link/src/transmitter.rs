@@ -1,4 +1,4 @@
-//! When packets leave a link and reach its far end, whatever decides which packet is next.
+//! The times at which packets leave a link and reach its far end, in any order of service.
 
 use suimon_algorithms::RandomStream;
 use suimon_model::{Capacity, Link};
@@ -33,7 +33,7 @@ impl Transmitter {
         }
     }
 
-    /// One that sends at `capacity`, and has no delay, overhead or impairments.
+    /// A transmitter that sends at `capacity`, and has no delay, overhead or impairments.
     #[must_use]
     pub fn at(capacity: &Capacity) -> Self {
         let mut transmitter = Self {
@@ -48,7 +48,7 @@ impl Transmitter {
         transmitter
     }
 
-    /// Changes how fast it sends from `now` on. What is being sent goes on as it began.
+    /// Changes the capacity from `now` on. A packet in transmission goes on as it began.
     pub fn set_capacity(&mut self, now: Instant, capacity: &Capacity) {
         self.server = Server::new(capacity);
         let free_at = self.held.as_mut().unwrap_or(&mut self.free_at);
@@ -74,7 +74,7 @@ impl Transmitter {
         }
     }
 
-    /// When what came before has left; the end of time on a radio, and while it is held.
+    /// The time when all earlier packets have left; the end of time on a radio, and while it is held.
     #[inline(always)]
     #[must_use]
     pub fn free_at(&self) -> Instant {
@@ -88,7 +88,7 @@ impl Transmitter {
         self.delay
     }
 
-    /// Changes the propagation delay of what is sent from now on.
+    /// Changes the propagation delay of packets sent from now on.
     pub fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
     }

@@ -21,7 +21,7 @@ pub struct QueueWindow {
 /// Lengths of a queue: count, sums and extremes, whole numbers, so that nothing depends on the order of additions.
 #[derive(Debug, Clone, Default)]
 pub struct Lengths {
-    /// How many were recorded.
+    /// The number of recorded lengths.
     pub count: u64,
     sum: u128,
     squares: u128,
@@ -30,7 +30,7 @@ pub struct Lengths {
 }
 
 impl QueueWindow {
-    /// Nothing yet, in the window of this index.
+    /// An empty record, in the window of this index.
     #[must_use]
     pub fn new(window: usize) -> Self {
         Self { window, lengths: Lengths::default(), byte_time: 0, overflow: 0, early: 0, marked: 0 }
@@ -64,7 +64,7 @@ impl Lengths {
     /// Their variance in bytes squared; NaN where none was recorded.
     #[must_use]
     pub fn variance(&self) -> f64 {
-        // Exact up to here: the difference of the two is what floats would lose.
+        // Integers are exact up to here: floats would lose the difference of the two.
         let n = u128::from(self.count);
         (n * self.squares - self.sum * self.sum) as f64 / self.count as f64 / self.count as f64
     }

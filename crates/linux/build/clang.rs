@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Why `clang` cannot compile for the kernel.
+/// The reason that `clang` cannot compile for the kernel.
 pub(crate) fn why_not(clang: &str) -> Option<String> {
     match Command::new(clang).arg("--print-targets").output() {
         Err(error) => Some(format!("{clang} was not there when suimon was built ({error})")),

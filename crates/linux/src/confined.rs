@@ -44,12 +44,12 @@ pub struct Confined {
     outcome: Option<Outcome>,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// By itself, with this exit code.
+    /// The program ended by itself, with this exit code.
     Exited(u8),
-    /// By this signal.
+    /// A signal ended the program.
     Killed(u8),
 }
 
@@ -68,7 +68,7 @@ impl Confined {
     /// Starts `program`. It is killed when the thread that calls this ends.
     ///
     /// # Errors
-    /// Where it is not found, or without the right to make namespaces.
+    /// The program is not found, or the right to make namespaces is missing.
     pub fn start(program: &Program) -> Result<Self, LinuxError> {
         let name = program.words.first().map_or(OsStr::new(""), OsString::as_os_str).to_owned();
         let doing = || format!("starting {}", name.to_string_lossy());
@@ -327,7 +327,7 @@ unsafe fn cover(path: &CString, contents: &[u8]) {
     }
 }
 
-/// Tells the parent what failed, and why, and ends.
+/// Tells the parent the failed step and the error, and ends.
 ///
 /// # Safety
 /// In a forked child only, as it ends the process.
@@ -342,7 +342,7 @@ unsafe fn say(to: RawFd, stage: i32) -> ! {
     }
 }
 
-/// Puts `terminal` in the place of whatever terminal the calling process has; one that is `in_front` gets its signals.
+/// Puts `terminal` in the place of the calling process's terminal, if any; one that is `in_front` gets its signals.
 ///
 /// # Safety
 /// In a forked child only, as descriptors that others may use change.
@@ -405,7 +405,7 @@ pub fn may_administer_network() -> bool {
 }
 
 /// Moves this process into a user namespace of its own, where it has all rights over the namespaces that it makes
-/// from then on, and is called what it was called before.
+/// from then on, and keeps its user.
 ///
 /// # Errors
 /// Where the kernel does not allow it, or this process has threads already.

@@ -22,7 +22,7 @@ use crate::error::{Doing, LinuxError};
 use crate::namespace::Namespace;
 use crate::netlink;
 
-/// Where packets go.
+/// A route of packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Address and prefix length; `None` for all that no other route takes.
@@ -33,7 +33,7 @@ pub struct Route {
     pub device: String,
     /// The table, 254 for the main one.
     pub table: u32,
-    /// All that matches is taken for the host's own.
+    /// Packets that match are taken for the host's own.
     pub local: bool,
 }
 
@@ -41,7 +41,7 @@ impl Route {
     /// The main table's number.
     pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
-    /// All that no other route takes goes to `via` over `device`.
+    /// The default route, to `via` over `device`.
     #[must_use]
     pub fn default_via(via: IpAddr, device: &str) -> Self {
         Self { destination: None, via: Some(via), device: device.to_owned(), table: Self::MAIN, local: false }
@@ -84,7 +84,7 @@ impl RouteMetrics {
 pub struct DeviceCounters {
     /// Packets that the device took from its host.
     pub sent_packets: u64,
-    /// Of the host's packets, those that the device had no room for.
+    /// Packets of the host for which the device had no room.
     pub sent_dropped: u64,
     /// Packets that the device gave to its host.
     pub received_packets: u64,
@@ -109,7 +109,7 @@ impl Namespace {
     /// Sets the largest packet that `device` takes and how many wait in it.
     ///
     /// # Errors
-    /// As [`Namespace::set_up`].
+    /// The errors are those of [`Namespace::set_up`].
     pub fn set_device_limits(&self, device: &str, mtu: u32, queue_length: u32) -> Result<(), LinuxError> {
         self.change_device(device, "setting the limits of", |message| {
             message.attributes.push(LinkAttribute::Mtu(mtu));
@@ -120,7 +120,7 @@ impl Namespace {
     /// Lets the kernel hand `device` at most so many segments in one packet; 1 for wire packets only.
     ///
     /// # Errors
-    /// As [`Namespace::set_up`].
+    /// The errors are those of [`Namespace::set_up`].
     pub fn set_most_segments(&self, device: &str, segments: u32) -> Result<(), LinuxError> {
         self.change_device(device, "setting the segments of", |message| {
             message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
@@ -130,13 +130,13 @@ impl Namespace {
     /// Removes `device`, and where it is one of a pair the other too.
     ///
     /// # Errors
-    /// As [`Namespace::set_up`].
+    /// The errors are those of [`Namespace::set_up`].
     pub fn delete_device(&self, device: &str) -> Result<(), LinuxError> {
         let asked = |message| netlink::request(Message::DelLink(message), 0);
         self.with_device(device, asked, format_args!("removing the device {device}"))
     }
 
-    /// Makes a pair of devices, `device` here and `peer` in `other`: what goes into one comes out of the other.
+    /// Makes a pair of devices, `device` here and `peer` in `other`: packets into one come out of the other.
     ///
     /// # Errors
     /// Where a name is taken, or without the right to.
@@ -166,7 +166,7 @@ impl Namespace {
     /// Reads the counters of `device`.
     ///
     /// # Errors
-    /// Where there is none.
+    /// The namespace has no such device.
     pub fn device_counters(&self, device: &str) -> Result<DeviceCounters, LinuxError> {
         let doing = || format!("reading the counters of {device}");
         let found = self.run(|| netlink::list(Message::GetLink(LinkMessage::default())))?;
@@ -237,7 +237,7 @@ impl Namespace {
     /// Adds `route`, with these metrics.
     ///
     /// # Errors
-    /// As [`Namespace::add_route`].
+    /// The errors are those of [`Namespace::add_route`].
     pub fn add_route_with(&self, route: &Route, options: RouteMetrics) -> Result<(), LinuxError> {
         let mut message = RouteMessage::default();
         let of_destination = route.destination.map(|(address, _)| address);

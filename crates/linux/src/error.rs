@@ -12,7 +12,7 @@ pub struct LinuxError {
 }
 
 impl LinuxError {
-    /// `doing` says what was tried, as in "creating the device lte0".
+    /// `doing` names the attempt, as in "creating the device lte0".
     pub fn new(doing: impl Display, source: impl Into<io::Error>) -> Self {
         Self { doing: doing.to_string(), source: source.into() }
     }
@@ -25,7 +25,7 @@ fn hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// Says what was tried, where it failed.
+/// Adds the attempt to an error.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl Display) -> Result<T, LinuxError>;
 }

@@ -46,7 +46,7 @@ impl Namespace {
     /// The one that the file `path` stands for, as `/run/netns/NAME` and `/proc/PID/ns/net` do.
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// The file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, LinuxError> {
         let file = File::open(path).doing(format_args!("opening {}", path.display()))?;
         Ok(Self { descriptor: Arc::new(file.into()) })
@@ -55,7 +55,7 @@ impl Namespace {
     /// Moves the calling thread in, for good. Threads that it starts from then on are in there too.
     ///
     /// # Errors
-    /// Without the right to.
+    /// The right to enter is missing.
     pub fn enter(&self) -> Result<(), LinuxError> {
         // A thread that is in the namespace already needs no right.
         if Self::current()?.identity()? == self.identity()? {
@@ -67,7 +67,7 @@ impl Namespace {
     /// Runs `work` in there, on a thread of its own: sockets that it makes stay in there.
     ///
     /// # Errors
-    /// Without the right to enter it.
+    /// The right to enter it is missing.
     ///
     /// # Panics
     /// Where `work` does.
@@ -81,7 +81,7 @@ impl Namespace {
     /// Starts `command` in there. It is killed when the thread that called this ends, however that ends.
     ///
     /// # Errors
-    /// Where it cannot be started, or the namespace not be entered.
+    /// The command cannot be started, or the namespace not be entered.
     pub fn spawn(&self, command: &mut Command) -> Result<Child, LinuxError> {
         let descriptor = Arc::clone(&self.descriptor);
         let parent = std::process::id();
@@ -136,7 +136,7 @@ impl Namespace {
     }
 }
 
-/// Runs `work` on a thread that ends with it, so that what it does to its thread ends too.
+/// Runs `work` on a thread that ends with it, so that its changes to the thread end too.
 fn on_thread<T: Send>(work: impl FnOnce() -> Result<T, LinuxError> + Send) -> Result<T, LinuxError> {
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }

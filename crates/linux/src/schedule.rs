@@ -1,4 +1,4 @@
-//! When a thread runs, and what wakes it.
+//! The scheduling of threads, and their wake-ups.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use suimon_units::Duration;
 
 use crate::error::{Doing, LinuxError};
 
-/// How the kernel schedules a thread.
+/// The kernel's scheduling of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
     /// `SCHED_FIFO`: before all ordinary threads, as soon as it wants to run.
@@ -76,8 +76,8 @@ pub fn stay_on(core: usize) -> Result<(), LinuxError> {
 
 /// Cores that do not halt while this lives: on each runs a thread under `SCHED_IDLE`, which gives way to all else.
 ///
-/// A core of a virtual machine that has halted takes its host up to some 100 us to wake, by which whatever comes
-/// then is late. The price is the power of a busy machine.
+/// A core of a virtual machine that has halted takes its host up to some 100 us to wake, which delays every event then.
+/// The price is the power of a busy machine.
 #[derive(Debug)]
 pub struct Awake {
     ends: Arc<AtomicBool>,
@@ -151,7 +151,7 @@ pub fn wait_readable<const N: usize>(
 pub struct Signals(SignalFd);
 
 impl Signals {
-    /// From now on, in this thread and those that it starts.
+    /// Blocks the signals from now on, in this thread and those that it starts.
     ///
     /// # Errors
     /// Where the process has no descriptors left.
@@ -163,7 +163,7 @@ impl Signals {
         SignalFd::with_flags(&set, flags).doing("waiting for signals").map(Self)
     }
 
-    /// One that came and is to be passed on; those from the terminal are not.
+    /// A signal that came and is to be passed on; signals from the terminal are not.
     ///
     /// # Errors
     /// None that the kernel is known to give.

@@ -18,12 +18,12 @@ pub fn take_back() {
     let before = unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) };
     let _ = nix::unistd::tcsetpgrp(&input, nix::unistd::getpgrp());
     if let Ok(before) = before {
-        // SAFETY: what was there before is put back.
+        // SAFETY: the earlier handler is put back.
         let _ = unsafe { signal(Signal::SIGTTOU, before) };
     }
 }
 
-/// A terminal in memory: what a program writes to it is read here, and what is written here are its keys.
+/// A terminal in memory: a program's output is read here, and bytes written here are its keys.
 #[derive(Debug)]
 pub struct PseudoTerminal(File);
 

@@ -1,5 +1,5 @@
-//! TUN devices: what a host sends over one can be read from its descriptor, and what is written there the host
-//! receives. The device ends with the descriptor.
+//! TUN devices: the descriptor of one gives the packets that its host sends, and packets written to it reach the host.
+//! The device ends with the descriptor.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -20,7 +20,7 @@ enum Step {
     Path,
 }
 
-/// Up to what a link of 100 Gbit/s over a second holds, most often as a phone's.
+/// Up to the bytes that a link of 100 Gbit/s holds over a second, most often as a phone's.
 fn bytes() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..200_000_u64, 2 => 0..20_000_000_u64, 1 => 0..12_500_000_000_u64]
 }

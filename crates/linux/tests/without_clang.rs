@@ -1,4 +1,4 @@
-//! A build without clang says so, and what to do.
+//! A build without clang says so, and names the remedy.
 
 #[path = "../build/clang.rs"]
 mod clang;

@@ -17,7 +17,8 @@ const MAX_LOAD: Rate = Rate::from_bps(120_000_000);
 /// And no more runs than this.
 const MAX_RUNS: usize = 12;
 
-/// Runs everything; results come in the order of `runs`. `names` are those of congestion controls that go by others. What cannot be run live is refused before anything begins.
+/// Runs everything; results come in the order of `runs`. `names` are the kernel's names of congestion controls that
+/// have others. A run that cannot be live is refused before anything begins.
 ///
 /// # Errors
 /// As [`run`](crate::run()); runs that have begun come to their end first.

@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) socket: OnceLock<Socket>,
     /// Payload that the receiver has read.
     pub(crate) delivered: AtomicU64,
-    /// When, in nanoseconds of the clock.
+    /// The time of the last delivery, in nanoseconds of the clock.
     pub(crate) last_delivery: AtomicU64,
     /// Datagrams sent, and their bytes.
     pub(crate) datagrams: AtomicU64,
@@ -36,7 +36,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) end: Instant,
     pub(crate) over: &'a AtomicBool,
     pub(crate) timestamps: bool,
-    /// A sender keeps so much ready beyond what is sent.
+    /// The bytes that a sender keeps ready beyond sent ones.
     pub(crate) most_unsent: Bytes,
 }
 
@@ -90,7 +90,7 @@ impl Stage<'_> {
         .map_err(io::Error::other)?
     }
 
-    /// Takes what comes until the run is over.
+    /// Receives until the run is over.
     pub(crate) fn receive(&self, listener: Listener, shared: &Shared) -> io::Result<()> {
         let (socket, window) = match listener {
             Listener::Udp(socket) => (socket, None),
@@ -107,7 +107,7 @@ impl Stage<'_> {
         let headers = if window.is_some() { 0 } else { UDP_HEADERS.get() };
         let mut buffer = vec![0; CHUNK];
         while !self.is_over() {
-            // Of datagrams even those that are thrown away are copied.
+            // Datagrams are copied even where they are thrown away.
             let got = if let Some(window) = window {
                 limit_window(&socket, window)?;
                 discard(&socket, 1 << 20)
@@ -131,7 +131,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Sends what `flow` has to send, from its start to its end; what `host` is, is where.
+    /// Sends the data of `flow`, from its start to its end, from `host`.
     pub(crate) fn send(
         &self,
         host: &Namespace,
@@ -243,7 +243,7 @@ impl Stage<'_> {
 /// The receiving end, before anything came.
 #[derive(Debug)]
 pub(crate) enum Listener {
-    /// With the most that it may advertise.
+    /// A socket, with the largest window that it may advertise.
     Tcp(Socket, Bytes),
     Udp(Socket),
 }
@@ -269,7 +269,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// Has the senders of `scenario`, when it is simulated, write as much at once as live: the kernel wakes a writer when
-/// half of what it keeps ready is sent, and takes as much again. Each write ends with PSH, which receivers acknowledge at
+/// half of its ready data is sent, and takes as much again. Each write ends with PSH, which receivers acknowledge at
 /// once.
 pub fn write_as_live(scenario: &mut Scenario) {
     let write = most_unsent(slowest(scenario.links.iter())) / 2;
@@ -280,8 +280,7 @@ pub fn write_as_live(scenario: &mut Scenario) {
     }
 }
 
-/// How much a sender keeps ready: what the slowest link sends in so long, so that the application need not be
-/// quick.
+/// The bytes that a sender keeps ready, by the slowest link's rate, so that the application need not be quick.
 pub(crate) fn most_unsent(slowest: Rate) -> Bytes {
     const AHEAD: Duration = Duration::from_millis(20);
     slowest.amount_in(AHEAD).clamp(Bytes::new(32 * 1_024), Bytes::new(4 * 1_024 * 1_024))

@@ -2,7 +2,7 @@
 
 use suimon_linux::LinuxError;
 
-/// Why a scenario was not run live.
+/// The reason that a scenario was not run live.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The scenario asks for something that real hosts do not have.

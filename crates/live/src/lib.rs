@@ -1,8 +1,8 @@
 //! Scenarios of the simulator on real stacks: their links emulated, their flows made by the kernel's TCP.
 //!
-//! [`run`] takes what the simulator's `run` takes and gives what it gives, in the same tables and columns; what cannot
-//! be run live is refused by name before anything begins. A run takes as long as the scenario says, and says itself
-//! whether its numbers count.
+//! [`run`] has the input and the output of the simulator's `run`, in the same tables and columns. A scenario that
+//! cannot be run live is refused by name before anything begins. A run takes as long as the scenario says, and says
+//! itself whether its numbers count.
 
 #![forbid(unsafe_code)]
 

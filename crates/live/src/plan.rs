@@ -1,8 +1,8 @@
-//! From a scenario to hosts, links, addresses and routes.
+//! The way from a scenario to hosts, links, addresses and routes.
 //!
-//! Only links that decide something are emulated. The nodes at both ends of any other are one host, and what such a
-//! link takes is added to the delay of the flows over it, behind the first emulated link on their way: the loop
-//! from a queue over the sender and back to it takes as long as in the scenario.
+//! Only links that decide something are emulated. The nodes at both ends of any other are one host, and the delay of
+//! such a link is added to the delay of the flows over it, behind the first emulated link on their way: the loop from a
+//! queue over the sender and back to it takes as long as in the scenario.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -106,7 +106,7 @@ impl Plan {
             let problem = format!("{} flows; accepted: at most {MAX_FLOWS}", scenario.flows.len());
             return Err(refuse("flow".to_owned(), problem));
         }
-        // Of those that results show.
+        // Only links that results show count.
         let slowest = slowest(scenario.links.iter().filter(|link| link.reported));
         let emulates = |link: &Link| !is_left_to_hosts(link, slowest);
         let mut planning = Planning::new(scenario, &emulates);
@@ -168,7 +168,7 @@ fn is_left_to_hosts(link: &Link, slowest: Rate) -> bool {
         && link.overhead == Bytes::ZERO
 }
 
-/// Sizes of a full packet and of what answers it.
+/// Sizes of a full packet and of its answer.
 fn packet_sizes(flow: &Flow) -> (Bytes, Bytes) {
     match &flow.traffic {
         Traffic::Tcp(tcp) => (tcp.profile.packet_size(), tcp.profile.header),
@@ -183,7 +183,7 @@ struct Planning<'a> {
     hosts: HashMap<&'a str, usize>,
     /// Where each emulated link of the scenario is in the plan.
     places: HashMap<&'a str, Place>,
-    /// Over which link a host sends what goes to an address.
+    /// The link over which a host sends packets to an address.
     routes: HashMap<(usize, Ipv4Addr), (usize, RouteMetrics)>,
     plan: Plan,
 }

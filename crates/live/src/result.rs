@@ -1,4 +1,4 @@
-//! The statistics of a run: what flows did, window by window and sample by sample, and the result at the end.
+//! The statistics of a run: flows window by window and sample by sample, and the result at the end.
 
 use std::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ pub(crate) struct Statistics<'a> {
     windows: Vec<OpenWindow>,
     next_sample: Instant,
     measuring: bool,
-    /// When the last entry was made.
+    /// The time of the last entry.
     until: Instant,
     events: Vec<Event>,
     events_not_kept: u64,
@@ -48,7 +48,7 @@ struct Entry<'a> {
     sampled: u64,
 }
 
-/// A window that is open or will be: for each reported link, what the flows across it do.
+/// A window that is open or will be: for each reported link, the sums of its flows.
 #[derive(Debug)]
 struct OpenWindow {
     window: usize,
@@ -261,7 +261,7 @@ impl<'a> Statistics<'a> {
 }
 
 impl Entry<'_> {
-    /// Looks at the flow; tells what has happened since the last time.
+    /// Looks at the flow; gives the events since the last time.
     fn keep(&mut self, now: Instant) -> [Option<EventKind>; 4] {
         let mut events = [None; 4];
         if self.started.is_none() && now >= self.planned.start {
@@ -293,7 +293,7 @@ impl Entry<'_> {
         events
     }
 
-    /// Takes the state of the connection into the tally; what it has come to since the last time.
+    /// Takes the state of the connection into the tally; gives the event since the last time.
     fn on_state(&mut self, state: &TcpState) -> Option<EventKind> {
         let tally = &mut self.tally;
         let timeout = state.timeouts > tally.timeouts;

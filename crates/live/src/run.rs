@@ -19,7 +19,7 @@ use crate::stack_options::KernelNames;
 
 /// Follows runs. Several may go on at once.
 pub trait Observer: Sync {
-    /// How a run is now; told ten times a second.
+    /// Takes the state of a run; called ten times a second.
     fn glance(&self, glance: &Glance<'_>);
 }
 
@@ -48,7 +48,7 @@ impl Observer for Unobserved {
 
 /// Runs `scenario` on real stacks: it takes as long as the scenario says.
 ///
-/// `labels` are passed on to the result; they say what sets this run apart in a comparison.
+/// `labels` are passed on to the result; they set this run apart in a comparison.
 ///
 /// # Errors
 /// The scenario cannot be run live, or the kernel refuses something.
@@ -74,9 +74,9 @@ pub(crate) fn available() -> Result<Vec<String>, LiveError> {
 const SET_UP: Duration = Duration::from_millis(300);
 const SET_UP_FLOW: Duration = Duration::from_millis(3);
 
-/// How often the statistics of flows are taken.
+/// The interval between readings of flows' statistics.
 const TICK: Duration = Duration::from_millis(5);
-/// How often an observer is told.
+/// The interval between calls of an observer.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// Takes the calling thread for it, which does not get its priority back.
@@ -88,7 +88,7 @@ pub(crate) fn run_planned(
     observer: &dyn Observer,
 ) -> Result<RunResult, LiveError> {
     // And so the threads that it starts. A thread that others push aside while it holds a socket keeps the kernel
-    // from handling what arrives there: ACKs wait, and what they release comes as a burst.
+    // from handling the packets that arrive there: ACKs wait, and the segments that they release come as a burst.
     let real_time = become_real_time(Urgency::Link).is_ok();
     let hosts = (0..plan.hosts).map(|_| host(plan)).collect::<Result<Vec<_>, _>>()?;
     let interval = scenario.record.interval.unwrap_or(GLANCE);
@@ -160,7 +160,7 @@ pub(crate) fn run_planned(
             clock.sleep_until((now + TICK).min(statistics.next()).min(end));
         }
         statistics.finish(clock.now());
-        // At once, so that no link counts what comes later.
+        // The links stop at once, so that none counts later packets.
         let reports = emulation.finish();
         drop(ends);
         for (index, thread) in threads {

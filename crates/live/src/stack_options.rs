@@ -10,7 +10,7 @@ use suimon_units::Bytes;
 /// The kernel's names of congestion controls, where they are neither the simulator's names nor those with underscores.
 pub type KernelNames = BTreeMap<String, String>;
 
-/// The key at fault, and what is wrong with it.
+/// The key at fault, and the fault.
 pub(crate) type Refusal = (&'static str, String);
 
 /// TCP's options for a flow.

@@ -79,7 +79,7 @@ fn live_runs_fill_the_tables_of_a_simulation_with_nearly_its_numbers() {
         let marked: u64 = live.flows.iter().map(|flow| flow.packets_marked).sum();
         assert_in_time!(marked > 5 && live.queues[0].marked >= marked, "{marked} {:?}", live.queues[0]);
         assert_in_time!(live.flows.iter().all(|flow| flow.packets_sent > 500), "{:?}", live.flows);
-        // 10 ms each way of the link, 5 of what is not emulated.
+        // 10 ms each way of the link, 5 of links not emulated.
         let least = live.flows[0].rtt_min.unwrap().as_millis_f64();
         assert_in_time!((30.0..34.0).contains(&least), "{least}");
         assert_eq!((live.windows.len(), live.windows[0].window.as_str()), (1, "w"));

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::table::Table;
 
-/// A JSON document, key by key, laid out as `serde_json` lays out what is to be read.
+/// A JSON document, key by key, in `serde_json`'s layout for readers.
 ///
 /// Tables may have millions of rows, so their names and words are put into JSON once and not row by row.
 #[derive(Debug)]

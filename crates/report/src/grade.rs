@@ -46,7 +46,7 @@ impl Grade {
         GRADE_THRESHOLDS.iter().find(|(_, below)| delay_p95 < *below).map_or(Self::F, |(grade, _)| *grade)
     }
 
-    /// As written: `A+`, `A`, `B`, `C`, `D` or `F`.
+    /// The grade as written: `A+`, `A`, `B`, `C`, `D` or `F`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

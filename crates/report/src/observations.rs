@@ -4,7 +4,7 @@ use suimon_units::Bytes;
 
 use crate::summary::RunSummary;
 
-/// How many runs an observation names before it only counts.
+/// The most runs that an observation names; beyond them it counts.
 const NAMED_RUNS: usize = 3;
 
 /// Oddities of `summaries`, each a sentence.

@@ -1,4 +1,4 @@
-//! Tables as Parquet, with what made them in the file's metadata.
+//! Tables as Parquet, with their origin in the file's metadata.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

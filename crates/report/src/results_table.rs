@@ -25,11 +25,11 @@ pub(crate) struct ResultColumn {
 /// The questions that the columns answer; a narrow terminal gets a table for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// How much was moved, and how long packets waited.
+    /// The throughput, and the time that packets waited.
     Latency,
     /// The cost: losses, retransmissions, fairness.
     Cost,
-    /// How a stream over several flows fared, where there is one.
+    /// The performance of a stream over several flows, where there is one.
     Streams,
 }
 
@@ -124,7 +124,7 @@ fn stream_columns() -> [ResultColumn; 8] {
     ]
 }
 
-/// In the order of [`stream_columns`]; empty for what is no stream.
+/// The cells in the order of [`stream_columns`]; empty where there is no stream.
 fn stream_cells(flows: &FlowTotals) -> [String; 8] {
     let percent = |share: Option<f64>| share.map_or_else(String::new, |share| significant(share * 100.0));
     let Some(stream) = &flows.stream else {
@@ -170,7 +170,7 @@ fn columns(rate_unit: &'static str) -> Vec<ResultColumn> {
     ]
 }
 
-/// The cells of a row, in the order of [`columns`]; what concerns the link stands in the run's row only.
+/// The cells of a row, in the order of [`columns`]; facts about the link stand in the run's row only.
 fn cells(run: Option<&RunSummary<'_>>, flows: &FlowTotals, rate_factor: f64) -> Vec<String> {
     let queue = run.and_then(|run| run.slowest);
     let of_queue_text = |value: &dyn Fn(&QueueResult) -> String| match (run, queue) {

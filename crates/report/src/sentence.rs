@@ -9,7 +9,7 @@ use crate::summary::RunSummary;
 /// Goodputs closer than this ratio are called the same.
 const SAME_GOODPUT: f64 = 0.98;
 
-/// Says what came out, for someone who does not read tables; of each scenario apart, since runs over
+/// Says the result, for someone who does not read tables; of each scenario apart, since runs over
 /// different links do not compare.
 #[must_use]
 pub fn sentence(summaries: &[RunSummary<'_>]) -> String {
@@ -34,8 +34,7 @@ fn of_one_scenario(summaries: &[RunSummary<'_>]) -> String {
     }
 }
 
-/// The runs that one may choose among. Beside streams over several paths, a path alone is only what they are measured
-/// by.
+/// The runs that one may choose among. Beside streams over several paths, a path alone is only their measure.
 fn choices<'a>(graded: &[Measured<'a>]) -> Vec<Measured<'a>> {
     let paths = |run: &Measured<'_>| run.summary.run.aggregates.iter().map(|stream| stream.flows.len()).max();
     let several = graded.iter().any(|run| paths(run) > Some(1));

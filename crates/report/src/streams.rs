@@ -21,7 +21,7 @@ pub struct StreamTotals {
     pub duplicates: Bytes,
     /// Longest time in which nothing reached the application.
     pub longest_stall: Duration,
-    /// How often a flow's connection was made anew.
+    /// The number of times that a flow's connection was made anew.
     pub reconnections: u64,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Alone<'a> {
     }
 }
 
-/// How `run` is found by whoever differs from it in one axis.
+/// The keys of `run` for a run that differs from it in one axis.
 fn keys<'a>(run: &'a RunResult, stream: &'a str, flow: &'a str) -> impl Iterator<Item = Key<'a>> {
     run.labels.iter().map(move |(axis, _)| Key {
         scenario: &run.scenario,

@@ -1,4 +1,4 @@
-//! One run in one row: what every view shows first.
+//! One run in one row: the first part of every view.
 
 use std::collections::HashMap;
 
@@ -36,9 +36,9 @@ pub struct FlowTotals {
     pub name: String,
     /// Colour of the first flow.
     pub colour: String,
-    /// How many flows.
+    /// The number of flows.
     pub flows: u64,
-    /// Of one flow its goodput; of several what they delivered together over the time measured.
+    /// The goodput of one flow; of several, their goodput together over the time measured.
     pub goodput: Rate,
     /// Mean of the flows' mean round-trip times, weighted by packets sent.
     pub rtt_mean: Option<Duration>,
@@ -60,9 +60,9 @@ pub struct FlowTotals {
     pub window_cuts: u64,
     /// Jain's index over the goodputs of flows with congestion control, where there are at least two.
     pub jain_index: Option<f64>,
-    /// Of a stream over several flows, and of a run with one such stream.
+    /// The totals of a stream over several flows, and of a run with one such stream.
     pub stream: Option<StreamTotals>,
-    /// Of a flow that carries a part of a stream: which part of all that its flows carried.
+    /// The share of a flow in the bytes that all flows of its stream carried.
     pub carried_share: Option<f64>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> RunSummary<'a> {
         };
         let mut total = FlowTotals::of(&all, run.measured);
         if !run.aggregates.is_empty() {
-            // Flows of one stream do not compete, and what they carry may come twice.
+            // Flows of one stream do not compete, and their bytes may come twice.
             total.goodput = goodput_in_order(run);
             total.jain_index = None;
             if let [only] = run.aggregates.as_slice() {
@@ -185,7 +185,7 @@ fn base(algorithm: &str) -> &str {
     algorithm.split(':').next().unwrap_or(algorithm)
 }
 
-/// Algorithm and colour of what the run is about: what a label names, be it a queue discipline, else a stream's
+/// Algorithm and colour of the run's subject: the one that a label names, be it a queue discipline, else a stream's
 /// scheduler, else the first flow's algorithm.
 fn main_algorithm(run: &RunResult) -> (String, String) {
     let schedulers = over_several(run).map(|aggregate| (&aggregate.scheduler, &aggregate.colour));

@@ -182,7 +182,7 @@ impl Table {
         &self.columns
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
@@ -241,7 +241,7 @@ impl Table {
 
 /// A column whose name and words are JSON already.
 struct JsonColumn<'a> {
-    /// The name as a key, with what goes before it in a row.
+    /// The name as a key, with the text before it in a row.
     key: Vec<u8>,
     words: Vec<Vec<u8>>,
     values: &'a Values,

@@ -136,7 +136,7 @@ impl<'a> IntoIterator for &'a Tables {
 
 /// The columns that tell which run a row belongs to, the same in every table.
 struct Keys {
-    /// How many runs come before.
+    /// The number of runs before this one.
     before: u64,
     scenarios: Vec<Arc<str>>,
     seeds: Vec<u64>,
@@ -145,7 +145,7 @@ struct Keys {
     axes: Vec<(String, Vec<Option<Arc<str>>>)>,
 }
 
-/// A row: the run's position and what the row is about.
+/// A row: the run's position and the subject of the row.
 type Row<T> = (usize, T);
 
 impl Keys {

@@ -13,10 +13,10 @@ use crate::sentence::sentence;
 use crate::summary::{RunSummary, summarise};
 use crate::verdict::{Verdict, VerdictTable};
 
-/// How to draw.
+/// Options of the drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalOptions {
-    /// Whether to colour; the caller knows whether this goes to a terminal and what `NO_COLOR` says.
+    /// Whether to colour; the caller knows whether this goes to a terminal, and the value of `NO_COLOR`.
     pub colour: bool,
     /// Columns of the terminal.
     pub width: u16,

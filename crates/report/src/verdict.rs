@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// Claims of one experiment, each with what was measured.
+/// Claims of one experiment, each with the measured number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerdictTable {
     /// Heading, for example the experiment and its section in the paper.
@@ -28,7 +28,7 @@ pub enum Headings {
 }
 
 impl Headings {
-    /// Of the columns of a claim, the number that it is set against, how far off it may be, the number, the verdict.
+    /// The headings of the columns: claim, number to compare with, tolerance, measured number, verdict.
     #[must_use]
     pub const fn columns(self) -> [&'static str; 5] {
         match self {
@@ -49,7 +49,7 @@ pub struct VerdictRow {
     pub claim: String,
     /// The paper's number with its unit.
     pub paper: String,
-    /// How far off still counts as the same.
+    /// The difference that still counts as the same.
     pub tolerance: String,
     /// The number measured here, with its unit.
     pub measured: String,
@@ -60,7 +60,7 @@ pub struct VerdictRow {
 /// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Within the tolerance.
+    /// The number is within the tolerance.
     Reproduced,
     /// Outside the tolerance.
     NotReproduced,
@@ -71,7 +71,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As written in tables and files.
+    /// The text in tables and files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

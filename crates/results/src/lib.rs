@@ -149,7 +149,7 @@ pub struct QueueResult {
     pub packets: u64,
     /// Their bytes, headers included.
     pub bytes: Bytes,
-    /// `bytes` over what the link could have carried in the time measured; `None` for a link
+    /// `bytes` over the capacity of the link in the time measured; `None` for a link
     /// without a finite rate.
     pub utilisation: Option<f64>,
     /// Packets waiting, without the one being sent: mean over time.

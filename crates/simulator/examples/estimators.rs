@@ -63,7 +63,7 @@ fn main() {
     }
 }
 
-/// A packet that passed before its sender had measured anything bears what the sender measured first.
+/// A packet that passed before its sender had measured anything bears the sender's first measurement.
 fn know_from_the_start(packets: &mut [Packet]) {
     let mut later = HashMap::new();
     for (seen, truth) in packets.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! The event queue: what happens next.
+//! The event queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -71,14 +71,14 @@ const NEXT_IN_ORDER: u64 = 1 << (EVENT_BITS + INDEX_BITS);
 
 /// Events by time; those of the same time in the order in which they were scheduled.
 ///
-/// A binary heap of single integers, since its comparisons and moves are what a run does most.
+/// A binary heap of single integers, since its comparisons and moves take most of a run's time.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Reverse<Entry>>,
     /// The first entry was given out already. It goes when the next one comes in, which costs one way
     /// through the heap instead of two, and nearly every event schedules another.
     first_is_spent: bool,
-    /// How many were scheduled before, at its place in an entry.
+    /// The number of events scheduled before, at its place in an entry.
     order: u64,
     now: Instant,
 }

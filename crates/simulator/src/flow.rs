@@ -27,13 +27,13 @@ pub(crate) struct Flow {
     pub(crate) sender_timer: Instant,
     pub(crate) sender_turn: Instant,
     pub(crate) receiver_timer: Instant,
-    /// When its connection was last made anew.
+    /// The time when its connection was last made anew.
     reconnected: Option<Instant>,
     /// Bytes that earlier connections delivered.
     delivered_before: u64,
     pub(crate) started: Option<Instant>,
     pub(crate) completed: Option<Instant>,
-    /// When payload last reached the receiving application.
+    /// The last time when payload reached the receiving application.
     pub(crate) last_delivery: Instant,
     on_off: Option<OnOff>,
     random: RandomStream,
@@ -47,7 +47,7 @@ pub(crate) struct Flow {
 /// The common fields of all packets in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
-    /// Where its route begins.
+    /// The start of its route.
     pub(crate) hop: u32,
     /// Bytes beside the payload.
     pub(crate) header: u32,
@@ -63,7 +63,7 @@ pub(crate) enum Endpoints {
 }
 
 impl Endpoints {
-    /// Both ends of a connection, with `profile` of `tcp`, for what `source` has to send.
+    /// Both ends of a connection, with `profile` of `tcp`, for the data of `source`.
     fn tcp(tcp: &TcpFlow, profile: Arc<StackProfile>, source: Source) -> Self {
         let cc = tcp.cc.build_congestion();
         let window = tcp.receiver.build_receiver(tcp.window);
@@ -144,7 +144,7 @@ impl Flow {
         }
     }
 
-    /// When it starts.
+    /// The time of the start.
     pub(crate) fn start_time(&mut self, start: model::Start) -> Instant {
         start.drawn(&mut self.random)
     }
@@ -164,8 +164,8 @@ impl Flow {
         }
     }
 
-    /// The connection, which is that of `spec`, is given up and another begun; what the old one had not
-    /// delivered is gone.
+    /// Gives up the connection, which is that of `spec`, and begins another; data that the old one had not delivered is
+    /// gone.
     pub(crate) fn reconnect(&mut self, now: Instant, spec: &model::Flow, out: &mut Vec<Packet>) {
         let (Endpoints::Tcp { sender, receiver }, Traffic::Tcp(tcp)) = (&mut self.endpoints, &spec.traffic)
         else {
@@ -226,7 +226,7 @@ impl Flow {
         }
     }
 
-    /// How long until the application falls silent or starts again.
+    /// The time until the application falls silent or starts again.
     pub(crate) fn time_to_toggle(&mut self) -> Option<Duration> {
         let on_off = self.on_off?;
         let active = match &self.endpoints {
@@ -236,7 +236,7 @@ impl Flow {
         Some(self.random.exponential(if active { on_off.on } else { on_off.off }))
     }
 
-    /// When the sender's timer runs out.
+    /// The time when the sender's timer runs out.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         match &self.endpoints {
             Endpoints::Tcp { sender, .. } => sender.timer(),
@@ -244,7 +244,7 @@ impl Flow {
         }
     }
 
-    /// When the sender has more to send, if nothing arrives before.
+    /// The time when the sender has more to send, if nothing arrives before.
     #[inline(always)]
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         match &self.endpoints {

@@ -38,7 +38,7 @@ use suimon_units::Duration;
 
 /// Runs `scenario` to its end.
 ///
-/// `labels` are passed on to the result; they say what sets this run apart in a comparison.
+/// `labels` are passed on to the result; they set this run apart in a comparison.
 #[must_use]
 pub fn run(scenario: &Scenario, labels: &[(String, String)]) -> RunResult {
     run_observed(scenario, labels, &mut |_| {})

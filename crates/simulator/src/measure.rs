@@ -6,7 +6,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::tcp::{Receiver, Sender};
 
-/// How a flow's rate varies: a sample of every so many packets.
+/// The variation of a flow's rate: a sample of every so many packets.
 #[derive(Debug)]
 pub(crate) struct SpreadMeter {
     packets_a_sample: u64,

@@ -19,7 +19,7 @@ use crate::tcp::{Sender, Source};
 pub(crate) struct Multipath {
     /// Indices of the flows, in the order of the paths.
     pub(crate) flows: Vec<usize>,
-    /// When the event that counts happens; others are stale.
+    /// The time of the event that counts; others are stale.
     pub(crate) timer: Instant,
     pub(crate) completed: Option<Instant>,
     source: Source,
@@ -65,7 +65,7 @@ struct Totals {
 
 #[derive(Debug, Default)]
 struct Path {
-    /// When the connection was begun.
+    /// The time when the connection was begun.
     opened: Option<Instant>,
     established: bool,
     /// Bytes ever written to the connection.
@@ -152,8 +152,8 @@ impl Multipath {
         self.source.will_complete()
     }
 
-    /// The connection of `path` has news; with an acknowledgement that was sent at `heard` came what the
-    /// receiving end said then.
+    /// The connection of `path` has news; an acknowledgement that was sent at `heard` brought the receiving end's
+    /// feedback of that time.
     pub(crate) fn on_news(&mut self, now: Instant, path: usize, connection: &Sender, heard: Option<Instant>) {
         if !connection.is_established() {
             return;
@@ -213,7 +213,7 @@ impl Multipath {
         Some((path, len))
     }
 
-    /// When to look again though nothing arrives.
+    /// The time to look again though nothing arrives.
     pub(crate) fn next_wakeup(&self) -> Option<Instant> {
         let produced = self.source.more_at(self.sender.produced(), self.sender.chunk().get());
         let dead = (0..self.paths.len()).filter_map(|path| self.dead_at(path));

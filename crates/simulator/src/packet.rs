@@ -7,16 +7,16 @@ use suimon_units::{Bytes, Instant};
 /// Most SACK blocks that fit beside timestamps (RFC 2018 §3).
 pub(crate) const MAX_SACK_BLOCKS: usize = 3;
 
-/// A packet on its way: what links and queues need of it. Small, since it is copied from queue to queue.
+/// A packet on its way, as links and queues need it. Small, since it is copied from queue to queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// When it joined the queue that it waits in; on a link, when it reaches the far end.
     pub(crate) time: Instant,
-    /// Where what it carries lies in [`Packets`].
+    /// The place of its contents in [`Packets`].
     pub(crate) packet: u32,
     /// Index of the flow.
     pub(crate) flow: u32,
-    /// Where its next link stands in the table of routes.
+    /// The place of its next link in the table of routes.
     pub(crate) hop: u32,
     /// Bytes on the link, headers included.
     pub(crate) size: u32,
@@ -89,7 +89,7 @@ pub(crate) struct Packet {
     /// Payload of data, or the window that the receiving side advertises.
     pub(crate) bytes: u32,
     pub(crate) kind: PacketKind,
-    /// As it is sent; on its way the frame has it.
+    /// The ECN field as sent; on its way the frame has it.
     pub(crate) ecn: Ecn,
     /// Of data: congestion window reduced. Of an ACK: ECN echo (RFC 3168 §6.1).
     pub(crate) ecn_flag: bool,
@@ -142,12 +142,12 @@ pub(crate) enum PacketKind {
 }
 
 impl PacketKind {
-    /// True for what the flow's sending side sends.
+    /// True for packets of the flow's sending side.
     pub(crate) fn is_forward(self) -> bool {
         !matches!(self, Self::SynAck | Self::Ack)
     }
 
-    /// True for what carries the flow's payload.
+    /// True for packets with the flow's payload.
     pub(crate) fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::Datagram)
     }

@@ -87,7 +87,7 @@ impl<T: Copy> Pieces<T> {
         self.slots[slot] = value;
     }
 
-    /// How many at the front are as asked, where no other is.
+    /// The number of elements at the front that are as asked, where no other is.
     pub(crate) fn partition_point(&self, is_asked_for: impl Fn(&T) -> bool) -> usize {
         partition_point(self.len, |index| is_asked_for(&self.slots[self.slot(index)]))
     }

@@ -26,7 +26,7 @@ struct Shared {
     radio: Box<dyn Radio>,
     /// The link that each port serves.
     links: Vec<u32>,
-    /// When the next event that counts happens; others are stale.
+    /// The time of the next event that counts; others are stale.
     next: Instant,
 }
 
@@ -87,7 +87,7 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Does something at the link of `port` and keeps what it dropped.
+    /// Acts at the link of `port` and keeps the frames that it dropped.
     fn at<T>(&mut self, port: PortId, act: impl FnOnce(&mut Link, &mut Context) -> T) -> T {
         let index = self.ports[port.0];
         let result = act(&mut self.links[index as usize], self.context);

@@ -1,9 +1,9 @@
-//! A queue in a ring, which gives what is anywhere in it.
+//! A queue in a ring, with access to any element.
 
 /// First in, first out, in a ring whose size is a power of two.
 ///
 /// The standard library's allows any size, and so compares and subtracts wherever this one masks: over all the
-/// queues that a packet passes, that is a tenth of what it takes.
+/// queues that a packet passes, that is a tenth of the packet's cost.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     slots: Vec<T>,
@@ -80,7 +80,7 @@ impl<T: Copy> Ring<T> {
         Some(first)
     }
 
-    /// How many at the front are as asked, where no other is.
+    /// The number of elements at the front that are as asked, where no other is.
     pub(crate) fn partition_point(&self, is_asked_for: impl Fn(&T) -> bool) -> usize {
         partition_point(self.len, |index| is_asked_for(&self.slots[self.slot(index)]))
     }
@@ -113,7 +113,7 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// How many of `len` at the front are as asked, where no other is.
+/// The number of elements among `len` at the front that are as asked, where no other is.
 pub(crate) fn partition_point(len: usize, is_asked_for: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, len);
     while from < to {

@@ -1,4 +1,4 @@
-//! When to look at retransmission timers.
+//! The times to look at retransmission timers.
 
 use suimon_units::Instant;
 
@@ -14,19 +14,19 @@ const NOT_LISTED: u32 = u32::MAX - 1;
 
 /// The flows whose timers may run out, by the slot of time in which they stood when last looked at.
 ///
-/// Nearly every timer moves on before it runs out. A flow waits here until its slot begins; only what then still
-/// runs out in this very slot becomes an event of its own, so that hardly any timer is sorted among events.
+/// Nearly every timer moves on before it runs out. A flow waits here until its slot begins. Only a timer that then
+/// still runs out in this very slot becomes an event of its own, so that hardly any timer is sorted among events.
 #[derive(Debug)]
 pub(crate) struct Timers {
     /// The first flow of each slot; the others follow as a list.
     first: [u32; SLOTS],
     next: Vec<u32>,
-    /// When the next slot begins that has a flow.
+    /// The time when the next slot begins that has a flow.
     next_slot_at: Instant,
 }
 
 impl Timers {
-    /// For so many flows.
+    /// The timers of so many flows.
     pub(crate) fn new(flows: usize) -> Self {
         Self { first: [END; SLOTS], next: vec![NOT_LISTED; flows], next_slot_at: Instant::MAX }
     }

@@ -64,7 +64,7 @@ impl DatagramSource {
         self.limit.is_some_and(|limit| self.bytes_sent >= limit)
     }
 
-    /// When the next datagram goes out.
+    /// The time when the next datagram goes out.
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         (self.active && !self.is_complete()).then_some(self.next)
     }

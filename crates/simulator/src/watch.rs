@@ -26,7 +26,7 @@ struct Estimation {
 }
 
 impl Watch {
-    /// For the estimator of `link`, where it has one.
+    /// The watch for the estimator of `link`, where it has one.
     pub(crate) fn of(link: &model::Link, seed: u64) -> Option<Self> {
         let estimator = link.estimator.as_ref()?;
         Some(Self {
@@ -39,7 +39,7 @@ impl Watch {
         })
     }
 
-    /// For somebody else to look at.
+    /// A watch that hands its packets to a caller.
     pub(crate) fn for_others() -> Self {
         Self { seen: Vec::new(), estimation: None }
     }
@@ -49,8 +49,7 @@ impl Watch {
         self.seen.push(Seen { now, flow: frame.flow(), size: frame.size(), opens_connection });
     }
 
-    /// Gives what came since the last time, each packet with the round-trip time that its sender measured
-    /// last.
+    /// Gives the packets since the last time, each with the round-trip time that its sender measured last.
     pub(crate) fn drain<'a>(
         &'a mut self,
         flows: &'a [Flow],
@@ -59,7 +58,7 @@ impl Watch {
     }
 
     /// The values of one sample: the representative round-trip time, and the mean of the senders' own,
-    /// weighted by what they sent since the last sample (eq. 2 of Hoshihara, Koga, Watanabe).
+    /// weighted by their bytes since the last sample (eq. 2 of Hoshihara, Koga, Watanabe).
     pub(crate) fn sample(&mut self, flows: &[Flow], probe: &mut dyn Probe) {
         let Some(mut estimation) = self.estimation.take() else { return };
         let (mut sum, mut packets, mut estimates) = (Duration::ZERO, 0, 0_u32);

@@ -19,7 +19,7 @@ pub(crate) struct Windows<'a> {
     closed: Vec<WindowResult>,
 }
 
-/// A window that is open: what the flows across each reported link do.
+/// A window that is open: the sums of the flows across each reported link.
 #[derive(Debug)]
 struct OpenWindow {
     window: usize,
@@ -101,7 +101,7 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// Closes what is still open at the end of the run, and gives the rows of all.
+    /// Closes the windows still open at the end of the run, and gives the rows of all.
     pub(crate) fn finish(
         &mut self,
         end: Instant,

@@ -38,7 +38,7 @@ pub(crate) struct World<'a> {
     timers: Timers,
     /// Flows with a size that are not complete, and not stopped before that.
     incomplete: usize,
-    /// When the run is over: what is left at this time is still handled.
+    /// The end of the run: events at this time are still handled.
     end: Instant,
     recorder: Option<Recorder>,
     windows: Windows<'a>,
@@ -76,8 +76,8 @@ impl fmt::Debug for Watcher<'_> {
 }
 
 impl<'a> World<'a> {
-    /// The run of `scenario`; if asked, shows what comes to the reported link of this name whenever a sample is
-    /// taken.
+    /// The run of `scenario`; if asked, shows the packets that come to the reported link of this name whenever a sample
+    /// is taken.
     pub(crate) fn new(scenario: &'a Scenario, watch: Option<(&str, OnPacket<'a>)>) -> Self {
         let watcher = watch.filter(|_| scenario.record.interval.is_some()).and_then(|(name, on_packet)| {
             let mut links = scenario.links.iter();
@@ -329,7 +329,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Sends what the receiving side has to say and keeps its timer scheduled.
+    /// Sends the answer of the receiving side and keeps its timer scheduled.
     #[inline(always)]
     fn send_answer(&mut self, now: Instant, index: u32, answer: Option<Packet>) {
         let flow = &mut self.flows[index as usize];
@@ -350,7 +350,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Sends what the sending side put into the outbox, notes events, keeps its wakeups scheduled.
+    /// Sends the packets that the sending side put into the outbox, notes events, keeps its wakeups scheduled.
     fn after_sender(&mut self, now: Instant, index: u32) {
         self.keep_wakeups(index);
         let flow = &mut self.flows[index as usize];
@@ -413,7 +413,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// An event was scheduled for what may since have moved to the time `due`.
+    /// An event was scheduled for a wakeup that may since have moved to the time `due`.
     fn wake_sender(&mut self, now: Instant, index: u32, due: Option<Instant>) {
         if due.is_some_and(|due| due <= now) {
             self.flows[index as usize].on_sender_wakeup(now, &mut self.outbox);
@@ -426,8 +426,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A connection has news for the aggregate that it subflow: an acknowledgement that was sent at
-    /// `heard`, or it has sent what it had.
+    /// A connection has news for the aggregate whose subflow it is: an acknowledgement that was sent at `heard`, or
+    /// that all its data is sent.
     fn hear(&mut self, now: Instant, subflow: Subflow, heard: Option<Instant>) {
         self.serve_aggregate(now, subflow, heard);
         self.hand_out(now, subflow.aggregate);
@@ -445,7 +445,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Gives the connections of the aggregate what its scheduler says.
+    /// Gives the connections of the aggregate the data that its scheduler assigns.
     fn hand_out(&mut self, now: Instant, aggregate: usize) {
         while let Some((path, len)) = self.multipaths[aggregate].next(now) {
             let flow = self.multipaths[aggregate].flows[path];
@@ -549,7 +549,7 @@ impl<'a> World<'a> {
             self.links[index].catch_up(now, &mut self.context);
             self.account_for_dropped(index as u32);
         }
-        // Only now, since what has left a link may have passed others since.
+        // The meters settle only now, since packets that have left a link may have passed others since.
         for index in 0..self.links.len() {
             if let Some(meter) = self.meters().of(index) {
                 meter.settle(now);

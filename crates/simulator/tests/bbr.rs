@@ -1,4 +1,4 @@
-//! BBR over whole paths: what its draft and the theory behind it say about rate, queue and sharing.
+//! BBR over whole paths: the rate, queue and sharing that its draft and the theory behind it give.
 
 use crate::common::{link, scenario, tcp};
 use suimon_results::{RunResult, Series};
@@ -29,7 +29,7 @@ fn run(scenario: &Scenario) -> RunResult {
     suimon_simulator::run(scenario, &[])
 }
 
-/// Goodput of each flow as a share of what the link can carry.
+/// Goodput of each flow as a share of the link's capacity.
 fn shares(result: &RunResult) -> Vec<f64> {
     let capacity = RATE.as_bps_f64() * PAYLOAD;
     result.flows.iter().map(|flow| flow.goodput.as_bps_f64() / capacity).collect()

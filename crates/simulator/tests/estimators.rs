@@ -1,4 +1,4 @@
-//! Estimators of round-trip times held to what senders measure themselves, over the flows of
+//! Estimators of round-trip times held to the senders' own measurements, over the flows of
 //! `papers/rtt-aqm/estimators.toml`.
 
 use suimon_algorithms::RandomStream;

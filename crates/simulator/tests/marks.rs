@@ -13,7 +13,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Marks what finds `threshold` packets of 1500 bytes waiting, and drops from twice as many on.
+/// Marks packets that find `threshold` packets of 1500 bytes waiting, and drops from twice as many on.
 fn step(threshold: u64, link: Link) -> Link {
     let bytes = threshold * 1_500;
     // At a probability of one RED drops.

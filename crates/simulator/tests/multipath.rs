@@ -1,4 +1,4 @@
-//! One stream over several paths: what paper 4 claims of its schedulers, conservation, determinism.
+//! One stream over several paths: paper 4's claims about its schedulers, conservation, determinism.
 
 use crate::common::{link, scenario, tcp};
 use proptest::prelude::*;

@@ -169,7 +169,7 @@ fn a_window_limited_flow_sends_one_window_per_round_trip() {
 
 #[test]
 fn what_waits_is_the_window_less_what_the_path_holds() {
-    // 66 segments over RTT 180 ms: one is being sent, the rest of what is not under way waits.
+    // 66 segments over RTT 180 ms: one is in transmission, the rest of those not in flight waits.
     for rate in [64_000, 384_000, 1_000_000, 2_000_000] {
         let profile = StackProfile { delayed_ack: false, ..StackProfile::linux_6() };
         let bps = Rate::from_bps(rate);

@@ -276,7 +276,7 @@ proptest! {
         (scenario, hops) in (chain(), any::<u64>()).prop_flat_map(|((hops, links), seed)| {
             let flows: Vec<_> = (0..3).map(|nth| datagrams(nth, hops)).collect();
             flows.prop_map(move |flows| {
-                // All have sent what they have after 160 s; the rest is for queues to drain.
+                // All have sent their data after 160 s; the rest is for queues to drain.
                 let scenario = scenario(Duration::from_secs(100_000), links.clone(), flows);
                 (Scenario { seed, ..scenario }, hops)
             })

@@ -1,4 +1,4 @@
-//! Queue disciplines under real senders: what their specifications promise, in the simulator.
+//! Queue disciplines under real senders: the promises of their specifications, in the simulator.
 
 use crate::common::{link, scenario, tcp};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
@@ -200,7 +200,7 @@ fn cake_shares_between_hosts_first_where_asked_to() {
         let total: f64 = flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum();
         flows[9].goodput.as_bps_f64() / total
     };
-    // All lead to one host, so that with both its ten flows are what counts.
+    // All lead to one host, so that with both only its ten flows count.
     for (queue, share) in [("cake:isolation=dual-src", 0.5), ("cake", 0.1), ("cake:isolation=flows", 0.1)] {
         let measured = share_of_the_one(queue);
         assert!((measured - share).abs() < 0.02, "{queue}: {measured}");

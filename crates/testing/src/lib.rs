@@ -27,7 +27,7 @@ pub fn untimely(problem: String) -> ! {
     panic_any(Untimely(problem))
 }
 
-/// `assert!` for what a machine that stands still can break, as goodput and delays: within [`in_time`] only.
+/// `assert!` for results that a machine that stands still can break, as goodput and delays: within [`in_time`] only.
 ///
 /// All else stays `assert!`: that no byte is lost, doubled or reordered holds on any machine.
 #[macro_export]

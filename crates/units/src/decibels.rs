@@ -46,7 +46,7 @@ impl FromStr for Decibels {
             Some(size) => (true, size),
             None => (false, trimmed),
         };
-        // A second sign is refused along with what is not a number.
+        // A second sign is refused like any text that is not a number.
         let size = parse::scaled(size, &[("dB", 1.0)], ACCEPTED).map_err(|error| error.about(text))?;
         if size > MAX_DECIBELS {
             return Err(ParseUnitError::out_of_range(text, ACCEPTED));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use suimon_emulator::{DirectionStatistics, LinkStatistics};
 use suimon_units::{Bytes, Duration};
 
-/// Where links put what they do, and whoever shows it finds it. Threads share it.
+/// The place where links put their statistics, and where views find them. Threads share it.
 #[derive(Debug, Default)]
 pub struct Board {
     inner: Mutex<Inner>,
@@ -17,7 +17,7 @@ pub struct Board {
 struct Inner {
     title: String,
     links: Vec<Link>,
-    /// Counts what was posted, so that a reader can ask for what is new to it.
+    /// The number of updates, so that a reader can ask for the new ones.
     posted: u64,
 }
 

@@ -12,7 +12,7 @@ use suimon_linux::terminal::PseudoTerminal;
 use vt100::Parser;
 use vt100::capture::BasicFormattedCaptureRange;
 
-/// The program's terminal, and what stands on it.
+/// The program's terminal, and the text on it.
 pub(crate) struct Guest {
     terminal: PseudoTerminal,
     screen: Parser,
@@ -34,7 +34,7 @@ impl Guest {
         (!self.is_over).then(|| self.terminal.as_fd())
     }
 
-    /// Takes in some of what the program has written, which there must be or this waits.
+    /// Takes in some of the program's output; without any, waits for it.
     pub(crate) fn read(&mut self) {
         let mut buffer = [0; 4_096];
         match self.terminal.read(&mut buffer) {
@@ -43,7 +43,7 @@ impl Guest {
         }
     }
 
-    /// Gives the program what was typed.
+    /// Gives the program the typed keys.
     pub(crate) fn press(&mut self, keys: &[u8]) {
         // A program that has ended takes no keys.
         let _ = self.terminal.write_all(keys);

@@ -51,8 +51,8 @@ impl Terminal {
         })
     }
 
-    /// Takes the terminal over, and shares it with a program: the links above, below what the program writes to
-    /// `program`, which gets what is typed. Once this is dropped, all that the program wrote stands on standard output.
+    /// Takes the terminal over, and shares it with a program: the links above, below the output of `program`, which
+    /// gets the typed keys. Once this is dropped, all output of the program stands on standard output.
     ///
     /// # Errors
     /// Where standard output is no terminal.
@@ -237,7 +237,7 @@ fn draw_link(frame: &mut Frame<'_>, area: Rect, shown: &Shown<'_>) {
         let most = values.iter().copied().fold(0.0, f64::max);
         let last = values.last().copied().unwrap_or(0.0);
         let width = usize::from(area.width.saturating_sub(2));
-        // Whole numbers are what a bar can show.
+        // A bar can show whole numbers only.
         let data: Vec<u64> =
             values[values.len().saturating_sub(width)..].iter().map(|value| (value * 1e3) as u64).collect();
         let block = Block::bordered().title(format!("{title}: {last:.2} {unit}, at most {most:.2} {unit}"));

@@ -42,7 +42,7 @@ impl Server {
         Ok(Self { server, address, thread: Some(thread) })
     }
 
-    /// Where it answers.
+    /// The address of the server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

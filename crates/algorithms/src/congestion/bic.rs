@@ -69,13 +69,13 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// The search goes a quarter of the way at each step (B of the paper's implementation).
 const B: u64 = 4;
 
-/// Until the first loss a segment is due at least every so many: the window is far from anything known.
+/// Most segments per segment of growth until the first loss: the window is far from anything known.
 const MAX_SEGMENTS_BEFORE_A_LOSS: u64 = 20;
 
 /// A count is kept this long where the window stays as it is (HZ / 32 of Linux).
 const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Bic {
     beta: f64,
     low_window: u64,
@@ -88,7 +88,7 @@ struct Bic {
 }
 
 /// The state that a timeout resets. Windows are in segments.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Search {
     /// ACKs for one segment of growth.
     cnt: u64,

@@ -71,19 +71,19 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// RTT samples in a round needed for a judgement: with fewer, all of them may be of delayed ACKs.
 const ENOUGH_SAMPLES: u32 = 3;
 
-/// Bounds of a tuned gamma, weight of a new sample, and Reno's queue times what is a sample.
+/// Bounds of a tuned gamma, weight of a new sample, and the share of Reno's queue that is a sample.
 const TUNED_GAMMA: (f64, f64) = (5.0, 30.0);
 const LAMBDA: f64 = 0.8;
 const SHARE_OF_RENO: f64 = 0.75;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Compound {
     alpha: f64,
     k: f64,
     gamma: f64,
     zeta: f64,
     tunes: bool,
-    /// `Diff_reno`: what the loss window alone had in the queue in the last round, in segments.
+    /// `Diff_reno`: the backlog of the loss window alone in the last round, in segments.
     diff_reno: Option<f64>,
     /// The delay window, in segments; the loss window is the rest of `cwnd`.
     dwnd: u64,
@@ -141,7 +141,7 @@ impl Compound {
 }
 
 impl Compound {
-    /// A loss: take the queue of the round before it for what Reno fills.
+    /// A loss: the queue of the round before it is the one that Reno fills.
     fn tune(&mut self) {
         if let Some(diff_reno) = self.diff_reno.take() {
             let sample = SHARE_OF_RENO * diff_reno;
@@ -183,11 +183,11 @@ impl CongestionControl for Compound {
         limits.ssthresh = halved(event);
         if self.tunes && event.kind != CongestionKind::Timeout {
             self.tune();
-            // (5), third case: the loss window is halved, and the delay window is what half of both leaves to it.
+            // (5), third case: the loss window is halved, and the delay window gets the rest of half of both.
             let loss_window = limits.cwnd.whole(event.mss).saturating_sub(self.dwnd);
             self.dwnd = limits.ssthresh.whole(event.mss).saturating_sub((loss_window / 2).max(2));
         } else {
-            // Both windows together are halved, and what is left is the loss window's.
+            // Both windows together are halved, and all of the half is the loss window.
             self.dwnd = 0;
             self.diff_reno = None;
         }

@@ -59,7 +59,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
     })
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Cubic {
     beta: f64,
     c: f64,
@@ -92,7 +92,7 @@ struct Epoch {
     w_est: f64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LastAck {
     at: Instant,
     /// The ACK left nothing in flight.

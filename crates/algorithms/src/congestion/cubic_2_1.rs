@@ -1,4 +1,4 @@
-//! CUBIC 2.1, of Linux 2.6.22 to 2.6.24: what CUBIC was when papers of 2007 to 2009 compared with it.
+//! CUBIC 2.1, of Linux 2.6.22 to 2.6.24: the CUBIC that papers of 2007 to 2009 compared with.
 
 use alloc::boxed::Box;
 
@@ -72,7 +72,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 /// Segments per segment of growth until the first loss.
 const CNT_BEFORE_A_LOSS: u64 = 50;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Cubic21 {
     beta: f64,
     c: f64,
@@ -86,7 +86,7 @@ struct Cubic21 {
 }
 
 /// The state that a timeout resets. Windows are in segments.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct History {
     /// ACKs for one segment of growth.
     cnt: u64,

@@ -71,7 +71,7 @@ const CNT_BEFORE_A_LOSS: u64 = 20;
 /// The window grows by half in an RTT at most.
 const MIN_CNT: u64 = 2;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct CubicLinux {
     beta: f64,
     c: f64,

@@ -1,4 +1,4 @@
-//! DCTCP: cuts the window by half the share of what was marked (RFC 8257).
+//! DCTCP: cuts the window by half the share of marked bytes (RFC 8257).
 
 use alloc::boxed::Box;
 
@@ -55,7 +55,7 @@ impl MarkedShare {
         self.alpha
     }
 
-    /// Counts what `ack` tells.
+    /// Counts the bytes of `ack`, and the marked ones.
     pub(super) fn count(&mut self, ack: &Ack) {
         self.delivered += ack.delivered;
         self.marked += ack.marked;
@@ -90,7 +90,7 @@ impl MarkedShare {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Dctcp {
     share: MarkedShare,
     reno: Reno,
@@ -128,7 +128,7 @@ mod tests {
         Dctcp { share: MarkedShare::new(1.0 / 16.0), reno: Reno::default() }
     }
 
-    /// A window of ten segments, so many of them marked.
+    /// A window of ten segments, `marked` of them marked.
     fn window(cc: &mut Dctcp, nth: u64, marked: u64) {
         let mut limits = Limits { ssthresh: MSS * 2, ..Limits::initial(MSS * 10) };
         for segment in 0..10 {

@@ -2,7 +2,7 @@
 //! bandwidth-delay product, over whatever congestion avoidance runs below.
 //!
 //! Equation numbers are the paper's. Two modes, since no single reading of its equations gives all of
-//! its numbers: `printed` takes them as they stand, `fit` is what the authors' code probably did.
+//! its numbers: `printed` takes them as they stand, `fit` is the probable behaviour of the authors' code.
 
 use alloc::boxed::Box;
 
@@ -58,12 +58,12 @@ pub enum Mode {
     Fit,
 }
 
-/// Binary digits of `s_rcv_bytes` and `dev_rcv_bytes` below the byte, and what keeps their sums within 64.
+/// Binary digits of `s_rcv_bytes` and `dev_rcv_bytes` below the byte, and the bound that keeps their sums within 64.
 const FRACTION: u32 = 16;
 const MAX_BYTES: u64 = 1 << 40;
 
 /// FS-AT over another congestion control.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FsAt<C> {
     inner: C,
     mode: Mode,
@@ -225,8 +225,8 @@ impl<C: CongestionControl> FsAt<C> {
         Bytes::new((twrcv_bytes + (1 << (FRACTION - 1))) >> FRACTION)
     }
 
-    /// The path may be another: what was measured on the old one is void, `space` stays. The kernel says so where
-    /// a route leaves by another device, or after long silence; nothing in the simulator does.
+    /// The path may be another: measurements of the old one are void, `space` stays. The kernel calls this where
+    /// a route leaves by another device, or after long silence; the simulator never does.
     pub fn forget_path(&mut self) {
         self.rtt_min = None;
         self.interval = None;
@@ -239,7 +239,7 @@ impl<C: CongestionControl> FsAt<C> {
     fn move_space(&mut self, ack: &Ack) {
         let target = self.target.unwrap_or(ack.snd_wnd).max(self.min_target);
         if self.space <= target {
-            // Up by what this ACK confirms (RFC 3465).
+            // Up by the bytes that this ACK confirms (RFC 3465).
             self.space = (self.space + ack.delivered).min(target);
         } else {
             // Down by one segment for every two confirmed, as rate halving does.
@@ -248,7 +248,7 @@ impl<C: CongestionControl> FsAt<C> {
     }
 }
 
-impl<C: CongestionControl> CongestionControl for FsAt<C> {
+impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAt<C> {
     fn on_established(&mut self, now: Instant, limits: &mut Limits) {
         self.inner.on_established(now, limits);
         self.space = limits.cwnd.max(self.min_target);

@@ -31,7 +31,7 @@ const LOW_WINDOW: f64 = 38.0;
 const HIGH_WINDOW: f64 = 83_000.0;
 const HIGH_DECREASE: f64 = 0.1;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct HighSpeed {
     increase: AdditiveIncrease,
     /// The window that `a` is of, in segments.

@@ -60,7 +60,7 @@ const RTT_MAX_KEPT: f64 = 0.95;
 const REFERENCE_RTT: f64 = 0.1;
 const RTT_SCALE: (f64, f64) = (0.1, 2.0);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Htcp {
     delta_l: Duration,
     adaptive_backoff: bool,
@@ -85,7 +85,7 @@ struct Epoch {
 }
 
 /// Throughput over intervals of one smallest RTT, smoothed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Meter {
     began: Option<Instant>,
     delivered: Bytes,

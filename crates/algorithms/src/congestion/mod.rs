@@ -1,8 +1,8 @@
-//! Congestion control: how much a sender may have in flight, and how fast it may send.
+//! Congestion control: the limits of a sender's flight and rate.
 //!
 //! TCP's mechanics (loss detection, recovery, timers) belong to the endpoint; an algorithm sees
 //! events and writes [`Limits`]. The limits are handed in and out rather than kept inside, so that a
-//! wrapper such as FS-AT can correct what the algorithm below it decided, and recovery can move
+//! wrapper such as FS-AT can correct the decision of the algorithm below it, and recovery can move
 //! `cwnd` toward `ssthresh` packet by packet, without either knowing the other's state.
 
 pub mod bbr;
@@ -25,13 +25,14 @@ mod window;
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::probe::Probe;
 use crate::queue::Ecn;
 
 /// One connection's congestion control.
-pub trait CongestionControl: Debug + Send {
+pub trait CongestionControl: Debug + Send + DynClone {
     /// The connection is established; `limits` hold the stack's initial window.
     fn on_established(&mut self, _now: Instant, _limits: &mut Limits) {}
 
@@ -43,7 +44,7 @@ pub trait CongestionControl: Debug + Send {
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits);
 
     /// The last congestion event was a mistake. The endpoint has restored the `cwnd` and `ssthresh`
-    /// of before; restore what else the event changed.
+    /// of before; restore all else that the event changed.
     fn on_spurious(&mut self, _now: Instant, _limits: &mut Limits) {}
 
     /// True where [`CongestionControl::on_delivery`] is to be called, and where the window is this
@@ -65,6 +66,8 @@ pub trait CongestionControl: Debug + Send {
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
+
+clone_trait_object!(CongestionControl);
 
 impl CongestionControl for Box<dyn CongestionControl> {
     fn on_established(&mut self, now: Instant, limits: &mut Limits) {
@@ -201,8 +204,8 @@ pub enum AckCounting {
 }
 
 impl Ack {
-    /// An acknowledgement at `now` that confirms `delivered` in order, of segments of `mss`. Nothing is marked, and nothing
-    /// but the window holds the sender back; the round-trip time, the sequence numbers and what is in flight are to be set.
+    /// An acknowledgement at `now` that confirms `delivered` in order, of segments of `mss`. Nothing is marked, and
+    /// only the window holds the sender back. The round-trip time, the sequence numbers and the flight are to be set.
     #[must_use]
     pub const fn new(now: Instant, delivered: Bytes, mss: Bytes) -> Self {
         Self {
@@ -224,8 +227,8 @@ impl Ack {
         }
     }
 
-    /// Bytes that this ACK adds to `cwnd` in slow start: of what it covers only what is news, since a
-    /// filled hole also covers what was selectively acknowledged before and left the network then.
+    /// Bytes that this ACK adds to `cwnd` in slow start: only bytes acknowledged for the first time, since a
+    /// filled hole also covers bytes that were selectively acknowledged and left the network before.
     #[must_use]
     pub fn slow_start_credit(&self) -> Bytes {
         let news = self.newly_acked.min(self.delivered);

@@ -40,7 +40,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 const PACING_SLOW_START: f64 = 2.0;
 const PACING_AVOIDANCE: f64 = 1.2;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Prague {
     rtt_virt: Duration,
     share: MarkedShare,

@@ -31,7 +31,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
     }
 }
 
-/// Reno's state: what congestion avoidance has saved up toward the next segment.
+/// Reno's state: the growth that congestion avoidance has saved up toward the next segment.
 #[derive(Debug, Clone, Default)]
 pub struct Reno {
     increase: AdditiveIncrease,
@@ -99,7 +99,7 @@ pub(crate) fn slow_start(ack: &Ack, limits: &mut Limits) -> bool {
     false
 }
 
-/// `ssthresh` after a congestion event: half of what was in flight, at least two segments (RFC 5681
+/// `ssthresh` after a congestion event: half of the flight, at least two segments (RFC 5681
 /// §3.1, eq. 4).
 pub(crate) fn halved(event: &Congestion) -> Bytes {
     (event.flight_size / 2).max(event.mss * 2)
@@ -118,7 +118,7 @@ impl AdditiveIncrease {
         self.grow(ack, limits);
     }
 
-    /// Saves up what `ack` covers.
+    /// Saves up the bytes that `ack` covers.
     pub(crate) fn count(&mut self, ack: &Ack) {
         self.bytes_acked += ack.avoidance_credit();
     }

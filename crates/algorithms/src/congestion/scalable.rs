@@ -50,7 +50,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
     })
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Scalable {
     a: f64,
     b: f64,

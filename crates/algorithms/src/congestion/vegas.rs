@@ -65,7 +65,7 @@ const ENOUGH_SAMPLES: u64 = 3;
 /// The smallest window that Vegas sets, in segments.
 const MIN_WINDOW: u64 = 2;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Vegas {
     alpha: f64,
     beta: f64,
@@ -233,7 +233,7 @@ mod tests {
         build(&Arguments::defaults(DESCRIPTION.parameters))
     }
 
-    /// A path that holds `bdp` segments; what is in flight beyond them waits, and shows in the RTT.
+    /// A path that holds `bdp` segments; the flight beyond them waits, and shows in the RTT.
     struct Path {
         bdp: u64,
         in_flight: VecDeque<Duration>,

@@ -12,7 +12,7 @@ pub(super) const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
 const DELAY_SETTLES: Duration = Duration::from_secs(1);
 
 /// Congestion avoidance since the last loss. Windows are in segments.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Epoch {
     pub(super) start: Instant,
     /// Seconds from the start to the curve's origin.
@@ -37,7 +37,7 @@ impl Epoch {
         }
     }
 
-    /// Seconds behind the curve's origin, negative before it, when what is sent now comes back without a queue
+    /// Seconds behind the curve's origin, negative before it, when data sent now comes back without a queue
     /// (RFC 8312 §4.1 has the RTT).
     pub(super) fn offset(&self, now: Instant, delay: Duration) -> f64 {
         now.saturating_since(self.start).as_secs_f64() + delay.as_secs_f64() - self.k

@@ -23,7 +23,7 @@ pub(crate) fn scaled_down(limits: &Limits, factor: f64, mss: Bytes) -> Bytes {
     mss * (segments as u64).max(2)
 }
 
-/// Growth by one segment for so many ACKs, whatever these cover.
+/// Growth by one segment for a number of ACKs, whatever these cover.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CountedIncrease {
     snd_cwnd_cnt: u64,
@@ -44,8 +44,8 @@ impl CountedIncrease {
 
 /// Segments that an ACK covers on average: a moving average with gain 1/16, in sixteenths.
 ///
-/// Linux rounds the old average's share down, so the average rests up to one segment above what it comes
-/// down to: from the initial 2 it never falls below 31/16, and a flow without delayed ACKs grows almost
+/// Linux rounds the old average's share down, so the average rests up to one segment above the true
+/// value: from the initial 2 it never falls below 31/16, and a flow without delayed ACKs grows almost
 /// twice as fast as intended. Measured results carry that, so it is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct DelayedAckRatio {

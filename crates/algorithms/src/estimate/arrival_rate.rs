@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// The arrival rate over the last `window`: what arrived in it over its length.
+/// The arrival rate over the last `window`: the bytes that arrived in it over its length.
 ///
 /// Memory is fixed at any rate: packets closer together than a thousandth of the window count as one.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl ArrivalRate {
     }
 }
 
-/// The window is told apart in so many halvings: 1024 parts.
+/// The window is halved this many times: 1024 parts.
 const RESOLUTION: u32 = 10;
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Estimates the round-trip time of a few flows at a time, chosen by their packets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Autocorrelation {
     window: Duration,
     slot: Duration,
@@ -167,7 +167,7 @@ fn best_lag(counts: &[(u32, u32)], slots: u32, threshold: f64) -> Option<f64> {
     Some(sharp as f64 + (near[2] - near[0]) / near.iter().sum::<f64>().max(f64::MIN_POSITIVE))
 }
 
-/// One arriving packet in so many chooses the next flow.
+/// One arriving packet in this many chooses the next flow.
 const CHOICE: u64 = 10;
 
 /// Fewer packets in a window show no pattern.

@@ -63,7 +63,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Estimates the round-trip time of a few flows at a time, chosen by their packets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bursts {
     rules: Rules,
     tries: Vec<Option<Try>>,
@@ -93,7 +93,7 @@ struct Try {
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Taking the mean over gaps, so many of them yet.
+    /// Taking the mean over gaps, `left` of them yet.
     Pacing { since: Instant, left: u32 },
     /// In the middle of a burst whose start is not known.
     Joining { dt: Duration },
@@ -210,7 +210,7 @@ impl Rules {
     }
 }
 
-/// One arriving packet in so many chooses the next flow. Were it each, the flow whose burst has just
+/// One arriving packet in this many chooses the next flow. Were it each, the flow whose burst has just
 /// completed an estimate would often be chosen again by the second packet of that burst.
 const CHOICE: u64 = 10;
 

@@ -28,7 +28,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Estimates the round-trip time of connections as they open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Handshake {
     /// When the SYN passed.
     opening: Slots<Opening>,

@@ -51,7 +51,7 @@ impl<N> Entry<N> {
 impl<N: Copy + Default> Heaviest<N> {
     const SETS: usize = ROOM / (WAYS * size_of::<Entry<N>>());
 
-    /// Nothing seen yet; `window` is how far back it looks.
+    /// An empty sketch over the last `window`.
     #[must_use]
     pub fn new(window: Duration) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl<N: Copy + Default> Heaviest<N> {
             }
         };
         entry.count += weighted;
-        // Counts only grow, so whoever overtakes the heaviest does so with a packet of its own.
+        // Counts only grow, so a flow that overtakes the heaviest does so with a packet of its own.
         let certain = entry.certain();
         if self.heaviest.is_none_or(|(heaviest, most)| heaviest == flow || certain > most) {
             self.heaviest = Some((flow, certain));
@@ -151,7 +151,7 @@ impl<N: Copy + Default> Heaviest<N> {
 
 /// Entries of a set: without notes, two cache lines.
 const WAYS: usize = 8;
-/// Bytes for all entries: 64 kB, less what the rest of the structure takes.
+/// Bytes for all entries: 64 kB, less the rest of the structure.
 const ROOM: usize = 63_800;
 /// How often in `tau` the weight is brought up to date; 64 keeps it within 1.6 %.
 const STEPS: u64 = 64;

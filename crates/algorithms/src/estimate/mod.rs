@@ -1,4 +1,4 @@
-//! Estimators: what a router or a reader of captures can tell from the packets that pass, without
+//! Estimators: measurements of a router or a reader of captures from the packets that pass, without
 //! sending any and without seeing the way back.
 //!
 //! An [`RttEstimator`] is shown every packet and now and then tells the round-trip time of a flow. The
@@ -17,6 +17,7 @@ pub mod zombies;
 
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::queue::FlowId;
@@ -24,13 +25,15 @@ use crate::queue::policy::Arrival;
 use crate::random::RandomStream;
 
 /// Estimates round-trip times from the packets that pass one point, in one direction.
-pub trait RttEstimator: Debug + Send {
+pub trait RttEstimator: Debug + Send + DynClone {
     /// A packet passes. Gives the round-trip time of its flow where it completes an estimate.
     fn on_packet(&mut self, seen: &Seen, random: &mut RandomStream) -> Option<RttSample>;
 
     /// The memory of the estimator now, with everything that it holds.
     fn memory(&self) -> Bytes;
 }
+
+clone_trait_object!(RttEstimator);
 
 /// A packet that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

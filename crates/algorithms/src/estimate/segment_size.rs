@@ -30,7 +30,7 @@ impl SegmentSize {
     }
 }
 
-/// One packet in so many is drawn; the paper does not say how many are.
+/// One packet in this many is drawn; the paper gives no number.
 const DRAWN: u64 = 10;
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use suimon_units::Bytes;
 
 use crate::queue::FlowId;
 
-/// One place for every flow, shared with all whose number gives the same: a newcomer takes it over. No
+/// One place for every flow, shared with all flows of the same hash: a newcomer takes it over. No
 /// search, and memory for `places` flows whatever their number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Slots<T> {
     places: Vec<Option<(FlowId, T)>>,
 }

@@ -37,7 +37,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Estimates the round-trip time of connections from their first two bursts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SlowStart {
     starting: Slots<Starting>,
     data: Bytes,

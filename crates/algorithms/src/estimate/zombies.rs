@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(list(100_000, &mut strangers).flows(), 4_000.0);
     }
 
-    /// By hand: 2 zombies, always overwritten, so alpha = 1/2: hits at 1, 1/2, then half of what was.
+    /// By hand: 2 zombies, always overwritten, so alpha = 1/2: hits at 1, 1/2, then half of the value before.
     #[test]
     fn the_hit_frequency_is_the_mean_at_first_and_then_moves_by_alpha() {
         let mut random = RandomStream::new(1, "zombies");

@@ -46,7 +46,7 @@ impl Blest {
         if rtt_f <= 0.0 {
             return false;
         }
-        // Equation 1: what the quick path sends while the slow one's chunk is under way, growing by a
+        // Equation 1: the data that the quick path sends while the slow one's chunk is under way, growing by a
         // segment in each of its round trips.
         let rounds = rtt_s / rtt_f;
         let mss = fast.status.mss.as_f64();

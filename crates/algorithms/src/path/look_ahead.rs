@@ -3,7 +3,7 @@
 //! Oguchi, Tanaka and Shigeno give data to the connection that holds the fewest bytes. Equal bytes are
 //! unequal times where paths differ in speed, so the receiver waits for the slow one. Here the buffer is
 //! counted in the time until it has drained and arrived, and a slow path is given data that lies so far
-//! ahead that the quicker ones will just have filled what comes before it.
+//! ahead that the quicker ones will just have filled the gap before it.
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -38,8 +38,8 @@ impl LookAhead {
         Self { fill: arguments.number("fill") }
     }
 
-    /// Whether a copy by `taker`, which arrives after `delay`, may well overtake the data that the receiver waits for: the
-    /// path that holds that takes longer for its data, or is late with it.
+    /// Whether a copy by `taker`, which arrives after `delay`, may well overtake the data that the receiver waits
+    /// for: the path that holds this data is slower, or late with it.
     fn overtakes(&self, state: &SendState<'_>, taker: PathId, delay: Option<Duration>) -> bool {
         let own = &state.paths[taker.0];
         let product = own.rate().zip(own.status.rtt_min).map(|(rate, rtt_min)| rate.amount_in(rtt_min));
@@ -51,16 +51,16 @@ impl LookAhead {
         })
     }
 
-    /// Whether a chunk more on `path` would only make its queue longer, and with it what must wait at the
-    /// receiver for data that lies in that queue.
+    /// Whether a chunk more on `path` would only make its queue longer, and with it the data that must
+    /// wait at the receiver for data in that queue.
     fn is_full(&self, path: &PathView, state: &SendState<'_>) -> bool {
         let (Some(rate), Some(rtt_min)) = (path.rate(), path.status.rtt_min) else { return false };
         let full = rate.amount_in(rtt_min).as_f64() * self.fill(state);
         path.status.buffered.as_f64() > full.max(MIN_CHUNKS * state.chunk.as_f64())
     }
 
-    /// Where the receiver has little room, queues must be short: half of it is for what is under way, and half
-    /// for what has to wait there when a path turns out slower than it was.
+    /// Where the receiver has little room, queues must be short: half of it is for data under way, and half for
+    /// data that has to wait there when a path turns out slower than it was.
     fn fill(&self, state: &SendState<'_>) -> f64 {
         let slowest = state.usable().filter_map(|(_, path)| path.status.rtt_min).max().unwrap_or_default();
         let rate: Rate = state.usable().filter_map(|(_, path)| path.rate()).sum();
@@ -71,7 +71,7 @@ impl LookAhead {
 
 /// Bandwidth-delay products that a connection may hold where the receiver has little room.
 const TIGHT: f64 = 1.5;
-/// A connection may always hold so many chunks: fewer would starve one whose ACKs are delayed.
+/// A connection may always hold this many chunks: fewer would starve one whose ACKs are delayed.
 const MIN_CHUNKS: f64 = 4.0;
 
 /// The time until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
@@ -104,7 +104,7 @@ impl PathScheduler for LookAhead {
             .min_by_key(|(_, delay)| delay.unwrap_or(Duration::ZERO));
         let (path, delay) = soonest?;
         let ahead = delay.map_or(Bytes::ZERO, |delay| ahead(state, path, delay));
-        // Whole chunks, so that what is left between can be filled.
+        // Whole chunks, so that the gap between can be filled.
         let ahead = state.chunk * ahead.whole(state.chunk);
         if !state.next_fits() && state.paths[path.0].can_copy && self.overtakes(state, path, delay) {
             return Some(Placement { path, data: Data::Copy });

@@ -14,12 +14,13 @@ pub mod round_robin;
 
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::probe::Probe;
 
 /// Decides which path carries which data.
-pub trait PathScheduler: Debug + Send {
+pub trait PathScheduler: Debug + Send + DynClone {
     /// The next placement; `None` to wait until data, an acknowledgement, the window or a path changes the
     /// state. Asked again until the answer is `None`.
     fn place(&mut self, now: Instant, state: &SendState<'_>) -> Option<Placement>;
@@ -27,6 +28,8 @@ pub trait PathScheduler: Debug + Send {
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
+
+clone_trait_object!(PathScheduler);
 
 /// A path, by its place in [`SendState::paths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -21,7 +21,7 @@ pub struct Redundant;
 
 impl PathScheduler for Redundant {
     fn place(&mut self, _now: Instant, state: &SendState<'_>) -> Option<Placement> {
-        // Copies first: a path that lags behind carries what is under way before anything new.
+        // Copies first: a path that lags behind carries data under way before new data.
         if let Some((path, _)) = state.ready().find(|(_, path)| path.can_copy) {
             return Some(Placement { path, data: Data::Copy });
         }

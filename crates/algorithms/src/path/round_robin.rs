@@ -20,7 +20,7 @@ pub const DESCRIPTION: Description = Description {
     }],
 };
 
-/// The scheduler: whose turn it is.
+/// The scheduler, with the path whose turn it is.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundRobin {
     skip: bool,

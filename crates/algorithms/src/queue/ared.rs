@@ -63,7 +63,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// RED's probability with a slope that keeps the average in the middle of the thresholds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AdaptiveRed {
     red: Red,
     interval: Duration,

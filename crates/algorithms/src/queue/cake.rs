@@ -92,7 +92,7 @@ struct Isolation {
 }
 
 /// The number of bulky flows of each host.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Hosts(Box<[Host]>);
 
 #[derive(Debug, Clone, Default)]
@@ -111,7 +111,7 @@ impl Hosts {
     }
 }
 
-/// One of the places of the set that `first` is in: that which is its own, else a free one, else `first`.
+/// One of the places of the set that `first` is in: its own, else a free one, else `first`.
 fn way(first: usize, is_user_defined: impl Fn(usize) -> bool, is_free: impl Fn(usize) -> bool) -> usize {
     let set = first / WAYS * WAYS;
     let ways = || (0..WAYS).map(|way| set + (first + way) % WAYS);
@@ -119,7 +119,7 @@ fn way(first: usize, is_user_defined: impl Fn(usize) -> bool, is_free: impl Fn(u
 }
 
 /// Flows in turn, COBALT in each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cake<P> {
     queues: FlowQueues<P>,
     flows: Box<[Flow]>,
@@ -184,7 +184,7 @@ impl<P: Packet> Cake<P> {
         let load = of(&self.sources, source, self.isolation.sources)
             .max(of(&self.destinations, destination, self.isolation.destinations))
             .max(1);
-        // Rounded up, so that nobody waits for ever.
+        // Rounded up, so that no flow waits for ever.
         (self.quantum + i64::from(load) - 1) / i64::from(load)
     }
 

@@ -1,7 +1,7 @@
 //! COBALT: CoDel and BLUE side by side, as in CAKE (Høiland-Jørgensen, Täht, Morton: Piece of CAKE, 2018,
 //! §III-B; Linux 4.19, `sch_cake.c`).
 //!
-//! CoDel signals senders that respond, BLUE sheds what those that do not send too much. Unlike RFC 8289's,
+//! CoDel signals senders that respond, BLUE drops the excess of senders that do not. Unlike RFC 8289's,
 //! this CoDel winds its frequency down step by step after delay has fallen.
 
 use suimon_units::{Duration, Instant};
@@ -65,7 +65,7 @@ impl Cobalt {
         }
     }
 
-    /// True where nothing of what went before matters to the next packet.
+    /// True where no earlier packet matters to the next one.
     #[must_use]
     pub fn is_at_rest(&self, now: Instant) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
@@ -106,7 +106,7 @@ impl Cobalt {
         if self.count == 0 {
             self.drop_next = now + settings.interval;
         } else if now > self.drop_next && !drop {
-            // One signal at a time: what fell due meanwhile is forgone.
+            // One signal at a time: signals that fell due meanwhile are forgone.
             self.drop_next = now;
         }
         drop

@@ -112,7 +112,7 @@ pub struct CoDel {
 }
 
 /// A packet taken from the queue, and whether delay has been above the target for an interval.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Head<P> {
     packet: Timed<P>,
     ok_to_drop: bool,
@@ -208,7 +208,7 @@ fn discard<P>(head: Option<Head<P>>, dropped: &mut Vec<Dropped<P>>) {
 }
 
 /// One queue under CoDel.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CoDelQueue<P> {
     fifo: Fifo<Timed<P>>,
     buffer: Buffer,
@@ -269,7 +269,7 @@ mod tests {
         CoDelQueue::new(&arguments, Buffer::Unbounded)
     }
 
-    /// After how many milliseconds drops and marks happen in a queue in which every packet waits for `sojourn`, one leaving each
+    /// Times in ms of drops and marks in a queue in which every packet waits for `sojourn`, one leaving each
     /// millisecond with `left` bytes behind it.
     fn events(settings: &str, ecn: Ecn, sojourn: Duration, left: u64, packets: u64) -> Vec<u64> {
         let mut queue = codel(settings);

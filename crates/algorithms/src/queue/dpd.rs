@@ -51,7 +51,7 @@ const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Multiplies the probability of the flow that uses most bandwidth.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Dpd {
     multiplier: f64,
     heaviest: Heaviest,
@@ -124,7 +124,7 @@ mod tests {
     use crate::random::RandomStream;
 
     /// Gives the same advice for every arrival.
-    #[derive(Debug)]
+    #[derive(Debug, Clone)]
     struct Constant(Advice);
 
     impl EarlyDetection for Constant {

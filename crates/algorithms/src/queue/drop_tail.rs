@@ -1,4 +1,4 @@
-//! Tail drop: first in, first out, and what does not fit is lost.
+//! Tail drop: first in, first out, and a packet that does not fit is lost.
 
 use super::policy::{Arrival, ArrivalPolicy, Verdict};
 use super::{Buffer, Capabilities, DropReason};
@@ -14,7 +14,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// Lets a packet join where it fits the buffer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DropTail(pub Buffer);
 
 impl ArrivalPolicy for DropTail {

@@ -106,7 +106,7 @@ struct Settings {
     alpha: f64,
     beta: f64,
     k: f64,
-    /// From this classic probability on nobody heeds marks.
+    /// From this classic probability on senders do not heed marks.
     p_c_max: f64,
     min_th: Duration,
     range: Duration,
@@ -130,8 +130,8 @@ impl Recurrence {
     }
 }
 
-/// The two queues and what couples them.
-#[derive(Debug)]
+/// The two queues and their coupling.
+#[derive(Debug, Clone)]
 pub struct DualPi2<P> {
     classic: Fifo<Timed<P>>,
     l4s: Fifo<Timed<P>>,

@@ -7,6 +7,7 @@
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Instant, Probability, Rate};
 
 use super::policy::{Arrival, ArrivalPolicy, Verdict};
@@ -17,7 +18,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 
 /// Decides how likely each arrival is to be marked or dropped.
-pub trait EarlyDetection: Debug + Send {
+pub trait EarlyDetection: Debug + Send + DynClone {
     /// The advice for an arrival, which may still be lost for want of room. Asked once for each.
     fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice;
 
@@ -33,7 +34,7 @@ pub trait EarlyDetection: Debug + Send {
     }
 
     /// True where `backlog` is so short that, whatever its average, a packet less would leave the link idle
-    /// before its sender is heard of again. For wrappers; false where a law knows no such length.
+    /// before its sender sends again. For wrappers; false where a law knows no such length.
     fn is_short(&self, _backlog: Backlog) -> bool {
         false
     }
@@ -45,7 +46,9 @@ pub trait EarlyDetection: Debug + Send {
     fn probe(&self, _out: &mut dyn Probe) {}
 }
 
-impl<D: EarlyDetection + ?Sized> EarlyDetection for Box<D> {
+clone_trait_object!(EarlyDetection);
+
+impl EarlyDetection for Box<dyn EarlyDetection> {
     fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice {
         (**self).advise(arrival, random)
     }
@@ -76,7 +79,7 @@ impl<D: EarlyDetection + ?Sized> EarlyDetection for Box<D> {
 }
 
 /// A detection, and how its choices are carried out.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Early<D> {
     /// How likely an arrival is to be chosen.
     pub detection: D,
@@ -136,7 +139,7 @@ pub(super) const fn mark(default: &'static str) -> Parameter {
 }
 
 /// An arrival policy that marks or drops as early detection advises, in front of a queue with room for `buffer`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct EarlyPolicy<D> {
     early: Early<D>,
     buffer: Buffer,
@@ -181,7 +184,7 @@ impl<D: EarlyDetection> EarlyPolicy<D> {
     }
 }
 
-impl<D: EarlyDetection> ArrivalPolicy for EarlyPolicy<D> {
+impl<D: EarlyDetection + Clone + 'static> ArrivalPolicy for EarlyPolicy<D> {
     fn judge(&mut self, arrival: &Arrival) -> Verdict {
         let verdict = self.verdict(arrival);
         self.early.detection.on_verdict(arrival, verdict);

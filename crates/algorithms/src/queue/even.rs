@@ -1,5 +1,5 @@
-//! Even shares: early detection says how much is lost, shares say who loses it, and nobody loses twice
-//! before it could have slowed down. This project's answer to what DPD-QT leaves open.
+//! Even shares: early detection gives the rate of losses, shares give the flow that loses, and no flow loses
+//! twice before it could have slowed down. The law is of this project, over DPD-QT.
 
 use alloc::boxed::Box;
 
@@ -49,7 +49,7 @@ struct Losses {
     debt: f32,
     /// Mean time between losses, in seconds; zero where there was none yet.
     interval: f32,
-    /// When it lost one last, or was first seen.
+    /// The time of its last loss, or of its first packet.
     last: Option<Instant>,
 }
 
@@ -74,7 +74,7 @@ impl Losses {
 }
 
 /// Weighs the probability by the flow's share, and spaces each flow's losses apart.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Even {
     exponent: f64,
     hold: f64,
@@ -115,11 +115,11 @@ impl Preference for Even {
         let passes = Advice::Choose(Probability::ZERO);
         let Some(losses) = self.shares.note(arrival.flow) else { return passes };
         let interval = f64::from(losses.interval);
-        // (2): who loses ever more often does not slow down, and is left alone ever shorter.
+        // (2): a flow that loses ever more often does not slow down, and is left alone ever shorter.
         if losses.since(arrival.now) < self.hold.min(interval / LEFT_ALONE) {
             return passes;
         }
-        // (3): who loses more often than it is left alone does not slow down either.
+        // (3): a flow that loses more often than it is left alone does not slow down either.
         let gain = if interval > 0.0 { (self.hold / interval).max(1.0) } else { 1.0 };
         losses.debt += (p * weight * gain) as f32;
         let due = losses.debt >= 1.0 && !below.is_short(arrival.backlog);
@@ -166,7 +166,7 @@ mod tests {
     use crate::random::RandomStream;
 
     /// Gives the same advice for every arrival.
-    #[derive(Debug)]
+    #[derive(Debug, Clone)]
     struct Constant(Advice);
 
     impl EarlyDetection for Constant {
@@ -212,7 +212,7 @@ mod tests {
         Advice::Choose(Probability::clamped(p))
     }
 
-    /// Seldom enough for nobody to be suspected: one loss in 4000 packets is one in 96 ms.
+    /// Seldom enough for no flow to be suspected: one loss in 4000 packets is one in 96 ms.
     const SELDOM: f64 = 1.0 / 2_000.0;
 
     #[test]

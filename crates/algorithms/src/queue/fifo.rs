@@ -1,4 +1,4 @@
-//! First in, first out: what most disciplines keep their packets in.
+//! First in, first out: the queue of most disciplines.
 
 use alloc::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use suimon_units::Bytes;
 use super::{Backlog, Packet};
 
 /// Waiting packets in the order of their arrival.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fifo<P> {
     waiting: VecDeque<P>,
     bytes: Bytes,

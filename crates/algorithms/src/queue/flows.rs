@@ -1,4 +1,4 @@
-//! Many queues in one store: what disciplines that keep flows apart put their packets in.
+//! Many queues in one store, for disciplines that keep flows apart.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -11,8 +11,8 @@ use super::{Backlog, Buffer, FlowId, Packet};
 use crate::random::RandomStream;
 
 /// A fixed number of first-in, first-out queues with one buffer. Their packets share one store, so that
-/// memory follows what waits, however many flows there are and have been.
-#[derive(Debug)]
+/// memory follows the backlog, not the number of flows.
+#[derive(Debug, Clone)]
 pub struct FlowQueues<P> {
     places: Vec<Place<P>>,
     free: u32,
@@ -22,7 +22,7 @@ pub struct FlowQueues<P> {
 }
 
 /// A packet and the place of the one behind it; an unused place has no packet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Place<P> {
     packet: Option<Timed<P>>,
     next: u32,
@@ -137,7 +137,7 @@ impl<P: Packet> FlowQueues<P> {
 }
 
 /// Ordered lists over the numbers of flows, each of which is in one list at most.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rings {
     /// Before and behind each flow; then the same for the head of each list, which closes it to a ring.
     links: Box<[(u16, u16)]>,
@@ -188,7 +188,7 @@ impl Rings {
     }
 }
 
-/// Hashes flows in a way that nobody outside can foresee.
+/// Hashes flows so that no outsider can foresee the hash.
 #[derive(Debug, Clone)]
 pub struct FlowHash {
     perturbation: u64,
@@ -218,7 +218,7 @@ impl FlowHash {
     }
 }
 
-/// One of `count` places for what has `hash`.
+/// One of `count` places for `hash`.
 #[must_use]
 pub fn place_of(hash: u64, count: usize) -> usize {
     ((u128::from(hash) * count as u128) >> 64) as usize

@@ -45,7 +45,7 @@ pub(super) const QUANTUM: Parameter = Parameter {
     range: Range::Any,
 };
 
-/// The quantum in `arguments`; with less than Linux's minimum, turns would pass in which nobody sends.
+/// The quantum in `arguments`; with less than Linux's minimum, turns would pass in which no flow sends.
 pub(super) fn quantum(arguments: &Arguments) -> i64 {
     i64::try_from(arguments.bytes("quantum").get().max(256)).unwrap_or(i64::MAX / 2)
 }
@@ -64,7 +64,7 @@ struct Flow {
 }
 
 /// Flows in turn, CoDel in each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FqCoDel<P> {
     queues: FlowQueues<P>,
     flows: Box<[Flow]>,

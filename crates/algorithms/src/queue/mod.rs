@@ -1,8 +1,8 @@
-//! Queues: which packet waits, which goes next, which is marked or dropped.
+//! Queues: disciplines order, mark and drop the packets in front of a link.
 //!
-//! Two traits divide the work. An [`ArrivalPolicy`](policy::ArrivalPolicy) judges each packet as it comes and holds none:
-//! RED, PIE, RTT-AQM, DPD-QT. A [`QueueDiscipline`] holds the packets and orders them: CoDel, FQ-CoDel, CAKE. Neither
-//! knows the driver's packets: they may be simulated records or real buffers.
+//! Two traits divide the work. An [`ArrivalPolicy`](policy::ArrivalPolicy) judges each packet as it comes and holds
+//! none: RED, PIE, RTT-AQM, DPD-QT. A [`QueueDiscipline`] holds the packets and orders them: CoDel, FQ-CoDel, CAKE.
+//! Neither knows the driver's packets: they may be simulated records or real buffers.
 
 pub mod ared;
 pub mod cake;
@@ -177,7 +177,7 @@ pub(crate) mod testing {
     use crate::parameters::Arguments;
     use crate::registry::Description;
 
-    /// The defaults of what `description` declares, overlaid with `settings`: `:min_th=10kB:ecn=false`.
+    /// The defaults that `description` declares, overlaid with `settings`: `:min_th=10kB:ecn=false`.
     pub(crate) fn arguments(description: &Description, settings: &str) -> Arguments {
         let mut arguments = Arguments::defaults(description.parameters);
         for (name, text) in settings.split(':').filter_map(|setting| setting.split_once('=')) {

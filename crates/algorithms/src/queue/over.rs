@@ -11,7 +11,7 @@ use crate::probe::Probe;
 use crate::random::RandomStream;
 
 /// A change to the advice of a detection below.
-pub trait Preference: Debug + Send {
+pub trait Preference: Debug + Send + Clone {
     /// The advice in place of `advice`, which `below` gave for the arrival. Asked once for each.
     fn revise(&mut self, advice: Advice, arrival: &Arrival, below: &impl EarlyDetection) -> Advice;
 
@@ -23,7 +23,7 @@ pub trait Preference: Debug + Send {
 }
 
 /// `preference` over `below`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Over<W, D> {
     preference: W,
     below: D,
@@ -37,7 +37,7 @@ impl<W: Preference, D: EarlyDetection> Over<W, D> {
     }
 }
 
-impl<W: Preference, D: EarlyDetection> EarlyDetection for Over<W, D> {
+impl<W: Preference + 'static, D: EarlyDetection + Clone + 'static> EarlyDetection for Over<W, D> {
     fn advise(&mut self, arrival: &Arrival, random: &mut RandomStream) -> Advice {
         let advice = self.below.advise(arrival, random);
         self.preference.revise(advice, arrival, &self.below)

@@ -105,7 +105,7 @@ struct Settings {
 }
 
 /// PIE's drop probability, and the departure rate from which it follows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pie {
     /// The backlog.
     backlog: Backlog,
@@ -269,7 +269,7 @@ impl Pie {
             self.last_timestamp = now;
             self.burst_allowance = max_burst;
         }
-        // A delay that nobody could tell is not one of 0.
+        // An unknown delay is not a delay of 0.
         if self.drop_prob == 0.0 && self.qdelay_old == 0.0 && self.current_qdelay == Some(0.0) {
             self.active = false;
         }

@@ -1,4 +1,4 @@
-//! Arrival policies: what to do with a packet that comes to a queue, without holding any packet.
+//! Arrival policies: the verdict on a packet that comes to a queue, without holding any packet.
 //!
 //! A policy judges arrivals and is told of departures. [`PolicyQueue`] adds the packets, first in, first out; a driver
 //! that keeps its packets itself, such as the kernel, asks the policy alone.
@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Instant, Rate};
 
 use super::fifo::Fifo;
@@ -14,7 +15,7 @@ use super::{Backlog, Capabilities, DropReason, Dropped, Ecn, FlowId, Packet, Que
 use crate::probe::Probe;
 
 /// Judges the packets that come to one queue, whose packets leave in the order of their arrival.
-pub trait ArrivalPolicy: Debug + Send {
+pub trait ArrivalPolicy: Debug + Send + DynClone {
     /// The verdict on an arrival. The driver asks once for each, in the order of time, but for those that
     /// [`Capabilities::idle_passes`] lets by. Where the link is idle, the driver tells the departure of a packet that
     /// joins next, at the same time.
@@ -42,6 +43,8 @@ pub trait ArrivalPolicy: Debug + Send {
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
+
+clone_trait_object!(ArrivalPolicy);
 
 /// A packet that arrives, and the queue that it finds.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +90,7 @@ pub enum Verdict {
     Drop(DropReason),
 }
 
-impl<A: ArrivalPolicy + ?Sized> ArrivalPolicy for Box<A> {
+impl ArrivalPolicy for Box<dyn ArrivalPolicy> {
     fn judge(&mut self, arrival: &Arrival) -> Verdict {
         (**self).judge(arrival)
     }
@@ -114,7 +117,7 @@ impl<A: ArrivalPolicy + ?Sized> ArrivalPolicy for Box<A> {
 }
 
 /// A first-in, first-out queue whose arrivals a policy judges.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PolicyQueue<P, A> {
     fifo: Fifo<P>,
     policy: A,

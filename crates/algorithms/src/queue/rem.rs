@@ -66,7 +66,7 @@ pub const DESCRIPTION: Description = Description {
 /// REM's probability, from a price that is worked out period by period.
 ///
 /// The backlog and the rate are in packets: packets themselves, or bytes over `mean_packet`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rem {
     target: f64,
     gamma: f64,
@@ -76,7 +76,7 @@ pub struct Rem {
     period: Duration,
     mean_packet: f64,
     counts_packets: bool,
-    /// Packets that the link sends in a period; without limit where nobody told.
+    /// Packets that the link sends in a period; without limit before a rate is told.
     capacity: f64,
     next_update: Instant,
     /// Arrivals since the last update.
@@ -123,8 +123,8 @@ impl Rem {
         if self.counts_packets { backlog.packets as f64 } else { backlog.bytes.as_f64() / self.mean_packet }
     }
 
-    /// Makes the updates that were due by `now`. Nothing happened at the queue since it was last asked,
-    /// so there is no need for a timer.
+    /// Makes the updates that were due by `now`. Nothing happened at the queue since the last call, so no timer
+    /// is needed.
     fn catch_up(&mut self, now: Instant) {
         if now < self.next_update {
             return;
@@ -135,8 +135,8 @@ impl Rem {
         self.rate += self.inw * (arrived - self.rate);
         self.raise(self.rate, 1.0);
         if late > 0 {
-            // Without arrivals the smoothed rate decays, and the price rises by less each time: it never
-            // comes back from zero, and the sum of a geometric series gives it.
+            // Without arrivals the smoothed rate decays, and the price rises by less each time, by
+            // the sum of a geometric series; it never comes back from zero.
             let periods = late as f64;
             let left = libm::pow(1.0 - self.inw, periods);
             self.raise(self.rate * (1.0 - left) * (1.0 - self.inw) / self.inw, periods);

@@ -105,7 +105,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// RTT-AQM's probability, from what it estimates and the queue that an arrival finds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RttAqm {
     target: Target,
     increase: Increase,
@@ -142,7 +142,7 @@ enum Increase {
 }
 
 /// The source of the round-trip time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum RoundTrip {
     Forced(Duration),
     Estimated { estimator: Box<dyn RttEstimator>, representative: Representative },

@@ -38,7 +38,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// RED's probability, weighed by the round-trip time of the arriving packet's connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Shyu {
     red: Red,
     connections: BTreeMap<FlowId, Opening>,
@@ -62,7 +62,7 @@ impl Shyu {
         Self { red: Red::new(arguments, buffer), connections: BTreeMap::new(), mean_rtt: None }
     }
 
-    /// The round-trip time of the connection, where its opening was seen: what passes between the SYN and
+    /// The round-trip time of the connection, where its opening was seen: the time between the SYN and
     /// the packet after it (Jiang, Dovrolis 2002).
     fn rtt(&mut self, arrival: &Arrival) -> Option<Duration> {
         if arrival.opens_connection {

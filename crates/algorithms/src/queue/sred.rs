@@ -58,7 +58,7 @@ pub const DESCRIPTION: Description = Description {
 };
 
 /// SRED's probability, from the queue's length and the list of zombies.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sred {
     /// In bytes.
     capacity: f64,

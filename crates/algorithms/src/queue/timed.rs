@@ -4,8 +4,8 @@ use suimon_units::{Bytes, Duration, Instant};
 
 use super::{Ecn, FlowId, Hosts, Packet};
 
-/// A packet and when it joined the queue.
-#[derive(Debug)]
+/// A packet and the time at which it joined the queue.
+#[derive(Debug, Clone)]
 pub struct Timed<P> {
     /// The packet.
     pub packet: P,

@@ -1,5 +1,5 @@
-//! Dynamic Right-Sizing (Fisk, Feng 2001): the receiver advertises twice what it takes in per
-//! round-trip time.
+//! Dynamic Right-Sizing (Fisk, Feng 2001): the receiver advertises twice the data that it takes
+//! in per round-trip time.
 //!
 //! The window bounds the flight, and so the queue, as a side effect; FS-AT's paper compares with it.
 
@@ -52,7 +52,7 @@ pub enum RttReading {
 }
 
 /// DRS's state.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Drs {
     reading: RttReading,
     max_buffer: Bytes,
@@ -60,7 +60,7 @@ pub struct Drs {
     rtt_min: Option<Duration>,
     /// The window being timed: when it was allowed, and its right edge.
     timed_window: Option<(Instant, u64)>,
-    /// When the interval began, and what the application had read.
+    /// The start of the interval, and the bytes that the application had read.
     interval: Option<(Instant, u64)>,
 }
 

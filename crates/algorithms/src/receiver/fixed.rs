@@ -23,7 +23,7 @@ pub fn build(buffer: Bytes, _arguments: &Arguments) -> Box<dyn ReceiveWindow> {
     Box::new(Fixed { buffer })
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Fixed {
     buffer: Bytes,
 }

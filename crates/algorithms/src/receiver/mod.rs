@@ -5,12 +5,13 @@ pub mod fixed;
 
 use core::fmt::Debug;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::probe::Probe;
 
 /// One connection's receive window.
-pub trait ReceiveWindow: Debug + Send {
+pub trait ReceiveWindow: Debug + Send + DynClone {
     /// A segment arrived.
     fn on_segment(&mut self, segment: &Received);
 
@@ -19,12 +20,14 @@ pub trait ReceiveWindow: Debug + Send {
         false
     }
 
-    /// The buffer to advertise: the peer may send up to this many bytes past what was received in order.
+    /// The buffer to advertise: the peer may send up to this many bytes past the data received in order.
     fn buffer(&self) -> Bytes;
 
     /// Tells the inner values that are worth plotting.
     fn probe(&self, _out: &mut dyn Probe) {}
 }
+
+clone_trait_object!(ReceiveWindow);
 
 /// An arriving segment, as seen by the receiver once its reassembly queue is up to date.
 #[derive(Debug, Clone, Copy)]

@@ -86,7 +86,7 @@ impl fmt::Display for Role {
 
 /// The algorithms that names stand for: the built-in lines, and behind them those that a program adds.
 ///
-/// A clone is cheap, and shares what was added so far. An [`AlgorithmSpec`] keeps what it needs to build its algorithm,
+/// A clone is cheap, and shares the lines added so far. An [`AlgorithmSpec`] keeps the builder of its algorithm,
 /// so the registry that it was read with may change or end.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {

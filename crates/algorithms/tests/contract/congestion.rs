@@ -84,6 +84,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// The least of an endpoint that obeys the limits: it recovers in one round and undoes what was spurious.
+#[derive(Clone)]
 pub(crate) struct Endpoint {
     algorithm: Box<dyn CongestionControl>,
     label: String,
@@ -264,6 +265,21 @@ proptest! {
                 limits.collect::<Result<Vec<_>, _>>()
             };
             prop_assert_eq!(history()?, history()?, "{}", spec);
+        }
+    }
+
+    #[test]
+    fn a_copy_goes_on_as_the_original(
+        before in prop::collection::vec(event(), 0..100),
+        after in prop::collection::vec(event(), 1..100),
+    ) {
+        for spec in congestion_controls() {
+            let mut original = Endpoint::new(&spec, 10);
+            before.iter().try_for_each(|event| original.apply(event))?;
+            let mut copy = original.clone();
+            after.iter().try_for_each(|event| original.apply(event))?;
+            after.iter().try_for_each(|event| copy.apply(event))?;
+            prop_assert_eq!(original.limits, copy.limits, "{}", spec);
         }
     }
 }

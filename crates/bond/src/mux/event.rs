@@ -13,7 +13,7 @@ pub enum Event {
     Open {
         /// The stream.
         stream: StreamId,
-        /// Where it shall lead.
+        /// The target of the stream.
         target: Target,
     },
     /// The other end has taken the stream up.

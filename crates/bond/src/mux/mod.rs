@@ -21,7 +21,7 @@ use wire::{Decoder, head, kind};
 /// A stream's number. Clients open streams and count them up.
 pub type StreamId = u32;
 
-/// How much memory streams may take.
+/// The memory that streams may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MuxLimits {
     /// Streams that may be open at once.
@@ -377,7 +377,7 @@ impl Mux {
         }
     }
 
-    /// Drops what a stream would still have sent.
+    /// Drops the data that a stream would still have sent.
     fn abandon(&mut self, id: StreamId, reason: ResetReason) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.reset = Some(reason);

@@ -9,7 +9,7 @@ impl Mux {
     /// The next bytes of the aggregate have arrived.
     ///
     /// # Errors
-    /// Where the other end does what it may not.
+    /// The other end broke the protocol.
     pub fn receive(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         while !bytes.is_empty() {
             if let Some((id, left)) = self.decoder.data {
@@ -33,7 +33,7 @@ impl Mux {
     }
 
     fn on_data(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), Violation> {
-        // A stream that was reset here may still get what was under way.
+        // A stream that was reset here may still get frames that were in flight.
         let Some(stream) = self.streams.get_mut(&id) else { return self.was_used(id) };
         if stream.reset.is_some() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! One stream: what waits to be sent, what came, and the credit of both directions.
+//! One stream: data that waits to be sent, data that came, and the credit of both directions.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ pub(super) struct Stream {
     /// Waits to be sent.
     pub(super) queue: VecDeque<u8>,
     pub(super) sent: u64,
-    /// How much the other end has granted.
+    /// The credit that the other end has granted, as a position in the stream.
     pub(super) limit: u64,
     /// The limit that the other end was last told to be too low.
     pub(super) blocked_at: Option<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// One that may send `limit` bytes unasked, and is granted `window`.
+    /// A stream that may send `limit` bytes before any credit, and is granted `window`.
     pub(super) fn new(limit: u64, window: u64) -> Self {
         Self {
             queue: VecDeque::new(),

@@ -1,4 +1,4 @@
-//! Where a stream leads.
+//! The target of a stream.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,10 +14,10 @@ pub struct Target(String);
 pub struct NoTarget;
 
 impl Target {
-    /// Bytes of the longest.
+    /// Bytes of the longest target.
     pub const MAX_LEN: usize = 255;
 
-    /// As it came from the other end.
+    /// A target that the other end sent.
     ///
     /// # Errors
     /// Where an end of this protocol would not send it.
@@ -25,7 +25,7 @@ impl Target {
         std::str::from_utf8(bytes).map_err(|_| NoTarget)?.parse()
     }
 
-    /// As text.
+    /// The target as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

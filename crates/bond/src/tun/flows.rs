@@ -1,14 +1,14 @@
 //! The connections of programs, matched with those of the listener.
 //!
 //! A program's connection to a target is redirected to a listener on this host, as from a port that stands for both its
-//! ends. So this host's kernel speaks TCP with the program, and what the listener takes is carried as a stream.
+//! ends. So this host's kernel speaks TCP with the program, and the listener's connection is carried as a stream.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::packet::Ends;
 
-/// Connections of programs, each with what it is carried by.
+/// Connections of programs, each with the stream that carries it.
 #[derive(Debug)]
 pub(crate) struct Flows<S> {
     by_ends: HashMap<Ends, u16>,
@@ -23,7 +23,7 @@ pub(crate) struct Flows<S> {
 struct Flow<S> {
     ends: Ends,
     state: State<S>,
-    /// When a packet of it was seen last.
+    /// The time of its latest packet.
     used_at: Instant,
 }
 
@@ -107,7 +107,7 @@ impl<S> Flows<S> {
         }
     }
 
-    /// The listener has taken `port`'s connection: what carries it.
+    /// The listener has taken `port`'s connection: gives the stream that carries it.
     pub(crate) fn take(&mut self, port: u16) -> Option<S> {
         let flow = self.by_port.get_mut(&port)?;
         match std::mem::replace(&mut flow.state, State::Carried) {
@@ -147,7 +147,7 @@ impl<S> Flows<S> {
     }
 }
 
-/// Connections that wait for their targets; what else would begin waits for the program to send its SYN again.
+/// Connections that wait for their targets; beyond them, a program has to send its SYN again.
 const MAX_OPENING: usize = 1_024;
 /// Ports are enough for more, but each that has ended takes a moment to be forgotten.
 const MAX_FLOWS: usize = 60_000;

@@ -1,9 +1,9 @@
-//! All traffic of the client's host: a device that takes what no nearer network takes.
+//! All traffic of the client's host: a device that takes all packets that no nearer network takes.
 //!
 //! TCP is not carried within TCP. This host's kernel speaks it with the program, as [`flows`] redirects each connection to
-//! a listener here, and what comes goes over a stream of its own. A connection is taken up once its target is reached, and
-//! refused where it is not. Datagrams go as they are. The device, and with it its routes, ends with the process, however
-//! that ends.
+//! a listener here, and its data goes over a stream of its own. A connection is taken up once its target is reached,
+//! and refused where it is not. Datagrams go as they are. The device, and with it its routes, ends with the process,
+//! however that ends.
 
 pub(crate) mod flows;
 pub(crate) mod packet;
@@ -46,7 +46,7 @@ struct Family {
     other: IpAddr,
 }
 
-/// Why there is no device.
+/// The reason that there is no device.
 #[derive(Debug, thiserror::Error)]
 pub enum TunnelError {
     /// The kernel does not make it.
@@ -100,8 +100,8 @@ impl Tunnel {
         self.tun.name()
     }
 
-    /// From now on what no nearer network takes goes over the device. Halves of the address space are nearer than any default
-    /// route, which stays as it is.
+    /// Sends packets that no nearer network takes over the device, from now on. Halves of the address space are nearer
+    /// than any default route, which stays as it is.
     ///
     /// # Errors
     /// Where the kernel does not take the routes.
@@ -126,7 +126,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// Carries what comes over the device by `client`, whose `packets` come from the server; for ever.
+    /// Carries packets from the device by `client`, whose `packets` come from the server; for ever.
     ///
     /// # Errors
     /// Where the device is gone.
@@ -180,7 +180,7 @@ impl Carrier {
         }
     }
 
-    /// Takes what programs send, for ever.
+    /// Takes the packets that programs send, for ever.
     async fn read(self: Arc<Self>, reader: pipe::Receiver) -> io::Result<()> {
         let mut buffer = vec![0; MTU as usize];
         loop {

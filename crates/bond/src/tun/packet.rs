@@ -1,4 +1,4 @@
-//! IP packets, as far as they are looked into: who sends what to whom.
+//! IP packets, as far as they are looked into: addresses, ports and payload.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use etherparse::{IpNumber, IpSlice, PacketBuilder, TcpSlice, UdpSlice};
 pub(crate) enum Packet<'a> {
     /// A segment.
     Tcp(Ends, Segment<'a>),
-    /// A datagram and what it says.
+    /// A datagram and its payload.
     Udp(Ends, &'a [u8]),
 }
 
@@ -35,8 +35,7 @@ impl Segment<'_> {
     }
 }
 
-/// Looks into `packet`; `None` for what is not carried: other transports, fragments, and what is addressed to more than one
-/// host.
+/// Looks into `packet`; `None` for packets not carried: other transports, fragments, and packets to several hosts.
 pub(crate) fn parse(packet: &[u8]) -> Option<Packet<'_>> {
     let ip = IpSlice::from_slice(packet).ok()?;
     let payload = ip.payload();

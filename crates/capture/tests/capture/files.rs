@@ -21,10 +21,10 @@ impl Order {
     }
 }
 
-/// A frame: microseconds, what was captured, and how long it was.
+/// A frame: microseconds, the captured bytes, and its length.
 pub(crate) type Frame = (u64, Vec<u8>, u32);
 
-/// A whole frame at so many microseconds.
+/// A whole frame at `micros`.
 pub(crate) fn whole(micros: u64, data: &[u8]) -> Frame {
     (micros, data.to_vec(), data.len() as u32)
 }
@@ -73,7 +73,7 @@ pub(crate) fn interface(order: Order, link_type: u16, options: &[(u16, Vec<u8>)]
     block(order, 1, &body)
 }
 
-/// A packet of an interface, at so many of its ticks.
+/// A packet of an interface, at `ticks` of its clock.
 pub(crate) fn enhanced(order: Order, interface: u32, ticks: u64, data: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     for field in [interface, (ticks >> 32) as u32, ticks as u32, data.len() as u32, data.len() as u32] {

@@ -39,7 +39,7 @@ struct Known {
     source: String,
     /// Without a queue.
     rtt_ms: f64,
-    /// Of this, what lies between the senders and the capture.
+    /// The part of this between the senders and the capture.
     sender_side_ms: f64,
     wait_mean_ms: f64,
     wait_max_ms: f64,
@@ -75,8 +75,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// How far times may lie above what is known for want of processor time, in ms. In a committed capture
-/// the longest that a packet was late is known; a fresh one takes what this machine gives.
+/// Checks `capture`; for want of processor time its times may lie up to `late_ms` above the known ones. A committed
+/// capture has a known bound; the bound of a fresh one is that of this machine.
 fn check(capture: &Path, late_ms: f64) {
     let shown = shown(&packets(capture));
     for flow in known(capture) {
@@ -90,7 +90,7 @@ fn check(capture: &Path, late_ms: f64) {
         assert!(receiver_side[0] > 2.0 * DELAY_MS, "{source}: {}", receiver_side[0]);
         let rtt = millis(rtts, |rtt| rtt.rtt().unwrap());
         assert!(rtt[0] > flow.rtt_ms, "{source}: {}", rtt[0]);
-        // Queueing is what there is beside the known RTT. Flows that share a queue wait alike; the mean over
+        // Queueing is the time beyond the known RTT. Flows that share a queue wait alike; the mean over
         // ACKs leaves out packets around losses, which waited longest.
         let over = mean(&rtt) - flow.rtt_ms;
         let tolerance = 1.0 + 0.2 * flow.wait_mean_ms + late_ms;
@@ -152,7 +152,7 @@ fn acknowledgements_and_timestamps_agree() {
     let path = data("delayed-acks.pcap");
     let all = packets(&path);
     let mut by_stamp = all.clone();
-    // Without ACKs that can be matched to segments, timestamps are what is left.
+    // Without ACKs that can be matched to segments, only timestamps are left.
     for packet in &mut by_stamp {
         if let Some(tcp) = &mut packet.tcp
             && packet.endpoints.destination.port() == 5_001
@@ -195,7 +195,7 @@ fn a_fresh_capture_shows_the_round_trip_of_its_link() {
     let facts = std::fs::read_to_string(capture.with_extension("json")).unwrap();
     let facts: Value = serde_json::from_str(&facts).unwrap();
     let late = facts["longest_lateness_ms"].as_f64().unwrap();
-    // On a machine that is busy with other work the link is not what it should be.
+    // On a machine that is busy with other work the link is not as it should be.
     if late > 20.0 {
         eprintln!("skipped: packets were up to {late} ms late, so this link's round trip is not known");
         return;

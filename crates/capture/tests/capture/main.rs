@@ -1,4 +1,4 @@
-//! Captures: what is read of them, what is refused, and what they prove.
+//! Captures: packets read, files refused, and the round-trip times that they prove.
 
 mod files;
 mod hostile;

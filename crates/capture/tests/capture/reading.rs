@@ -1,4 +1,4 @@
-//! Every container and link type, and what cannot be used is counted by its reason.
+//! Every container and link type, and the count of unusable packets by reason.
 
 use etherparse::{
     IpFragOffset, IpHeaders, IpNumber, Ipv4Header, Ipv6Extensions, Ipv6Header, Ipv6RawExtHeader,
@@ -168,7 +168,7 @@ fn pcapng_interfaces_have_clocks_of_their_own() {
             interface(order, 1, &[(9, vec![9]), (14, offset(-2))]),
             interface(order, 101, &[(9, vec![0x80 | 10])]),
             interface(order, 147, &[]),
-            // A block that nobody knows.
+            // A block of an unknown type.
             block(order, 0x0bad_cafe, &[1, 2, 3]),
             enhanced(order, 0, 5_000_000, &ipv4()),
             enhanced(order, 1, 7_250_000_000, &ethernet(&[], 0x0800, &ipv4())),

@@ -1,4 +1,4 @@
-//! Loading, unloading, and what is left.
+//! Loading, unloading, and leftovers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -35,7 +35,7 @@ fn connections(namespace: &Namespace, own: &Own, count: usize) -> Vec<TcpStream>
     })
 }
 
-/// Waits until `done`, as what the kernel frees it frees a little later.
+/// Waits until `done`, as the kernel frees objects a little later.
 fn soon(done: impl Fn() -> bool) -> bool {
     (0..600).any(|_| {
         let is_done = done();
@@ -61,7 +61,7 @@ fn a_hundred_loads_and_unloads_leave_nothing_even_under_connections() {
             drop(streams);
             drop(own);
         } else {
-            // The connections outlive what they use.
+            // The connections outlive the algorithm's unloading.
             names.push(own.0.kernel_name.clone());
             drop(own);
             streams[1].write_all(&[0; 10_000]).unwrap();

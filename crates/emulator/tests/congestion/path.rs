@@ -102,7 +102,7 @@ fn after_a_true_outage_data_flow_at_the_links_rate() {
         let hosts = hosts("4Mbit 60ms 200packets", "droptail");
         let records = sends_while(&hosts, Duration::from_millis(5_500), || {
             thread::sleep(Duration::from_millis(1_000));
-            // Where ACKs were lost too, some of what is sent again would have been there already.
+            // Where ACKs were lost too, some of the retransmitted segments would have been there already.
             hosts.emulation.cut(0, Way::There);
             thread::sleep(Duration::from_millis(700));
             hosts.emulation.restore(0, Way::There);
@@ -134,7 +134,7 @@ fn a_route_over_another_device_is_measured_anew_within_two_round_trips() {
             destination: Some((IpAddr::from(first.far), 32)),
             via: Some(second.far.into()),
             device: second.device.clone(),
-            // Of what leaves from the first path's address.
+            // The table of packets from the first path's address.
             table: 7_000,
             local: false,
         };

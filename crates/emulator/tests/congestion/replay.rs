@@ -32,7 +32,7 @@ impl Probe for Inner {
     }
 }
 
-/// The counts of what a replay covered.
+/// The counts of cases that a replay covered.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     acks: usize,
@@ -45,8 +45,8 @@ pub(super) struct Replayed {
     undone: usize,
 }
 
-/// Feeds what the kernel saw to the Rust FS-AT and holds every ACK's target, space and shortest round-trip time, and
-/// every loss's judgement, against what the kernel made of it: equal to the byte.
+/// Feeds the kernel's events to the Rust FS-AT and holds every ACK's target, space and shortest round-trip time, and
+/// every loss's judgement, against the kernel's: equal to the byte.
 pub(super) fn replay(records: &[Record]) -> Replayed {
     let mut met = Replayed::default();
     let mut fs_at: Option<FsAt<Reno>> = None;

@@ -1,4 +1,4 @@
-//! Why a congestion control was not loaded, found or unloaded.
+//! Errors of loading, finding and unloading a congestion control.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ pub enum CongestionError {
     /// There is no such algorithm.
     #[error("unknown algorithm \"{name}\"; accepted: {accepted}")]
     UnknownAlgorithm {
-        /// As given.
+        /// The given name.
         name: String,
-        /// All that are known.
+        /// The known names.
         accepted: String,
     },
     /// A name that the kernel would refuse.

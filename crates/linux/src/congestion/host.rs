@@ -12,7 +12,7 @@ use nix::sys::statfs::{FsType, statfs};
 
 use super::error::CongestionError;
 
-/// Not below /sys, which `ip netns exec` mounts anew, so that what is pinned there seems gone inside.
+/// The folder is not below /sys, which `ip netns exec` mounts anew, so that pins there seem gone inside.
 pub(super) const ROOT: &str = "/run/suimon/bpf";
 const BPF_FS_MAGIC: FsType = FsType(0xcafe_4a11_u32 as _);
 
@@ -72,7 +72,7 @@ pub(super) fn prepare() -> Result<(), CongestionError> {
     mount(Some("bpf"), root, Some("bpf"), flags, Some("mode=0700")).map_err(|error| wrong(error.into()))
 }
 
-/// Unmounts it where nothing is pinned any more, and removes what `prepare` made.
+/// Unmounts it where no pin is left, and removes the folders that `prepare` made.
 pub(super) fn tidy() {
     let root = Path::new(ROOT);
     if let Ok(entries) = fs::read_dir(root) {

@@ -12,7 +12,7 @@ use super::error::CongestionError;
 use super::{Algorithm, Loaded, host, loaded, support};
 use crate::Namespace;
 
-/// Pins in the folder of a loaded algorithm. That of the link decides whether it is loaded.
+/// Pins in the folder of a loaded algorithm. The pin of the link decides whether the algorithm is loaded.
 pub(super) const LINK: &str = "link";
 pub(super) const CONNECTIONS: &str = "connections";
 pub(super) const EVENTS: &str = "events";
@@ -103,7 +103,7 @@ fn default_of(kernel_name: &str) -> Option<String> {
     found.map(|path| format!("the network namespace {}", path.display()))
 }
 
-/// Removes what a loader left that did not come to its end, or what is to go.
+/// Removes the leftovers of a loader that did not come to its end, or an algorithm that is to go.
 fn clear(folder: &Path) {
     for pin in [LINK, CONNECTIONS, EVENTS, TRACER, TOTALS] {
         let _ = fs::remove_file(folder.join(pin));
@@ -175,10 +175,10 @@ pub struct Held {
     _link: Link,
 }
 
-/// Loads `algorithm` under `kernel_name` for as long as what it gives is held.
+/// Loads `algorithm` under `kernel_name` for as long as the returned value is held.
 ///
 /// # Errors
-/// As [`load`]'s.
+/// The errors are those of [`load`].
 pub fn hold(algorithm: &Algorithm, kernel_name: &str) -> Result<Held, CongestionError> {
     check_name(kernel_name)?;
     support::require()?;
@@ -199,7 +199,7 @@ fn list_connections(object: &Object) -> libbpf_rs::Result<Link> {
     program.attach_iter(std::os::fd::AsFd::as_fd(&sockets))
 }
 
-/// Sets what is only known here: the name, and what the kernel gives `cong_control`.
+/// Sets the values only known here: the name, and the arguments that the kernel gives `cong_control`.
 fn configure(open: &mut OpenObject, algorithm: &Algorithm, kernel_name: &str) -> libbpf_rs::Result<()> {
     let arguments = support::cong_control_arguments();
     for mut map in open.maps_mut() {

@@ -26,7 +26,7 @@ pub use self::trace::Trace;
 /// A congestion control that can be loaded.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
-    /// As the simulator has it, as in `fs-at+cubic`.
+    /// The simulator's name, as in `fs-at+cubic`.
     pub name: &'static str,
     /// As the kernel will have it: letters, digits and underscores, at most fifteen.
     pub kernel_name: &'static str,
@@ -41,7 +41,7 @@ macro_rules! object {
     };
 }
 
-/// All that can be loaded.
+/// The algorithms that can be loaded.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "fs-at",

@@ -77,13 +77,13 @@ pub struct Record {
     /// The algorithm's values after the event.
     #[serde(flatten)]
     pub values: Values,
-    /// Of this record among the connection's, from 0: a gap means that records were lost.
+    /// The number of this record among the connection's, from 0: a gap means that records were lost.
     pub number: u32,
-    /// How far `snd_una` moved, in bytes.
+    /// Bytes by which `snd_una` moved.
     pub newly_acked: u32,
     /// Segments confirmed for the first time, in bytes of full segments.
     pub delivered: u32,
-    /// In flight, in bytes of full segments.
+    /// Bytes in flight, in full segments.
     pub flight_size: u32,
     /// The peer's window in bytes.
     pub snd_wnd: u32,
@@ -93,11 +93,11 @@ pub struct Record {
     pub mss: u32,
     /// The window that the kernel obeys, in segments.
     pub snd_cwnd: u32,
-    /// In segments.
+    /// The slow-start threshold in segments.
     pub ssthresh: u32,
-    /// Of this host.
+    /// The port of this host.
     pub local_port: u16,
-    /// Of the other.
+    /// The port of the other host.
     pub remote_port: u16,
     #[serde(skip)]
     event: u8,
@@ -145,7 +145,7 @@ struct RawStatus {
     unused: [u8; 5],
 }
 
-/// How one connection is doing.
+/// The state of one connection.
 #[derive(Debug, Clone, Serialize)]
 pub struct Status {
     /// Numbered from 1 as they start.
@@ -160,13 +160,13 @@ pub struct Status {
     /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
-    /// In flight, in bytes of full segments.
+    /// Bytes in flight, in full segments.
     pub flight_size: u32,
     /// Segment size in bytes.
     pub mss: u32,
     /// The window that the kernel obeys, in segments.
     pub snd_cwnd: u32,
-    /// In segments; 2147483647 before the first congestion.
+    /// The slow-start threshold in segments; 2147483647 before the first congestion.
     pub ssthresh: u32,
     /// Smoothed round-trip time.
     pub srtt_us: u32,
@@ -176,7 +176,7 @@ pub struct Status {
     pub ca_state: u8,
 }
 
-/// All that the kernel's list says.
+/// The connections in the kernel's list.
 pub(super) fn statuses(bytes: &[u8]) -> Vec<Status> {
     bytes
         .chunks_exact(size_of::<RawStatus>())

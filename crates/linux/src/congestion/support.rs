@@ -1,4 +1,4 @@
-//! Does this machine support it, and if not what is missing.
+//! The requirements on this machine, and the remedies for missing ones.
 
 use std::fs;
 use std::path::Path;

@@ -65,7 +65,7 @@ impl Trace {
         self.records.try_iter().collect()
     }
 
-    /// How many events found no room since it began.
+    /// The number of events that found no room since the trace began.
     #[must_use]
     pub fn lost(&self) -> u64 {
         lost(&self.totals).saturating_sub(self.lost_before)

@@ -1,4 +1,4 @@
-//! TCP sockets: how they are set up, and what the kernel tells of them.
+//! TCP sockets: their options, and the kernel's statistics of them.
 
 mod state;
 
@@ -75,20 +75,20 @@ pub fn limit_timeout(socket: impl AsFd, most: Duration) -> io::Result<()> {
     set(socket.as_fd(), libc::IPPROTO_TCP, TCP_RTO_MAX_MS, most.as_nanos() / 1_000_000)
 }
 
-/// Never advertises more than `window` from now on; a listener hands that down to what it accepts. The kernel sets it anew
-/// when it learns how much memory packets take, so a receiver that must keep to it says so again as data comes.
+/// Never advertises more than `window` from now on; sockets that a listener accepts inherit that. The kernel sets it
+/// anew when it learns how much memory packets take, so a receiver that must keep to it says so again as data comes.
 ///
 /// # Errors
 /// Without the right to reserve so much memory for a socket.
 pub fn limit_window(socket: impl AsFd, window: Bytes) -> io::Result<()> {
     let socket = socket.as_fd();
-    // Memory for what the kernel keeps beside the data; with too little of it, it would advertise less, and hold ACKs
+    // The kernel keeps other data beside the payload; with too little memory, it would advertise less, and hold ACKs
     // back until the application has read.
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (4 * window.get()).max(MIN_BUFFER))?;
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window.get())
 }
 
-/// Lets `socket` send no faster than `rate`, and pace what it sends (`SO_MAX_PACING_RATE`).
+/// Lets `socket` send no faster than `rate`, and pace its segments (`SO_MAX_PACING_RATE`).
 ///
 /// # Errors
 /// None that the kernel is known to give to a TCP socket.
@@ -102,10 +102,10 @@ pub fn limit_pacing(socket: impl AsFd, rate: Rate) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes what has arrived and throws it away, waiting for it where `socket` does: how much it was, zero at the end.
+/// Takes arrived data and throws it away, waiting for it where `socket` does: the number of bytes, zero at the end.
 ///
 /// # Errors
-/// As `recv(2)`.
+/// The errors are those of `recv(2)`.
 pub fn discard(socket: impl AsFd, most: usize) -> io::Result<usize> {
     let descriptor = socket.as_fd().as_raw_fd();
     // SAFETY: with MSG_TRUNC a TCP socket copies nothing (tcp(7)), so that there need be no memory.

@@ -48,11 +48,11 @@ pub struct TcpState {
     pub unsent: Bytes,
     /// Payload sent, retransmissions included.
     pub sent: Bytes,
-    /// Of it, retransmissions.
+    /// The retransmitted part of it.
     pub sent_again: Bytes,
     /// Data segments sent.
     pub segments: u64,
-    /// Of them, retransmissions.
+    /// The retransmissions among them.
     pub retransmissions: u64,
     /// Segments that the receiver had twice, as its DSACK blocks say.
     pub duplicates: u64,

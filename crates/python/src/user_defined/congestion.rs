@@ -9,7 +9,7 @@ use suimon_algorithms::congestion::{
 use suimon_algorithms::queue::Ecn;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use super::{probe, raise, seconds};
+use super::{copied, probe, raise, seconds};
 use crate::errors::of_argument;
 
 /// What the sender must obey.
@@ -217,6 +217,12 @@ pub(super) struct Adapter {
     limits: Py<PyLimits>,
     models_delivery: bool,
     marks_by_share: bool,
+}
+
+impl Clone for Adapter {
+    fn clone(&self) -> Self {
+        Self::new(copied(&self.object))
+    }
 }
 
 impl Adapter {

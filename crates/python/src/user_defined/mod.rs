@@ -111,6 +111,15 @@ fn made(class: &Py<PyType>, arguments: &Arguments, buffer: Option<Buffer>) -> Py
 }
 
 /// Seconds since the run began.
+/// A copy of an algorithm's object with all that it holds, as `copy.deepcopy` makes it.
+fn copied(object: &Py<PyAny>) -> Py<PyAny> {
+    let copy = Python::attach(|py| {
+        let copied = py.import("copy")?.call_method1("deepcopy", (object,))?;
+        Ok::<_, PyErr>(copied.unbind())
+    });
+    copy.unwrap_or_else(|error| raise(error))
+}
+
 fn seconds(at: Instant) -> f64 {
     at.as_secs_f64()
 }

@@ -6,7 +6,7 @@ use suimon_algorithms::Probe;
 use suimon_algorithms::path::{Data, PathId, PathScheduler, PathView, Placement, SendState};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use super::{probe, raise, seconds};
+use super::{copied, probe, raise, seconds};
 use crate::errors::InputError;
 
 /// A path as its sender sees it.
@@ -110,6 +110,12 @@ impl PySendState {
 #[derive(Debug)]
 pub(super) struct Adapter {
     object: Py<PyAny>,
+}
+
+impl Clone for Adapter {
+    fn clone(&self) -> Self {
+        Self::new(copied(&self.object))
+    }
 }
 
 impl Adapter {

@@ -241,7 +241,7 @@ mod tests {
     use super::super::Delivery;
     use super::*;
 
-    /// Queues that never run dry, or given ones; what arrived when.
+    /// Queues that never run dry, or given ones; the arrivals with their times.
     #[derive(Debug, Default)]
     struct Queues {
         endless: bool,

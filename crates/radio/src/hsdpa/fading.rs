@@ -58,7 +58,7 @@ impl Fading {
         Self { paths, powers, position: None, is_static: profile.is_static() }
     }
 
-    /// The power of each path in step `n`, as a share of what all together have on average. Cheap for the step
+    /// The power of each path in step `n`, as a share of the mean power of all together. Cheap for the step
     /// after the one asked for last.
     pub fn powers(&mut self, n: u64) -> &[f64] {
         if !self.is_static && self.position != Some(n) {

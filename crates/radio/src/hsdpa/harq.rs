@@ -29,7 +29,7 @@ pub(super) struct Block {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Process {
-    /// The TTI from which it may send: the answer to what it sent is there.
+    /// The TTI from which it may send: the answer to its last block is there.
     ready: u64,
     /// A block that was not decoded.
     failed: Option<Block>,
@@ -244,9 +244,9 @@ impl Rlc {
         self.beyond.drain(..contiguous);
     }
 
-    /// Hybrid ARQ gave `block` up; what it carries may be sent anew from TTI `at` on.
+    /// Hybrid ARQ gave `block` up; its range may be sent again from TTI `at` on.
     pub(super) fn on_given_up(&mut self, block: &Block, at: u64) {
-        // By credit, what did not arrive has not left.
+        // By credit, data that did not arrive has not left.
         if self.delivery == Delivery::InOrder {
             self.resend.push_back((at, block.range));
         }

@@ -40,7 +40,7 @@ pub struct UserParameters {
     /// rho: power of the data channel over that of the cell.
     pub power: Decibels,
     /// kappa: self-interference beyond that of the other paths, as a share of the cell's power; `None` for
-    /// what fits the environment.
+    /// the value that fits the environment.
     pub self_interference: Option<Probability>,
     /// Standard deviation of the error of a report.
     pub cqi_error: Decibels,
@@ -97,7 +97,7 @@ impl UserParameters {
         }
     }
 
-    /// kappa, or what fits the environment.
+    /// kappa, or the value that fits the environment.
     #[must_use]
     pub fn self_interference(&self) -> f64 {
         let of_environment = self.profile.environment.self_interference();

@@ -47,7 +47,7 @@ impl Scheduler {
     /// The candidate to serve in TTI `n`; there is at least one, and they are in the order of the terminals.
     pub(super) fn pick(&mut self, n: u64, candidates: &[Candidate]) -> Candidate {
         let better = |value: &dyn Fn(&Candidate) -> f64| {
-            // Of equals the first after the one served last, so that nobody starves for being listed late.
+            // Of equals the first after the one served last, so that no terminal starves for being listed late.
             let mut best = None;
             for candidate in self.after_last(candidates) {
                 let value = value(candidate);

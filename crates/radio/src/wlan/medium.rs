@@ -1,4 +1,4 @@
-//! The medium: who sends when (IEEE 802.11-1999, 9.2).
+//! The medium: its stations and their times to send (IEEE 802.11-1999, 9.2).
 
 use suimon_algorithms::RandomStream;
 use suimon_units::{Bytes, Duration, Instant};
@@ -84,7 +84,7 @@ impl Medium {
         }
     }
 
-    /// Adds a station with so many `ports`, which it serves in turn; they get the next numbers.
+    /// Adds a station with `ports` ports, which it serves in turn; they get the next numbers.
     pub fn add_station(&mut self, ports: usize, random: RandomStream) {
         let first = self.owners.len();
         self.owners.extend(std::iter::repeat_n(self.stations.len(), ports));
@@ -154,7 +154,7 @@ impl Medium {
         }
     }
 
-    /// Lets those send whose backoff ends at `now`, or so soon after that they hear nothing of each other.
+    /// Lets stations send whose backoff ends at `now`, or so soon after that they do not hear each other.
     fn begin(&mut self, now: Instant, ports: &mut dyn Ports) {
         let Parameters { slot, turnaround, propagation, sifs, .. } = self.parameters;
         let mut senders = std::mem::take(&mut self.senders);
@@ -197,7 +197,7 @@ impl Medium {
 }
 
 impl Station {
-    /// When it starts to send, unless somebody else does before.
+    /// The time at which it starts to send, unless another station does before.
     fn starts(&self, slot: Duration) -> Option<Instant> {
         if self.sending.is_some() {
             return None;

@@ -90,8 +90,8 @@ impl Parameters {
         self.sifs + self.slot * 2
     }
 
-    /// Extended interframe space, after a frame that nobody could read: room for the acknowledgement that somebody
-    /// else may be sending at the lowest rate (9.2.10).
+    /// Extended interframe space, after a frame that no station could read: room for the acknowledgement that another
+    /// station may be sending at the lowest rate (9.2.10).
     #[must_use]
     pub fn eifs(&self) -> Duration {
         self.sifs + self.frame(ACKNOWLEDGEMENT, self.standard.rates()[0]) + self.difs()

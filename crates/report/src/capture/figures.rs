@@ -5,7 +5,7 @@ use suimon_units::Instant;
 
 use crate::page::{Axis, Figure, FigureSeries, Point, SeriesStyle, Unit};
 
-/// Colour of what is true.
+/// Colour of the true values.
 const TRUTH: &str = "#333333";
 /// Flows of their own chart; those with the most packets.
 const CHARTED_FLOWS: usize = 6;

@@ -1,4 +1,4 @@
-//! Views of a packet capture: what it proves of round-trip times, and what estimators make of it.
+//! Views of a packet capture: its proofs of round-trip times, and the estimates of estimators.
 
 mod figures;
 mod json;

@@ -178,7 +178,7 @@ fn shown(runs: &[RunResult]) -> Vec<bool> {
     }
 }
 
-/// Scenario, seeds and times: what else one needs to run it again.
+/// Scenario, seeds and times: the other facts that one needs to run it again.
 fn facts(page: &Page<'_>) -> Vec<Fact> {
     let distinct = |value: &dyn Fn(&RunResult) -> String| {
         let mut values: Vec<String> = Vec::new();

@@ -29,7 +29,7 @@ pub struct Axis {
     pub label: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// How values are spread over it.
+    /// The scale of the values.
     pub scale: Scale,
 }
 
@@ -47,7 +47,7 @@ impl Axis {
     }
 }
 
-/// How values are spread over an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
@@ -121,7 +121,7 @@ pub struct FigureSeries {
     pub points: Vec<Point>,
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeriesStyle {
@@ -163,7 +163,7 @@ impl Serialize for Point {
 }
 
 /// Throughput against mean backlog, one point a run: down and to the right is better. Where the runs
-/// sweep over a quantity such as the link's rate, a line joins the points of what else is the same.
+/// sweep over a quantity such as the link's rate, a line joins the points that agree in everything else.
 /// `None` where fewer than two runs report a link.
 #[must_use]
 pub fn throughput_against_backlog(runs: &[RunResult]) -> Option<Figure> {

@@ -1,4 +1,4 @@
-//! One HTML page that holds everything: results, charts, verdicts, and what made them.
+//! One HTML page that holds everything: results, charts, verdicts, and their origin.
 //!
 //! The page needs no network and no other file. Everything that came from outside (names, commands,
 //! texts) goes in as data, never as markup.

@@ -100,7 +100,7 @@ pub(super) fn panels(summaries: &[RunSummary<'_>]) -> Vec<Panel> {
 fn sources<'a>(summaries: &'a [RunSummary<'a>]) -> Vec<Source<'a>> {
     let mut sources = Vec::new();
     for (run, summary) in summaries.iter().enumerate() {
-        // A stream over several flows is what its flows are charted for, so it comes first.
+        // The flows are charted for the sake of their stream, so the stream comes first.
         let flows: Vec<_> = summary.run.aggregate_series.iter().chain(&summary.run.flow_series).collect();
         let queues: Vec<_> = summary.run.queue_series.iter().collect();
         for (subject, all, most) in

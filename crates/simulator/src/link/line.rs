@@ -60,7 +60,7 @@ impl Line {
         if self.next == now { self.frames.front() } else { None }
     }
 
-    /// Lets go what has arrived, and schedules the arrival of the one behind it.
+    /// Lets go the packet that has arrived, and schedules the arrival of the one behind it.
     #[inline(always)]
     pub(crate) fn pass(&mut self, events: &mut EventQueue) {
         self.frames.pass_front();

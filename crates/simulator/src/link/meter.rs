@@ -40,12 +40,12 @@ pub(crate) struct Passage {
     pub(crate) came: Instant,
     /// When those before it have left, and it does not wait in the queue any more.
     pub(crate) turn: Instant,
-    /// When its wait ends: see [`suimon_link::Service`].
+    /// The end of its wait: see [`suimon_link::Service`].
     pub(crate) starts: Instant,
     pub(crate) size: u32,
 }
 
-/// The statistics of one link, and what is not in them yet.
+/// The statistics of one link, and the passages not in them yet.
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub(crate) statistics: QueueMeter,
@@ -76,8 +76,8 @@ impl Meter {
         }
     }
 
-    /// Enters what has come and gone by `now`, each packet at its times; what leaves as another comes goes
-    /// before it.
+    /// Enters the packets that have come and gone by `now`, each at its times; a packet that leaves as another comes
+    /// goes before it.
     #[inline(never)]
     pub(crate) fn settle(&mut self, now: Instant) {
         while let Some(&first) = self.passing.front() {

@@ -41,14 +41,14 @@ pub(crate) struct Link {
     meter: Option<Box<Meter>>,
     /// Packets between transmission and arrival.
     in_flight: Line,
-    /// How long after what happens here it matters elsewhere, at the earliest.
+    /// The shortest time until an event here matters elsewhere.
     leeway: Duration,
-    /// When the next [`Event::LinkService`] that counts happens.
+    /// The time of the next [`Event::LinkService`] that counts.
     service_due: Instant,
     pub(crate) watch: Option<Box<Watch>>,
 }
 
-/// How a link comes to send its packets.
+/// The way in which a link sends its packets.
 #[derive(Debug)]
 enum Kind {
     Wire(Wire),
@@ -150,7 +150,7 @@ impl Link {
         }
     }
 
-    /// Does what was to be done by `now`, and sees to the rest being done in time.
+    /// Catches up with `now`, and sees to the rest being done in time.
     pub(crate) fn catch_up(&mut self, now: Instant, context: &mut Context) {
         self.proceed(now, context);
         if let Kind::Precomputed(precomputed) = &mut self.kind {
@@ -159,9 +159,8 @@ impl Link {
         self.keep_going(context);
     }
 
-    /// Takes in what has come by `now` and sends what had its turn, each packet at its time. Nobody looks
-    /// at a queue between arrivals at one of its ends, so that is when this happens, and no event is needed
-    /// for it.
+    /// Takes in packets that have come by `now` and sends those that had their turn, each at its time. Nobody looks at
+    /// a queue between arrivals at one of its ends, so the work happens then, and needs no event.
     #[inline(always)]
     fn proceed(&mut self, now: Instant, context: &mut Context) {
         loop {
@@ -175,7 +174,7 @@ impl Link {
         }
     }
 
-    /// Sends what has its turn by `now` and before the next packet comes.
+    /// Sends packets that have their turn by `now` and before the next packet comes.
     #[inline(always)]
     fn proceed_port(&mut self, now: Instant, context: &mut Context) {
         let until = self.next_coming().min(now);
@@ -190,19 +189,19 @@ impl Link {
         (&mut self.kind, Sink { meter: &mut self.meter, in_flight: &mut self.in_flight, context })
     }
 
-    /// When the first that waits can be sent.
+    /// The time when the first waiting packet can be sent.
     #[inline(always)]
     fn next_turn(&self) -> Instant {
         if let Kind::Port(port) = &self.kind { port.next_turn() } else { Instant::MAX }
     }
 
-    /// When the first that is known to come does.
+    /// The time when the first packet known to come does.
     #[inline(always)]
     fn next_coming(&self) -> Instant {
         self.coming.front().map_or(Instant::MAX, |frame| frame.time)
     }
 
-    /// Makes sure that somebody looks again before it matters what happens here next.
+    /// Makes sure that somebody looks again before the next event here matters.
     #[inline(always)]
     fn keep_going(&mut self, context: &mut Context) {
         let next = self.next_turn().min(self.next_coming());
@@ -238,7 +237,7 @@ impl Link {
         if let Kind::Port(port) = &self.kind { port.waiting() > 0 } else { false }
     }
 
-    /// Gives the next packet to the radio that serves the link: what it takes.
+    /// Gives the next packet to the radio that serves the link, and returns the bytes that it takes.
     pub(crate) fn hand_over(&mut self, now: Instant, context: &mut Context) -> Option<Bytes> {
         let (port, mut sink) = self.radio(context);
         port.hand_over(now, &mut sink)

@@ -29,9 +29,9 @@ pub(super) struct Precomputed {
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
 struct Departure {
-    /// When it leaves the queue.
+    /// The time when it leaves the queue.
     turn: Instant,
-    /// How long it has waited then.
+    /// The time that it has waited then.
     waited: Duration,
     size: u32,
     newly_marked: bool,
@@ -108,7 +108,7 @@ impl Precomputed {
         self.departures.push_back(packet);
     }
 
-    /// Takes note of what has left by `now`.
+    /// Takes note of the packets that have left by `now`.
     #[inline(always)]
     pub(super) fn leave(&mut self, now: Instant, meter: &mut Option<Box<Meter>>) {
         while let Some(&first) = self.departures.front()

@@ -1,4 +1,4 @@
-//! Where the packets of a link go, and what is counted of them.
+//! The destination of a link's packets, with its counts.
 
 use suimon_algorithms::queue::{Backlog, Dropped};
 use suimon_link::{Observer, Service};

@@ -3,7 +3,7 @@
 /// A set of byte positions as sorted, disjoint, non-adjacent ranges `start..end`.
 ///
 /// A sorted list beats a tree, since gaps are mostly few; where a whole flight has gaps they close from the
-/// front, so what is gone there stays in the list until it is half of it.
+/// front, so ranges gone there stay in the list until they are half of it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeSet {
     list: Vec<(u64, u64)>,
@@ -42,7 +42,7 @@ impl RangeSet {
         (position < range.1).then_some(range)
     }
 
-    /// Adds `start..end`, merging what it touches.
+    /// Adds `start..end`, merging the ranges that it touches.
     pub(crate) fn insert(&mut self, start: u64, end: u64) {
         // Mostly it is the last one that grows.
         if let Some(last) = self.list.last_mut()

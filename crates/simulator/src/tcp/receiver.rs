@@ -39,7 +39,7 @@ pub(crate) struct Receiver {
     delayed_until: Option<Instant>,
     quick_acks: u32,
     /// Marks are echoed until the sender says that it has cut its window (RFC 3168 §6.1.3); or an echo tells
-    /// whether what it acknowledges was marked (`DCTCP.CE` of RFC 8257 §3.2).
+    /// whether the acknowledged segments were marked (`DCTCP.CE` of RFC 8257 §3.2).
     echo_congestion: bool,
     echoes_each: bool,
 }
@@ -87,7 +87,7 @@ impl Receiver {
         self.delayed_until
     }
 
-    /// Takes in what arrived; gives the answer, unless it is held back.
+    /// Takes in a packet; gives the answer, unless it is held back.
     #[inline(always)]
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) -> Option<Packet> {
         if packet.kind == PacketKind::Syn {
@@ -161,8 +161,8 @@ impl Receiver {
         self.buffer = self.window.buffer();
     }
 
-    /// Where each mark is echoed, what is held back goes out before a packet that differs in it, so that an
-    /// ACK speaks for segments of one kind (RFC 8257 §3.2).
+    /// Where each mark is echoed, a delayed ACK goes out before a packet that differs in its mark, so that an ACK
+    /// speaks for segments of one kind (RFC 8257 §3.2).
     #[cold]
     fn on_change_of_marks(&mut self, now: Instant, packet: &Packet) -> Option<Packet> {
         let held_back = self.delayed_until.is_some().then(|| self.answer(now, PacketKind::Ack));
@@ -183,7 +183,7 @@ impl Receiver {
 
     fn remember(&mut self, seq: u64) {
         let Some((start, end)) = self.out_of_order.containing(seq) else { return };
-        // One entry a block, the newest (RFC 2018 §4), and none for what is in order by now.
+        // One entry a block, the newest (RFC 2018 §4), and none for data in order by now.
         let mut kept = [Some(seq), None, None];
         let apart = |other: &&u64| **other >= self.rcv_nxt && !(start..end).contains(*other);
         let others = self.recent.iter().flatten().filter(apart);
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(answered(&mut receiver, &data(1, 2)), [(2, 3)]);
         assert_eq!(receiver.last_ack_sent, MSS);
         assert_eq!(receiver.next_wakeup(), None);
-        // The ACK of what fills the gap comes at once (RFC 5681 §4.2).
+        // The ACK of the segment that fills the gap comes at once (RFC 5681 §4.2).
         assert_eq!(acked(&receiver.on_packet(ms(2), &data(2, 1)).unwrap()), 3);
     }
 

@@ -8,7 +8,7 @@ use suimon_units::Bytes;
 pub(crate) struct Reduction {
     /// `None` where congestion control moves the window itself.
     algorithm: Option<RecoveryAlgorithm>,
-    /// Where it ends.
+    /// The window at the end of recovery.
     target: Bytes,
     /// `RecoverFS` of RFC 6937.
     flight_at_start: Bytes,
@@ -91,8 +91,8 @@ mod tests {
 
     const MSS: Bytes = Bytes::new(1_000);
 
-    /// Sends what the window lets after each of `acks` ACKs, each for one segment; gives the windows
-    /// and how much was sent.
+    /// Sends as the window lets it after each of `acks` ACKs, each for one segment; gives the windows and the amount
+    /// sent.
     fn play(algorithm: RecoveryAlgorithm, acks: u64) -> (Vec<u64>, u64) {
         let mut flight = MSS * 20;
         let mut cwnd = MSS * 20;

@@ -69,7 +69,7 @@ impl Rto {
         (base * (1 << self.backoff)).min(RTO_MAX)
     }
 
-    /// When a timer that starts at `now` runs out.
+    /// The time when a timer that starts at `now` runs out.
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         now + self.timeout()
     }

@@ -1,4 +1,4 @@
-//! The sender's scoreboard: what became of each segment that is not acknowledged yet.
+//! The sender's scoreboard: the fate of each segment that is not acknowledged yet.
 
 use std::collections::VecDeque;
 
@@ -73,7 +73,7 @@ impl Record {
     }
 }
 
-/// Segments in flight and what is known of them.
+/// Segments in flight and their states.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     segments: Ring<Record>,
@@ -99,7 +99,7 @@ pub(crate) struct Scoreboard {
 /// The changes by one acknowledgement.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Update {
-    /// How far it moved `snd_una`.
+    /// Bytes by which `snd_una` moved.
     pub(crate) newly_acked: u64,
     /// Bytes confirmed for the first time.
     pub(crate) delivered: u64,
@@ -271,7 +271,7 @@ impl Scoreboard {
         {
             let seq = segment.seq(snd_nxt);
             if segment.is(SACKED) {
-                // Blocks grow by a segment at a time, so what is known already is passed over at once.
+                // Blocks grow by a segment at a time, so known ranges are passed over at once.
                 let known = self.sacked_ranges.containing(seq);
                 index = known.map_or(index + 1, |(_, known_end)| self.index_of(known_end));
                 continue;
@@ -303,7 +303,7 @@ impl Scoreboard {
         self.dup_thresh = self.dup_thresh.max(distance.min(MAX_REORDERING));
     }
 
-    /// Marks what the SACK information shows to be lost.
+    /// Marks the segments that the SACK information shows to be lost.
     pub(crate) fn detect_losses(&mut self, mss: Bytes) {
         let Some(highest) = self.sacked_ranges.end() else { return };
         let edge = self.loss_edge(highest, mss);
@@ -347,8 +347,8 @@ impl Scoreboard {
         }
     }
 
-    /// A retransmission is lost where something sent after it was confirmed, and `DupThresh` segments
-    /// further up than what had been sent before it.
+    /// A retransmission is lost where a segment sent after it was confirmed, and `DupThresh` segments beyond the data
+    /// sent before it.
     fn detect_lost_retransmissions(&mut self, highest: u64, mss: Bytes) {
         let Some(mut retransmissions) = self.retransmissions.take() else { return };
         while let Some(&(seq, snd_nxt)) = retransmissions.front() {

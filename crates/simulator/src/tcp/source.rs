@@ -26,7 +26,7 @@ impl Source {
         Self { size, rate, since: None, produced: 0, ended_at: size.map(Bytes::get), fed: false }
     }
 
-    /// An application that is a layer above: it has what [`Source::feed`] gives it.
+    /// An application that is a layer above: it has the bytes that [`Source::feed`] gives it.
     pub(crate) fn fed() -> Self {
         Self { fed: true, ..Self::new(None, None) }
     }
@@ -91,7 +91,7 @@ impl Source {
         (time != Duration::MAX).then(|| since + time)
     }
 
-    /// All that it will ever produce, where that is known.
+    /// The bytes that it will ever produce, where known.
     pub(crate) fn end_position(&self) -> Option<u64> {
         self.ended_at
     }

@@ -23,7 +23,7 @@ pub(crate) fn link(from: &str, to: &str, rate: Rate, delay: Duration, buffer: Bu
     }
 }
 
-/// A connection that starts at once and never ends, with what `change` makes of it.
+/// A connection that starts at once and never ends, changed by `change`.
 pub(crate) fn tcp(name: &str, (from, to): (&str, &str), cc: &str, change: impl FnOnce(&mut TcpFlow)) -> Flow {
     let parse = |role, text| AlgorithmSpec::parse(role, text).expect("the tests name registered algorithms");
     let mut traffic = TcpFlow {

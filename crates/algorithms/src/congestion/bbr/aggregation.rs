@@ -8,7 +8,7 @@ const MAX_EXTRA: Duration = Duration::from_millis(100);
 const ROUNDS: u32 = 5;
 
 /// `extra_acked`: data of a burst of ACKs beyond the bandwidth, the maximum over five to ten rounds.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Aggregation {
     /// The start of the burst under way, and the data that it has brought.
     since: Instant,
@@ -68,7 +68,7 @@ mod tests {
             take(&mut aggregation, millis, false, 2);
         }
         assert_eq!(aggregation.room(RATE, MSS), 2, "delayed acknowledgements");
-        // Forty segments within 4 ms: all but what arrives in the meantime is in excess.
+        // Forty segments within 4 ms: all but the data that arrives in the meantime is in excess.
         for millis in 110..114 {
             take(&mut aggregation, millis, false, 10);
         }

@@ -6,7 +6,7 @@ use super::max_filter::MaxFilter;
 use crate::congestion::Delivery;
 
 /// Rounds and bandwidth.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Deliveries {
     /// `BBR.BtlBw`.
     bandwidth: MaxFilter,

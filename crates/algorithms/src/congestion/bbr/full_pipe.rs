@@ -2,12 +2,12 @@
 
 use suimon_units::Rate;
 
-/// A round in which the bandwidth grew by less than this, and so many of them, fill the pipe (§4.3.2.1).
+/// The pipe is full after this many rounds in which the bandwidth grew by less than this factor (§4.3.2.1).
 const GROWTH: f64 = 1.25;
 const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 
 /// Whether the bandwidth still grows. A pipe that was full once stays so.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FullPipe {
     full_bandwidth: Rate,
     rounds_without_growth: u32,

@@ -5,7 +5,7 @@ use suimon_units::Rate;
 /// The largest sample of the last ten rounds (§4.1.1.5), by K. Nichols' filter as Linux has it: it keeps the best
 /// sample, the best after that, and the best after that one, so the next largest may be one that came a little
 /// earlier or later than the true one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct MaxFilter {
     best: [Sample; 3],
 }
@@ -17,7 +17,7 @@ struct Sample {
 }
 
 impl MaxFilter {
-    /// A sample counts until it is older than so many rounds.
+    /// Rounds after which a sample no longer counts.
     const ROUNDS: u64 = 10;
 
     /// Takes the `sample` of `round`, which is not before the one of the last sample. The filter forgets only

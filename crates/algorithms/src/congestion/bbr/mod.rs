@@ -79,7 +79,7 @@ enum Mode {
     ProbeRtt { until: Option<Instant>, round_done: bool },
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Bbr {
     min_rtt_window: Duration,
     probe_rtt_time: Duration,
@@ -298,7 +298,7 @@ impl CongestionControl for Bbr {
             CongestionKind::Loss => {
                 self.save_cwnd(limits);
                 self.conserve = true;
-                // The first round of recovery begins now, and the window is what is in flight.
+                // The first round of recovery begins now, and the window is the flight.
                 self.deliveries.begin_round();
                 limits.cwnd = limits.cwnd.min(event.flight_size).max(event.mss);
             }

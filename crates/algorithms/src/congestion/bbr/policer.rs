@@ -2,20 +2,20 @@
 
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-/// An interval has at least so many rounds, and at most four times as many.
+/// Least rounds of an interval; the most are four times as many.
 const MIN_ROUNDS: u32 = 4;
 /// Least ratio of lost to delivered data: 50 / 256.
 const LOSS: f64 = 50.0 / 256.0;
 /// Two intervals have the same rate if they differ by no more than this part of it, or so little.
 const SAME_PART: f64 = 1.0 / 8.0;
 const SAME: Rate = Rate::from_bps(4_000);
-/// The rate holds for so many rounds of probing for bandwidth.
+/// Rounds of probing for bandwidth for which the rate holds.
 const ROUNDS_IN_USE: u32 = 48;
 
 /// Looks for two intervals in a row from loss to loss that lose a fifth at the same rate, the policer's.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Policer {
-    /// The interval under way: when it began, and with what delivered and lost.
+    /// The interval under way: its start, and the bytes delivered and lost by then.
     since: Option<(Instant, Bytes, Bytes)>,
     rounds: u32,
     lost: Bytes,

@@ -9,7 +9,7 @@ use crate::congestion::{Ack, Delivery, Limits};
 const SLOW: Rate = Rate::from_bps(1_200_000);
 /// The largest burst that Linux hands to a device: 64 KiB with headers.
 const MAX_BURST: u64 = (1 << 16) - 1 - 320;
-/// The least that fits into the window for what both ends hold back, in bursts: one in the sender, one on its way to
+/// Room in the window for segments that both ends hold back, in bursts: one in the sender, one on its way to
 /// the device, one in the receiver.
 const BURSTS: u64 = 3;
 
@@ -22,8 +22,8 @@ impl Bbr {
         }
     }
 
-    /// `BBRInflight(gain)` (§4.2.3.2): so many bandwidth-delay products, and room for what sender and receiver hold
-    /// back.
+    /// `BBRInflight(gain)` (§4.2.3.2): `gain` bandwidth-delay products, and room for the segments that sender and
+    /// receiver hold back.
     pub(super) fn inflight(&self, gain: f64, mss: Bytes) -> Bytes {
         self.with_room(self.bdp(self.deliveries.bandwidth(), gain, mss), mss)
     }
@@ -36,7 +36,7 @@ impl Bbr {
         mss * (even + if probes { 2 } else { 0 })
     }
 
-    /// `BBR.send_quantum` (§4.2.2) in segments, what Linux's senders hand down at once: a millisecond's worth.
+    /// `BBR.send_quantum` (§4.2.2), the segments that Linux's senders hand down at once: a millisecond's worth.
     fn send_quantum(&self, mss: Bytes) -> u64 {
         let least = if self.pacing < SLOW { 1 } else { 2 };
         let burst = (self.pacing.as_bps() >> 13).min(MAX_BURST);

@@ -123,7 +123,7 @@ impl Thresholds {
 }
 
 /// RED's probability, from the queue's average length.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Red {
     thresholds: Thresholds,
     average: Average,

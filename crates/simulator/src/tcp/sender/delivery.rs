@@ -27,7 +27,7 @@ struct Record {
 /// The state of the connection (§3.1.1).
 #[derive(Debug, Default)]
 pub(super) struct Deliveries {
-    /// In order of position.
+    /// The records in order of position.
     records: VecDeque<Record>,
     sacked: RangeSet,
     delivered: u64,
@@ -122,7 +122,7 @@ impl Deliveries {
             && record.end <= end
         {
             if record.is_delivered {
-                // Blocks grow by a segment at a time, so what is known already is passed over at once.
+                // Blocks grow by a segment at a time, so known ranges are passed over at once.
                 let known = self.sacked.containing(record.seq);
                 index = known.map_or(index + 1, |(_, end)| index_of(&self.records, end));
                 continue;
@@ -231,7 +231,7 @@ mod tests {
         assert!(bps(deliveries.on_ack(ms(100), LEN, empty())).is_some());
         deliveries.on_sent(ms(100), LEN, LEN as u32, Bytes::ZERO);
         deliveries.on_sent(ms(150), 2 * LEN, LEN as u32, Bytes::new(LEN));
-        // A retransmission, answered by what was late.
+        // A retransmission, answered by the late original.
         deliveries.on_sent(ms(180), LEN, LEN as u32, Bytes::new(LEN));
         let late = deliveries.on_ack(ms(190), 2 * LEN, empty()).unwrap();
         assert_eq!((late.rate, late.rtt), (None, None));

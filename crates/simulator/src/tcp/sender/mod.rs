@@ -69,7 +69,7 @@ enum Connection {
     Complete,
 }
 
-/// Why nothing more was sent.
+/// The reason that nothing more was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoppedBy {
     CongestionWindow,
@@ -169,12 +169,12 @@ impl Sender {
         self.board.snd_nxt()
     }
 
-    /// When the retransmission timer runs out.
+    /// The time when the retransmission timer runs out.
     pub(crate) fn timer(&self) -> Option<Instant> {
         self.retransmit_at
     }
 
-    /// When there will be more to send, if nothing arrives before.
+    /// The time when there will be more to send, if nothing arrives before.
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         match (self.connection, self.stopped_by) {
             (Connection::Established, StoppedBy::Pacing) => Some(self.paced_until),
@@ -246,7 +246,7 @@ impl Sender {
         }
         let prior_flight_size = self.board.flight_size();
         let update = self.board.on_ack(packet.seq, sack.ranges(packet.seq));
-        // F-RTO judges by what arrives next, so nothing may be given up before.
+        // F-RTO judges by the next arrivals, so nothing may be given up before.
         if self.board.has_sacked() && !matches!(self.phase, Phase::ForwardRto { .. }) {
             self.board.detect_losses(self.profile.mss);
         }
@@ -274,7 +274,7 @@ impl Sender {
             mss: self.profile.mss,
             cwnd_limited: match self.stopped_by {
                 StoppedBy::CongestionWindow => true,
-                // Pacing only spreads what the window lets; was it full in the last round trip?
+                // Pacing only spreads the window's segments; was the window full in the last round trip?
                 StoppedBy::Pacing => self.board.snd_una() <= self.full_at,
                 _ => false,
             },
@@ -330,7 +330,7 @@ impl Sender {
         }
     }
 
-    /// Sends what may be sent.
+    /// Sends as much as may be sent.
     #[inline(always)]
     fn transmit(&mut self, now: Instant, out: &mut Vec<Packet>) {
         if self.connection != Connection::Established {

@@ -82,7 +82,7 @@ impl Sender {
         }
     }
 
-    /// The Eifel detection algorithm (RFC 3522): what is acknowledged was sent before the retransmission.
+    /// The Eifel detection algorithm (RFC 3522): the acknowledged segment was sent before the retransmission.
     fn was_unnecessary(&self, packet: &Packet, update: &Update) -> bool {
         let retransmitted = self.undo.and_then(|undo| undo.first_retransmission);
         self.profile.timestamps
@@ -126,7 +126,7 @@ impl Sender {
         let target = self.window_after_mark(prior_flight_size);
         let mut reduction = self.reduction(target, prior_flight_size);
         if self.hears_shares {
-            // Whole and at once (RFC 8257 §3.3): what followed would be marked too, and would cut once more.
+            // The whole cut comes at once (RFC 8257 §3.3): later segments would be marked too, and cut once more.
             self.limits.cwnd = self.limits.cwnd.min(self.limits.ssthresh);
             reduction = reduction.done();
         }
@@ -199,7 +199,7 @@ impl Sender {
         }
     }
 
-    /// The timeout was real: what was sent before it is lost, but for what has been retransmitted since.
+    /// The timeout was real: segments sent before it are lost, but for those retransmitted since.
     fn retransmit_rest(&mut self, until: u64) {
         self.board.mark_lost_below(until);
         self.phase = Phase::Loss { until, una_at_timeout: self.board.snd_una() };

@@ -1,4 +1,4 @@
-//! Packet scripts for tests: who sends what at which millisecond, and when nothing is sent.
+//! Packet scripts for tests: packets of both ends, each at its millisecond, and silences.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,12 +19,12 @@ pub(super) fn ms(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// Today's Linux with round numbers.
+/// The profile of today's Linux with round numbers.
 pub(super) fn profile() -> StackProfile {
     StackProfile { mss: Bytes::new(MSS), header: Bytes::new(40), ..StackProfile::linux_6() }
 }
 
-/// A congestion control that keeps its window and halves it when told to; writes down what it was told.
+/// A congestion control that keeps its window and halves it when told to; writes down its calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steady {
     pub(super) log: Arc<Mutex<Log>>,
@@ -63,7 +63,7 @@ pub(super) struct Script {
     sent: Vec<Packet>,
     /// The peer's last timestamp echo; it never goes back.
     echo: Instant,
-    /// When each segment was first and last sent.
+    /// The times when each segment was first and last sent.
     times: BTreeMap<u64, (Instant, Instant)>,
     /// First byte beyond the window that the peer advertises with every ACK, counted from the ACK.
     pub(super) window: u64,
@@ -101,7 +101,7 @@ impl Script {
         self.arrives(at, Packet { ts_ecr: ms(echo), ..self.answer(PacketKind::SynAck, at, 0) }, &[])
     }
 
-    /// An ACK for everything below segment `up_to`, caused by the latest copy of what was missing.
+    /// An ACK for everything below segment `up_to`, caused by the latest copy of the missing segment.
     #[track_caller]
     pub(super) fn ack(&mut self, at: u64, up_to: u64) -> &mut Self {
         self.sack(at, up_to, &[])
@@ -114,7 +114,7 @@ impl Script {
         self.arrives(at, packet, blocks)
     }
 
-    /// The same, caused by the first copy of what was missing, which was only late.
+    /// The same, caused by the first copy of the missing segment, which was only late.
     #[track_caller]
     pub(super) fn late_ack(&mut self, at: u64, up_to: u64, blocks: &[(u64, u64)]) -> &mut Self {
         let missing = self.sender.board.snd_una();
@@ -146,7 +146,7 @@ impl Script {
         self.sends_something();
     }
 
-    /// Whoever writes the data has changed what there is.
+    /// The application has changed its data.
     #[track_caller]
     pub(super) fn application(&mut self, at: u64, change: impl FnOnce(&mut Source, u64)) -> &mut Self {
         self.passes(at);

@@ -1,4 +1,4 @@
-//! Packet scripts: what a sender sends, when, and when it keeps silent.
+//! Packet scripts: the segments of a sender, their times, and its silences.
 
 use suimon_algorithms::congestion::CongestionKind;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
@@ -309,7 +309,7 @@ fn a_lost_retransmission_is_noticed_after_a_timeout_too() {
     script.sender.limits.cwnd = Bytes::new(9 * MSS);
     script.sack(510, 1, &[(8, 9)]).sends("r2 r3 r4 r5 r6 r7 r9 r10");
     script.sack(600, 2, &[(8, 9)]).sends("11");
-    // 2 got lost again; what was sent behind it arrives.
+    // 2 got lost again; the segments sent behind it arrive.
     script.sack(601, 2, &[(3, 4), (8, 9)]).sends("12");
     script.sack(602, 2, &[(3, 9)]).sends("13 14 15 16");
     script.sack(700, 2, &[(3, 12)]).sends("17 18 19");
