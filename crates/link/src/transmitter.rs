@@ -110,13 +110,13 @@ impl Transmitter {
         matches!(self.server, Server::Steps(_))
     }
 
-    /// See [`Server::rate_at`].
+    /// The rate at `now`; on a recorded link the mean over the recording. `None` without a finite rate.
     #[must_use]
     pub fn rate_at(&self, now: Instant) -> Option<Rate> {
         self.server.rate_at(now)
     }
 
-    /// See [`Server::potential`].
+    /// How many bytes could have been sent from `from` to `to`; `None` without a finite rate.
     #[must_use]
     pub fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
         self.server.potential(from, to)

@@ -173,7 +173,7 @@ fn check_outages(outages: &[Outage]) -> Checked {
 mod tests {
     use super::*;
 
-    fn at_work(settings: Impairments) -> ImpairmentState {
+    fn at_work(settings: &Impairments) -> ImpairmentState {
         settings.begin(RandomStream::new(1, "test")).expect("something is impaired")
     }
 
@@ -183,7 +183,7 @@ mod tests {
         let p = Probability::clamped;
         let loss =
             Loss::GilbertElliott { to_bad: p(0.01), to_good: p(0.25), loss_good: p(0.0), loss_bad: p(1.0) };
-        let mut link = at_work(Impairments { loss, ..Impairments::default() });
+        let mut link = at_work(&Impairments { loss, ..Impairments::default() });
         let losses: Vec<bool> = (0..200_000).map(|_| link.loses()).collect();
         let lost = losses.iter().filter(|lost| **lost).count() as f64;
         let bursts = losses.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
@@ -196,14 +196,14 @@ mod tests {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let outage = |from, to| Outage { from: at(from), to: at(to) };
         let mut link =
-            at_work(Impairments { outages: vec![outage(10, 15), outage(20, 30)], ..Impairments::default() });
+            at_work(&Impairments { outages: vec![outage(10, 15), outage(20, 30)], ..Impairments::default() });
         let through = (0..40).filter(|ms| link.apply(at(*ms), at(*ms + 7)).is_some());
         assert!(through.eq((0..10).chain(15..20).chain(30..40)));
     }
 
     #[test]
     fn jitter_delays_but_never_reorders() {
-        let mut link = at_work(Impairments { jitter: Duration::from_millis(10), ..Impairments::default() });
+        let mut link = at_work(&Impairments { jitter: Duration::from_millis(10), ..Impairments::default() });
         let arrivals: Vec<_> = (0..1_000)
             .map(|i| {
                 let at = Instant::ZERO + Duration::from_millis(i);

@@ -45,7 +45,7 @@ impl Observer<Frame> for Record {
     }
 }
 
-fn sorted(dropped: Vec<Dropped<Frame>>, meter: &mut QueueMeter) -> Vec<(u32, DropReason)> {
+fn sorted(dropped: &[Dropped<Frame>], meter: &mut QueueMeter) -> Vec<(u32, DropReason)> {
     let mut gone: Vec<_> = dropped.iter().map(|each| (each.packet.packet, each.reason)).collect();
     gone.iter().for_each(|(_, reason)| meter.on_dropped(*reason));
     gone.sort_unstable_by_key(|(packet, _)| *packet);
@@ -63,7 +63,7 @@ fn on_a_port(link: &model::Link, frames: &[Frame], end: Instant) -> Fate {
     port.proceed(end, &mut record);
     record.arriving.sort_by_key(|frame| frame.time);
     let arrived = record.arriving.iter().map(|frame| (frame.packet, frame.time, frame.ecn)).collect();
-    let dropped = sorted(record.dropped, &mut record.meter);
+    let dropped = sorted(&record.dropped, &mut record.meter);
     let potential = |from, to| port.transmitter().potential(from, to);
     Fate { arrived, dropped, statistics: format!("{:?}", record.meter.result(end, potential)) }
 }
@@ -96,7 +96,7 @@ fn on_a_link(link: &model::Link, frames: &[Frame], ahead: Duration, end: Instant
     dropped.append(&mut context.dropped);
     let mut meter = subject.meter_mut().take().expect("the link is reported");
     meter.settle(end);
-    let dropped = sorted(dropped, &mut meter.statistics);
+    let dropped = sorted(&dropped, &mut meter.statistics);
     let result = meter.statistics.result(end, |from, to| subject.potential(from, to));
     Fate { arrived, dropped, statistics: format!("{result:?}") }
 }
