@@ -101,13 +101,13 @@ impl Direction {
     }
 
     pub(crate) fn set_delay(&mut self, delay: Duration) {
-        self.port.transmitter_mut().set_delay(delay);
+        self.port.set_delay(delay);
     }
 
     pub(crate) fn set_state(&mut self, now: Instant, state: State) {
         match state {
-            State::Open => self.port.transmitter_mut().release(now),
-            State::Held | State::Cut => self.port.transmitter_mut().hold(),
+            State::Open => self.port.release(now),
+            State::Held | State::Cut => self.port.hold(),
         }
         if state == State::Cut {
             let in_flight = self.passing.in_flight.drain(..);

@@ -52,6 +52,8 @@ pub trait Observer<P> {
 #[derive(Debug)]
 pub struct Port<P> {
     transmitter: Transmitter,
+    /// Nothing is sent.
+    held: bool,
     queue: Box<dyn QueueDiscipline<P>>,
     /// A packet that need not wait need not be shown to the queue.
     idle_passes: bool,
@@ -82,6 +84,7 @@ impl<P: Transit> Port<P> {
         let mut port = Self {
             idle_passes: queue.capabilities().idle_passes || transmitter.is_unlimited(),
             transmitter,
+            held: false,
             queue,
             rate_told: None,
             waiting: 0,
@@ -106,9 +109,21 @@ impl<P: Transit> Port<P> {
         &self.transmitter
     }
 
-    /// The sending end, to hold, release or change it.
-    pub fn transmitter_mut(&mut self) -> &mut Transmitter {
-        &mut self.transmitter
+    /// Changes the propagation delay of packets that are sent from now on.
+    pub fn set_delay(&mut self, delay: Duration) {
+        self.transmitter.set_delay(delay);
+    }
+
+    /// Begins no transmission until it is released.
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Sends again, from `now` on.
+    pub fn release(&mut self, now: Instant) {
+        if std::mem::take(&mut self.held) {
+            self.transmitter.wait_until(now);
+        }
     }
 
     /// The backlog.
@@ -133,7 +148,7 @@ impl<P: Transit> Port<P> {
     #[inline(always)]
     #[must_use]
     pub fn next_turn(&self) -> Instant {
-        if self.waiting > 0 { self.transmitter.free_at() } else { Instant::MAX }
+        if self.waiting > 0 && !self.held { self.transmitter.free_at() } else { Instant::MAX }
     }
 
     /// Takes in a packet that comes at the time it bears. All that was due before has been done.
@@ -141,7 +156,7 @@ impl<P: Transit> Port<P> {
     #[inline(always)]
     pub fn offer(&mut self, packet: P, observer: &mut impl Observer<P>) {
         let now = packet.time();
-        let idle = now >= self.transmitter.free_at();
+        let idle = now >= self.transmitter.free_at() && !self.held;
         if idle && self.idle_passes {
             self.transmit(now, packet, observer);
             return;
@@ -163,7 +178,7 @@ impl<P: Transit> Port<P> {
     /// Sends the packets that have their turn by `now`, each at its time.
     #[inline(always)]
     pub fn proceed(&mut self, now: Instant, observer: &mut impl Observer<P>) {
-        while self.waiting > 0 && self.transmitter.free_at() <= now {
+        while self.waiting > 0 && self.transmitter.free_at() <= now && !self.held {
             let turn = self.transmitter.free_at();
             self.send_next(turn, observer);
             observer.on_backlog(turn, self.queue.backlog());

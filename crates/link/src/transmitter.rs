@@ -16,8 +16,6 @@ pub struct Transmitter {
     impairments: Option<Box<ImpairmentState>>,
     /// The time by which all earlier packets have left.
     free_at: Instant,
-    /// The time when the transmitter would be free if it were not held.
-    held: Option<Instant>,
 }
 
 impl Transmitter {
@@ -41,7 +39,6 @@ impl Transmitter {
             overhead: Bytes::ZERO,
             impairments: None,
             free_at: Instant::ZERO,
-            held: None,
         };
         transmitter.set_capacity(Instant::ZERO, capacity);
         transmitter
@@ -50,30 +47,20 @@ impl Transmitter {
     /// Changes the capacity from `now` on. A packet in transmission goes on as it began.
     pub fn set_capacity(&mut self, now: Instant, capacity: &Capacity) {
         self.server = Server::new(capacity);
-        let free_at = self.held.as_mut().unwrap_or(&mut self.free_at);
         // A radio takes packets when it wants, so such a link is never free by itself.
-        *free_at = match self.server {
+        self.free_at = match self.server {
             Server::Radio => Instant::MAX,
-            _ if *free_at == Instant::MAX => now,
-            _ => *free_at,
+            _ if self.free_at == Instant::MAX => now,
+            _ => self.free_at,
         };
     }
 
-    /// Begins nothing until it is released.
-    pub fn hold(&mut self) {
-        if self.held.is_none() {
-            self.held = Some(std::mem::replace(&mut self.free_at, Instant::MAX));
-        }
+    /// Sends nothing more before `time`.
+    pub fn wait_until(&mut self, time: Instant) {
+        self.free_at = self.free_at.max(time);
     }
 
-    /// Sends again, from `now` on.
-    pub fn release(&mut self, now: Instant) {
-        if let Some(free_at) = self.held.take() {
-            self.free_at = free_at.max(now);
-        }
-    }
-
-    /// The time when all earlier packets have left; the end of time on a radio, and while it is held.
+    /// The time when all earlier packets have left; the end of time on a radio.
     #[inline(always)]
     #[must_use]
     pub fn free_at(&self) -> Instant {

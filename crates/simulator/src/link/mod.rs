@@ -70,7 +70,9 @@ impl Kind {
             || transmitter.is_radio()
             || queue.capabilities().marks_departures;
         match queue {
-            Queue::Policy(policy) if !in_time => Self::Precomputed(Precomputed::new(transmitter, policy)),
+            Queue::Policy(policy) if !in_time => {
+                Self::Precomputed(Precomputed::new(transmitter, policy, link.buffer))
+            }
             queue => Self::Port(Port::with_queue(transmitter, queue.into_discipline())),
         }
     }

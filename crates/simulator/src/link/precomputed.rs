@@ -1,7 +1,7 @@
 //! A shortcut: a queue that decides everything as packets come.
 
 use suimon_algorithms::queue::policy::{Arrival, ArrivalPolicy, Verdict};
-use suimon_algorithms::queue::{Backlog, Dropped, Ecn, Packet as _};
+use suimon_algorithms::queue::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet as _};
 use suimon_link::{Observer, Transmitter};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -18,6 +18,8 @@ use crate::pieces::Pieces;
 pub(super) struct Precomputed {
     transmitter: Transmitter,
     policy: Box<dyn ArrivalPolicy>,
+    /// The buffer of a policy that is tail drop: nobody else need be asked.
+    tail_drop: Option<Buffer>,
     /// A packet that need not wait need not be shown to the policy.
     idle_passes: bool,
     /// The rate that the policy was told last, where the rate changes.
@@ -38,7 +40,7 @@ struct Departure {
 }
 
 impl Precomputed {
-    pub(super) fn new(transmitter: Transmitter, mut policy: Box<dyn ArrivalPolicy>) -> Self {
+    pub(super) fn new(transmitter: Transmitter, mut policy: Box<dyn ArrivalPolicy>, buffer: Buffer) -> Self {
         let rate = transmitter.rate_at(Instant::ZERO);
         if let Some(rate) = rate {
             policy.on_link_rate(Instant::ZERO, rate);
@@ -46,6 +48,7 @@ impl Precomputed {
         Self {
             idle_passes: policy.capabilities().idle_passes || transmitter.is_unlimited(),
             rate_told: rate.filter(|_| transmitter.rate_varies()),
+            tail_drop: policy.capabilities().tail_drop.then_some(buffer),
             transmitter,
             policy,
             departures: Pieces::default(),
@@ -73,7 +76,7 @@ impl Precomputed {
         self.leave(now, sink.meter);
         let mut newly_marked = false;
         if !passes {
-            match self.policy.judge(&Arrival::of(frame, now, self.backlog)) {
+            match self.judge(now, frame) {
                 Verdict::Pass => {}
                 Verdict::Mark => {
                     newly_marked = frame.ecn != Ecn::CongestionExperienced;
@@ -90,7 +93,7 @@ impl Precomputed {
             sink.on_backlog(now, self.backlog);
         } else {
             if !passes {
-                self.policy.on_departure(now, frame.size(), self.backlog);
+                self.tell_departure(now, frame.size());
             }
             sink.on_sent(frame, service, waited, newly_marked);
         }
@@ -98,6 +101,22 @@ impl Precomputed {
         if let Some(arrival) = self.transmitter.impair(service.ends, arrival) {
             frame.time = arrival;
             sink.travel(frame);
+        }
+    }
+
+    #[inline(always)]
+    fn judge(&mut self, now: Instant, frame: &Frame) -> Verdict {
+        match self.tail_drop {
+            Some(buffer) if buffer.admits(self.backlog, frame.size()) => Verdict::Pass,
+            Some(_) => Verdict::Drop(DropReason::Overflow),
+            None => self.policy.judge(&Arrival::of(frame, now, self.backlog)),
+        }
+    }
+
+    #[inline(always)]
+    fn tell_departure(&mut self, now: Instant, size: Bytes) {
+        if self.tail_drop.is_none() {
+            self.policy.on_departure(now, size, self.backlog);
         }
     }
 
@@ -118,7 +137,7 @@ impl Precomputed {
             let size = Bytes::new(u64::from(first.size));
             self.backlog.packets -= 1;
             self.backlog.bytes -= size;
-            self.policy.on_departure(first.turn, size, self.backlog);
+            self.tell_departure(first.turn, size);
             if let Some(meter) = meter {
                 meter.statistics.on_sent(first.size, first.waited, first.newly_marked);
                 meter.statistics.on_backlog(first.turn, self.backlog);
