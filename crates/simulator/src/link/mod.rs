@@ -177,7 +177,8 @@ impl Link {
     }
 
     /// Sends packets that have their turn by `now` and before the next packet comes.
-    #[inline(always)]
+    // Apart, as is the other use of a port: inlined beside the shortcuts, it adds 3 % to their instructions.
+    #[inline(never)]
     fn proceed_port(&mut self, now: Instant, context: &mut Context) {
         let until = self.next_coming().min(now);
         if let (Kind::Port(port), mut sink) = self.parts(context) {
@@ -286,7 +287,6 @@ impl Link {
         if let Some(watch) = &mut self.watch {
             watch.on_packet(frame.time, frame);
         }
-        let index = self.index;
         let (kind, mut sink) = self.parts(context);
         match kind {
             Kind::Wire(wire) => {
@@ -294,14 +294,18 @@ impl Link {
                 sink.travel(frame);
             }
             Kind::Precomputed(precomputed) => precomputed.offer(frame, &mut sink),
-            Kind::Port(port) => {
-                let now = frame.time;
-                frame.was_marked = frame.ecn == Ecn::CongestionExperienced;
-                port.offer(*frame, &mut sink);
-                if port.waiting() == 1 && port.transmitter().is_radio() {
-                    context.events.schedule(now, Event::RadioWaiting, index);
-                }
-            }
+            Kind::Port(_) => self.offer_to_port(frame, context),
+        }
+    }
+
+    #[inline(never)]
+    fn offer_to_port(&mut self, frame: &mut Frame, context: &mut Context) {
+        let (now, index) = (frame.time, self.index);
+        frame.was_marked = frame.ecn == Ecn::CongestionExperienced;
+        let (Kind::Port(port), mut sink) = self.parts(context) else { return };
+        port.offer(*frame, &mut sink);
+        if port.waiting() == 1 && port.transmitter().is_radio() {
+            context.events.schedule(now, Event::RadioWaiting, index);
         }
     }
 }
