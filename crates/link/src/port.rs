@@ -13,30 +13,31 @@ use crate::transmitter::Transmitter;
 
 /// A packet on its way over a link.
 pub trait Transit: Packet + Send + 'static {
-    /// When it joined the queue; on its way to the far end, when it arrives there.
+    /// The time at which the packet joined the queue; in flight, the time at which it reaches the far end.
     fn time(&self) -> Instant;
     /// Sets that time.
     fn set_time(&mut self, time: Instant);
-    /// True where it bore a mark when it came to the queue.
+    /// True where the packet bore a mark when it came to the queue.
     fn came_marked(&self) -> bool;
 }
 
 /// The driver of a port, which learns the fate of the port's packets.
 pub trait Observer<P> {
-    /// A packet has left the queue, and its transmission is as in `service`; it had `waited` so long, and bears a mark
-    /// that is `newly_marked` or not.
+    /// A packet has left the queue after it `waited`, to be transmitted as `service` says. `newly_marked` packets bear a
+    /// mark that they did not bear on arrival.
     fn on_sent(&mut self, packet: &P, service: Service, waited: Duration, newly_marked: bool);
 
     /// The backlog from `now` on.
     fn on_backlog(&mut self, now: Instant, backlog: Backlog);
 
-    /// Where packets go that are dropped or lost.
+    /// The list of packets that were dropped or lost, to which the port adds.
     fn dropped(&mut self) -> &mut Vec<Dropped<P>>;
 
     /// Packets may have been dropped or lost at `now`.
     fn on_dropped(&mut self, _now: Instant) {}
 
-    /// When a packet that would reach the far end at `arrival` does, where packets take time beside the link's delay.
+    /// The arrival of a packet at the far end, where some packets take longer than the link's delay, which gives
+    /// `arrival`.
     fn delayed(&self, _packet: &P, arrival: Instant) -> Instant {
         arrival
     }
@@ -52,7 +53,7 @@ pub trait Observer<P> {
 #[derive(Debug)]
 pub struct Port<P> {
     transmitter: Transmitter,
-    /// Nothing is sent.
+    /// The driver has stopped transmission.
     held: bool,
     queue: Box<dyn QueueDiscipline<P>>,
     /// A packet that need not wait need not be shown to the queue.
@@ -78,7 +79,7 @@ impl<P: Transit> Port<P> {
         )
     }
 
-    /// One of these parts.
+    /// A port with this transmitter and queue.
     #[must_use]
     pub fn with_queue(transmitter: Transmitter, queue: Box<dyn QueueDiscipline<P>>) -> Self {
         let mut port = Self {
@@ -114,7 +115,7 @@ impl<P: Transit> Port<P> {
         self.transmitter.set_delay(delay);
     }
 
-    /// Begins no transmission until it is released.
+    /// Begins no transmission until [`release`](Self::release).
     pub fn hold(&mut self) {
         self.held = true;
     }
