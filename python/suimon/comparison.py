@@ -106,7 +106,7 @@ def compare_paths(
 def _compare(over: dict[str, str], given: dict[str, Any], *, over_paths: bool) -> Result:
     """Runs the comparison whose fields are ``over`` and the keywords of the caller."""
     fields: dict[str, object] = dict(over)
-    for name, kind, _ in _suimon.keywords(over_paths):
+    for name, kind, *_ in _suimon.keywords(over_paths):
         value = _READERS[kind](name, given[name])
         if value is not None:
             fields[name] = value

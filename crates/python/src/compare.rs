@@ -28,8 +28,9 @@ pub(crate) fn compare(py: Python<'_>, request: &str, progress: bool) -> PyResult
     Ok(suimon_study::Findings::new(header, comparison.name(), results).into())
 }
 
-/// A keyword of a comparison: its name, what its value is, and its default, which is empty where it may be left out.
-type Keyword = (String, &'static str, Vec<String>);
+/// A keyword of a comparison: its name, the kind of its value, its default, which is empty where it may be left out, and
+/// its meaning.
+type Keyword = (String, &'static str, Vec<String>, String);
 
 /// The keywords of comparisons over a link, or over several paths.
 #[pyfunction]
@@ -40,7 +41,8 @@ pub(crate) fn keywords(over_paths: bool) -> Vec<Keyword> {
         let name = option.get_id().as_str();
         let default = option.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
         let is_left_out = Comparison::OVER.contains(&name) || others.contains(&name);
-        (!is_left_out).then(|| (name.to_owned(), kind(option), default.collect()))
+        let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+        (!is_left_out).then(|| (name.to_owned(), kind(option), default.collect(), help))
     };
     options.get_arguments().filter_map(keyword).collect()
 }
