@@ -4,10 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 profile=${1:-dist}
+commit=$(git rev-parse HEAD)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for folder in one a/longer/name; do
     git clone --quiet --no-local . "$work/$folder"
+    git -C "$work/$folder" checkout --quiet --detach "$commit"
     (cd "$work/$folder" && unset CARGO_TARGET_DIR && PROFILE=$profile scripts/dist.sh --only-command)
 done
 if cmp "$work/one/target/$profile/suimon" "$work/a/longer/name/target/$profile/suimon"; then
