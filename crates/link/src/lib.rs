@@ -19,7 +19,7 @@ mod window;
 pub use crossing::{Crossing, FlowSums};
 pub use flow_tally::{FlowTally, FlowTimes};
 pub use meter::QueueMeter;
-pub use port::{Observer, Port, Transit};
+pub use port::{Observer, Port, Transit, queue_of};
 pub use series::SeriesBuilder;
 pub use server::Service;
 pub use transmitter::Transmitter;

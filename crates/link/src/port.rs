@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use suimon_algorithms::queue::{Backlog, DropReason, Dropped, Ecn, Packet, QueueDiscipline};
-use suimon_algorithms::registry::build_queue;
+use suimon_algorithms::registry::{Queue, build_queue};
 use suimon_algorithms::{Probe, RandomStream};
 use suimon_model::{Capacity, Link};
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant};
 
 use crate::server::Service;
 use crate::transmitter::Transmitter;
@@ -58,8 +58,6 @@ pub struct Port<P> {
     queue: Box<dyn QueueDiscipline<P>>,
     /// A packet that need not wait need not be shown to the queue.
     idle_passes: bool,
-    /// The rate that the queue was told last, where the rate changes by itself.
-    rate_told: Option<Rate>,
     /// Packets in the queue that it can be asked for.
     waiting: usize,
     /// Packets in the queue that it did not give when asked; the next arrival lets it be asked again.
@@ -68,39 +66,39 @@ pub struct Port<P> {
     on_air: VecDeque<P>,
 }
 
+/// The queue of `link`, empty. Its randomness derives from `seed` and the link's name.
+#[must_use]
+pub fn queue_of<P: Packet + Send + 'static>(link: &Link, seed: u64) -> Queue<P> {
+    build_queue(&link.queue, link.buffer, RandomStream::new(seed, &format!("link {} queue", link.name)))
+}
+
 impl<P: Transit> Port<P> {
     /// The port of `link`, empty. Randomness derives from `seed` and the link's name.
     #[must_use]
     pub fn new(link: &Link, seed: u64) -> Self {
-        let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
-        Self::with_queue(
-            Transmitter::new(link, random("impairments")),
-            build_queue(&link.queue, link.buffer, random("queue")).into_discipline(),
-        )
+        Self::with_queue(Transmitter::new(link, seed), queue_of(link, seed).into_discipline())
     }
 
     /// A port with this transmitter and queue.
     #[must_use]
     pub fn with_queue(transmitter: Transmitter, queue: Box<dyn QueueDiscipline<P>>) -> Self {
         let mut port = Self {
-            idle_passes: queue.capabilities().idle_passes || transmitter.is_unlimited(),
             transmitter,
             held: false,
             queue,
-            rate_told: None,
+            idle_passes: false,
             waiting: 0,
             withheld: 0,
             on_air: VecDeque::new(),
         };
-        port.tell_new_capacity(Instant::ZERO);
+        port.adapt(Instant::ZERO);
         port
     }
 
     /// See [`Transmitter::set_capacity`].
     pub fn set_capacity(&mut self, now: Instant, capacity: &Capacity) {
         self.transmitter.set_capacity(now, capacity);
-        self.idle_passes = self.queue.capabilities().idle_passes || self.transmitter.is_unlimited();
-        self.tell_new_capacity(now);
+        self.adapt(now);
     }
 
     /// The sending end.
@@ -162,7 +160,7 @@ impl<P: Transit> Port<P> {
             self.transmit(now, packet, observer);
             return;
         }
-        if self.rate_told.is_some() {
+        if self.transmitter.rate_varies() {
             self.tell_rate(now);
         }
         let dropped_before = observer.dropped().len();
@@ -214,6 +212,8 @@ impl<P: Transit> Port<P> {
 
     /// Loses at `now` all packets that wait or that a radio holds.
     pub fn lose_all(&mut self, now: Instant, observer: &mut impl Observer<P>) {
+        // The cut takes what the queue withheld, too.
+        self.waiting += std::mem::take(&mut self.withheld);
         while self.waiting > 0 {
             let packet = self.dequeue(now, observer);
             observer.dropped().extend(packet.map(|packet| Dropped { packet, reason: DropReason::Link }));
@@ -224,22 +224,18 @@ impl<P: Transit> Port<P> {
         observer.on_backlog(now, self.queue.backlog());
     }
 
-    /// Tells the queue where the rate has changed.
-    #[cold]
-    fn tell_rate(&mut self, now: Instant) {
-        let rate = self.transmitter.rate_at(now);
-        if let Some(rate) = rate.filter(|_| rate != self.rate_told) {
-            self.rate_told = Some(rate);
-            self.queue.on_link_rate(now, rate);
-        }
+    /// The capacity is another from `now` on.
+    fn adapt(&mut self, now: Instant) {
+        self.idle_passes = self.queue.capabilities().idle_passes || self.transmitter.is_unlimited();
+        self.tell_rate(now);
     }
 
-    fn tell_new_capacity(&mut self, now: Instant) {
-        let rate = self.transmitter.rate_at(now);
-        if let Some(rate) = rate {
+    /// Tells the queue the rate, where it is new.
+    #[cold]
+    fn tell_rate(&mut self, now: Instant) {
+        if let Some(rate) = self.transmitter.new_rate(now) {
             self.queue.on_link_rate(now, rate);
         }
-        self.rate_told = rate.filter(|_| self.transmitter.rate_varies());
     }
 
     #[inline(always)]
@@ -290,5 +286,88 @@ impl<P: Transit> Port<P> {
                 observer.on_dropped(departure);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_algorithms::queue::FlowId;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Parcel(Instant);
+
+    impl Packet for Parcel {
+        fn size(&self) -> Bytes {
+            Bytes::new(1_500)
+        }
+        fn flow(&self) -> FlowId {
+            FlowId(0)
+        }
+        fn ecn(&self) -> Ecn {
+            Ecn::NotCapable
+        }
+        fn mark_congestion_experienced(&mut self) {}
+    }
+
+    impl Transit for Parcel {
+        fn time(&self) -> Instant {
+            self.0
+        }
+        fn set_time(&mut self, time: Instant) {
+            self.0 = time;
+        }
+        fn came_marked(&self) -> bool {
+            false
+        }
+    }
+
+    /// A queue that gives nothing when it is first asked.
+    #[derive(Debug, Default)]
+    struct Reluctant {
+        packets: VecDeque<Parcel>,
+        asked: bool,
+    }
+
+    impl QueueDiscipline<Parcel> for Reluctant {
+        fn enqueue(&mut self, _: Instant, packet: Parcel, _: &mut Vec<Dropped<Parcel>>) {
+            self.packets.push_back(packet);
+        }
+        fn dequeue(&mut self, _: Instant, _: &mut Vec<Dropped<Parcel>>) -> Option<Parcel> {
+            if std::mem::replace(&mut self.asked, true) { self.packets.pop_front() } else { None }
+        }
+        fn backlog(&self) -> Backlog {
+            let packets = self.packets.len() as u64;
+            Backlog { packets, bytes: Bytes::new(1_500 * packets) }
+        }
+    }
+
+    #[derive(Debug, Default)]
+    struct Counts {
+        dropped: Vec<Dropped<Parcel>>,
+        backlog: Backlog,
+    }
+
+    impl Observer<Parcel> for Counts {
+        fn on_sent(&mut self, _: &Parcel, _: Service, _: Duration, _: bool) {}
+        fn on_backlog(&mut self, _: Instant, backlog: Backlog) {
+            self.backlog = backlog;
+        }
+        fn dropped(&mut self) -> &mut Vec<Dropped<Parcel>> {
+            &mut self.dropped
+        }
+        fn on_departure(&mut self, _: Parcel) {}
+    }
+
+    #[test]
+    fn a_cut_takes_what_the_queue_withheld() {
+        let transmitter = Transmitter::at(&Capacity::Rate(suimon_units::Rate::from_bps(1_000_000)));
+        let mut port = Port::with_queue(transmitter, Box::new(Reluctant::default()));
+        let mut counts = Counts::default();
+        port.offer(Parcel(Instant::ZERO), &mut counts);
+        assert_eq!((port.waiting(), port.backlog().packets), (0, 1), "it is withheld");
+        port.lose_all(Instant::ZERO, &mut counts);
+        assert_eq!((counts.dropped.len(), counts.backlog.packets), (1, 0));
     }
 }

@@ -16,12 +16,15 @@ pub struct Transmitter {
     impairments: Option<Box<ImpairmentState>>,
     /// The time by which all earlier packets have left.
     free_at: Instant,
+    /// The rate that the queue was told last.
+    rate_told: Option<Rate>,
 }
 
 impl Transmitter {
-    /// The transmitter of `link`, whose impairments draw from `random`.
+    /// The transmitter of `link`, whose impairments derive from `seed` and the link's name.
     #[must_use]
-    pub fn new(link: &Link, random: RandomStream) -> Self {
+    pub fn new(link: &Link, seed: u64) -> Self {
+        let random = RandomStream::new(seed, &format!("link {} impairments", link.name));
         Self {
             delay: link.delay,
             overhead: link.overhead,
@@ -39,6 +42,7 @@ impl Transmitter {
             overhead: Bytes::ZERO,
             impairments: None,
             free_at: Instant::ZERO,
+            rate_told: None,
         };
         transmitter.set_capacity(Instant::ZERO, capacity);
         transmitter
@@ -47,6 +51,7 @@ impl Transmitter {
     /// Changes the capacity from `now` on. A packet in transmission goes on as it began.
     pub fn set_capacity(&mut self, now: Instant, capacity: &Capacity) {
         self.server = Server::new(capacity);
+        self.rate_told = None;
         // A radio takes packets when it wants, so such a link is never free by itself.
         self.free_at = match self.server {
             Server::Radio => Instant::MAX,
@@ -97,10 +102,12 @@ impl Transmitter {
         matches!(self.server, Server::Steps(_))
     }
 
-    /// The rate at `now`; on a recorded link the mean over the recording. `None` without a finite rate.
-    #[must_use]
-    pub fn rate_at(&self, now: Instant) -> Option<Rate> {
-        self.server.rate_at(now)
+    /// The rate at `now`, where the queue does not know it from an earlier call; on a recorded link the mean over the
+    /// recording. `None` without a finite rate.
+    pub fn new_rate(&mut self, now: Instant) -> Option<Rate> {
+        let rate = self.server.rate_at(now).filter(|rate| self.rate_told != Some(*rate))?;
+        self.rate_told = Some(rate);
+        Some(rate)
     }
 
     /// How many bytes could have been sent from `from` to `to`; `None` without a finite rate.

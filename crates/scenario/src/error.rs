@@ -156,16 +156,9 @@ pub enum Problem {
         /// The other key.
         other: String,
     },
-    /// No links lead from one node to another.
-    #[error(
-        "no links lead from \"{from}\" to \"{to}\"; accepted: nodes that links connect in both directions"
-    )]
-    NoRoute {
-        /// Where the data starts.
-        from: String,
-        /// Where it should arrive.
-        to: String,
-    },
+    /// The parts read, but make no scenario together.
+    #[error(transparent)]
+    Model(suimon_model::Problem),
     /// A file cannot be read.
     #[error("cannot read {path}: {message}")]
     Unreadable {
@@ -209,11 +202,7 @@ impl From<suimon_model::Problem> for Problem {
                 known.truncate(Invalid::MAX_NAMES);
                 Self::UnknownName { what, name, suggestion, accepted: known.join(", ") }
             }
-            Invalid::Missing { accepted } => Self::Missing { accepted },
-            Invalid::Value { text, reason, accepted } => Self::Value { text, reason, accepted },
-            Invalid::Duplicate { what, name } => Self::Duplicate { what, name },
-            Invalid::NoRoute { from, to } => Self::NoRoute { from, to },
-            Invalid::TooMany { what, limit } => Self::TooMany { what, limit },
+            problem => Self::Model(problem),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 
+use suimon_units::Bytes;
+
 use super::{AlgorithmSpec, Description, Role, builder};
 use crate::parameters::Arguments;
 use crate::queue::early::{Early, EarlyDetection, EarlyPolicy};
@@ -9,7 +11,6 @@ use crate::queue::policy::{ArrivalPolicy, PolicyQueue};
 use crate::queue::*;
 use crate::random::RandomStream;
 use crate::user_defined::{Build, over_tickets};
-use suimon_units::Bytes;
 
 /// Builds early detection for a queue with room for the buffer.
 pub type BuildEarly = fn(&Arguments, Buffer) -> Early<Box<dyn EarlyDetection>>;
@@ -150,6 +151,9 @@ impl AlgorithmSpec {
             fn mark_congestion_experienced(&mut self) {
                 match *self {}
             }
+        }
+        if self.outermost(Role::Queue).user_defined().is_some() {
+            return Capabilities::default();
         }
         build_queue::<Never>(self, Buffer::Unbounded, RandomStream::new(0, "")).capabilities()
     }

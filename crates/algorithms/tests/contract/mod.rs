@@ -2,6 +2,7 @@
 //! covered without a change here.
 
 mod congestion;
+mod endpoint;
 mod estimator;
 mod queue;
 mod receiver;

@@ -8,7 +8,7 @@ use suimon_algorithms::random::RandomStream;
 use suimon_algorithms::registry::{Role, build_queue, descriptions};
 use suimon_units::Bytes;
 
-use super::congestion::{Endpoint, Event};
+use super::endpoint::{Endpoint, Event};
 use super::queue::TestPacket;
 use super::spec;
 

@@ -12,10 +12,10 @@ mod sink;
 mod tests;
 pub(crate) mod wire;
 
+use suimon_algorithms::Probe;
 use suimon_algorithms::queue::{Dropped, Ecn};
-use suimon_algorithms::registry::{Queue, build_queue};
-use suimon_algorithms::{Probe, RandomStream};
-use suimon_link::{Port, Transmitter};
+use suimon_algorithms::registry::Queue;
+use suimon_link::{Port, Transmitter, queue_of};
 use suimon_model as model;
 use suimon_units::{Bytes, Duration, Instant};
 
@@ -62,9 +62,8 @@ impl Kind {
         if Wire::serves(link) {
             return Self::Wire(Wire::new(link));
         }
-        let random = |what: &str| RandomStream::new(seed, &format!("link {} {what}", link.name));
-        let transmitter = Transmitter::new(link, random("impairments"));
-        let queue = build_queue(&link.queue, link.buffer, random("queue"));
+        let transmitter = Transmitter::new(link, seed);
+        let queue = queue_of(link, seed);
         // A packet that is lost after transmission has to be told in time, not when it joins the queue.
         let in_time = !link.impairments.lose_nothing()
             || transmitter.is_radio()
@@ -237,7 +236,7 @@ impl Link {
 
     /// True where a radio finds a packet to take.
     pub(crate) fn is_waiting(&self) -> bool {
-        if let Kind::Port(port) = &self.kind { port.waiting() > 0 } else { false }
+        matches!(&self.kind, Kind::Port(port) if port.waiting() > 0)
     }
 
     /// Gives the next packet to the radio that serves the link, and returns the bytes that it takes.

@@ -3,7 +3,7 @@
 use suimon_algorithms::queue::policy::{Arrival, ArrivalPolicy, Verdict};
 use suimon_algorithms::queue::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet as _};
 use suimon_link::{Observer, Transmitter};
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant};
 
 use super::meter::Meter;
 use super::sink::Sink;
@@ -22,8 +22,6 @@ pub(super) struct Precomputed {
     tail_drop: Option<Buffer>,
     /// A packet that need not wait need not be shown to the policy.
     idle_passes: bool,
-    /// The rate that the policy was told last, where the rate changes.
-    rate_told: Option<Rate>,
     departures: Pieces<Departure>,
     backlog: Backlog,
 }
@@ -40,20 +38,17 @@ struct Departure {
 }
 
 impl Precomputed {
-    pub(super) fn new(transmitter: Transmitter, mut policy: Box<dyn ArrivalPolicy>, buffer: Buffer) -> Self {
-        let rate = transmitter.rate_at(Instant::ZERO);
-        if let Some(rate) = rate {
-            policy.on_link_rate(Instant::ZERO, rate);
-        }
-        Self {
+    pub(super) fn new(transmitter: Transmitter, policy: Box<dyn ArrivalPolicy>, buffer: Buffer) -> Self {
+        let mut new = Self {
             idle_passes: policy.capabilities().idle_passes || transmitter.is_unlimited(),
-            rate_told: rate.filter(|_| transmitter.rate_varies()),
             tail_drop: policy.capabilities().tail_drop.then_some(buffer),
             transmitter,
             policy,
             departures: Pieces::default(),
             backlog: Backlog::default(),
-        }
+        };
+        new.tell_rate(Instant::ZERO);
+        new
     }
 
     pub(super) fn policy(&self) -> &dyn ArrivalPolicy {
@@ -70,7 +65,7 @@ impl Precomputed {
         let now = frame.time;
         let idle = now >= self.transmitter.free_at();
         let passes = idle && self.idle_passes;
-        if self.rate_told.is_some() && !passes {
+        if self.transmitter.rate_varies() && !passes {
             self.tell_rate(now);
         }
         self.leave(now, sink.meter);
@@ -145,12 +140,10 @@ impl Precomputed {
         }
     }
 
-    /// Tells the policy where the rate has changed.
+    /// Tells the policy the rate, where it is new.
     #[cold]
     fn tell_rate(&mut self, now: Instant) {
-        let rate = self.transmitter.rate_at(now);
-        if let Some(rate) = rate.filter(|_| rate != self.rate_told) {
-            self.rate_told = Some(rate);
+        if let Some(rate) = self.transmitter.new_rate(now) {
             self.policy.on_link_rate(now, rate);
         }
     }

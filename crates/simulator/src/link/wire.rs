@@ -1,6 +1,5 @@
 //! A shortcut: a link on which packets only wait for those before them.
 
-use suimon_algorithms::RandomStream;
 use suimon_link::Transmitter;
 use suimon_model::{self as model, Buffer, Capacity};
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -21,17 +20,19 @@ impl Wire {
     /// True where `link` may be a wire: its queue takes every packet, no packet is impaired, and results show nothing
     /// of the queue but its backlog.
     pub(crate) fn serves(link: &model::Link) -> bool {
-        let tail_drop = link.queue.queue_capabilities().tail_drop;
+        if link.estimator.is_some() || !link.impairments.are_none() || link.capacity.is_radio() {
+            return false;
+        }
         let never_waits = link.capacity == Capacity::Rate(Rate::MAX);
-        let takes_all = never_waits || (tail_drop && link.buffer == Buffer::Unbounded);
-        let unseen = link.estimator.is_none() && (tail_drop || !link.reported);
-        takes_all && unseen && link.impairments.are_none() && !link.capacity.is_radio()
+        let takes_all = never_waits || link.buffer == Buffer::Unbounded;
+        let unseen = never_waits && !link.reported;
+        takes_all && (unseen || link.queue.queue_capabilities().tail_drop)
     }
 
     pub(crate) fn new(link: &model::Link) -> Self {
         Self {
-            // A wire has no impairments that would draw from it.
-            transmitter: Transmitter::new(link, RandomStream::new(0, "")),
+            // A wire has no impairments, so it draws nothing.
+            transmitter: Transmitter::new(link, 0),
             meter: link.reported.then(|| Box::new(Meter::new(link))),
         }
     }
