@@ -8,6 +8,8 @@ use suimon_bond::keys::KeyError;
 #[cfg(feature = "capture")]
 use suimon_capture::CaptureError;
 #[cfg(feature = "live")]
+use suimon_guest::GuestError;
+#[cfg(feature = "live")]
 use suimon_lab::LabError;
 #[cfg(feature = "live")]
 use suimon_linux::LinuxError;
@@ -37,6 +39,19 @@ pub(crate) enum CliError {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// A program was not run in a guest.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// A second run in a guest gave other bytes.
+    #[cfg(feature = "live")]
+    #[error("two runs gave different bytes: SHA-256 {one} and {other}")]
+    Differs {
+        /// The digest of the first.
+        one: String,
+        /// The digest of the second.
+        other: String,
+    },
     /// Options that do not go together, or a value that an option does not take.
     #[error("{option}: {problem}")]
     Option {
@@ -140,6 +155,12 @@ impl CliError {
             Self::ClaimsBroken(..) => 1,
             #[cfg(feature = "bond")]
             Self::Bench(_) => 1,
+            #[cfg(feature = "live")]
+            Self::Differs { .. } => 1,
+            #[cfg(feature = "live")]
+            Self::Guest(
+                GuestError::NoProgram(_) | GuestError::NoKernel { .. } | GuestError::TooLarge { .. },
+            ) => 2,
             Self::Scenario(_) | Self::Option { .. } | Self::Input(_) | Self::Study(_) => 2,
             #[cfg(feature = "capture")]
             Self::Capture(_) => 2,
@@ -153,7 +174,7 @@ impl CliError {
             #[cfg(feature = "bpf")]
             Self::Congestion(_) => 4,
             #[cfg(feature = "live")]
-            Self::Live(_) | Self::Linux(_) => 4,
+            Self::Live(_) | Self::Linux(_) | Self::Guest(_) => 4,
             Self::Without(_) => 4,
         }
     }

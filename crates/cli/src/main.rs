@@ -25,6 +25,7 @@ mod view;
 module_of_part!("bond", BOND, bond);
 module_of_part!("bpf", BPF, cc);
 module_of_part!("capture", CAPTURE, estimate);
+module_of_part!("live", LIVE, lab);
 module_of_part!("live", LIVE, shell);
 module_of_part!("parquet", PARQUET, sweep);
 
@@ -39,8 +40,8 @@ use crate::part::VERSION_LINE;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 a claim that once held no longer does, or a bond under test failed; 2 the input is \
-wrong; 3 a file could not be written; 4 the kernel does not allow it, or this build lacks it. suimon shell ends \
-as its program does.";
+wrong; 3 a file could not be written; 4 the kernel does not allow it, or this build lacks it. suimon shell and suimon lab \
+end as their programs do.";
 
 /// Keeps queues short and links full: simulate a link, compare senders, see the result.
 #[derive(Debug, Parser)]
@@ -60,6 +61,7 @@ enum Command {
     List(list::Arguments),
     Link(link::Arguments),
     Shell(shell::Arguments),
+    Lab(lab::Arguments),
     Trace(trace::Arguments),
     Cc(cc::Arguments),
     Bond(bond::Arguments),
@@ -67,9 +69,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    #[cfg(feature = "live")]
+    if suimon_guest::init::is_init() {
+        suimon_guest::init::main();
+        return ExitCode::FAILURE;
+    }
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let done = match &cli.command {
         Command::Shell(arguments) => return shell::execute(arguments).unwrap_or_else(|error| fail(&error)),
+        Command::Lab(arguments) => return lab::execute(arguments).unwrap_or_else(|error| fail(&error)),
         Command::Run(arguments) => run::execute(arguments),
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Estimate(arguments) => estimate::execute(arguments),
