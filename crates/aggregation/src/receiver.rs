@@ -72,6 +72,12 @@ impl AggregateReceiver {
         self.held
     }
 
+    /// Separate ranges of these bytes.
+    #[must_use]
+    pub fn pieces(&self) -> usize {
+        self.early.len()
+    }
+
     /// The message for the sending end.
     #[must_use]
     pub fn feedback(&self) -> Feedback {

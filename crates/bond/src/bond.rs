@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 
 use suimon_units::{Bytes, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::frame::Welcome;
-use crate::mux::{Event, ResetReason, StreamId, Target};
+use crate::mux::{Event, PACKETS, ResetReason, StreamId, Target};
 use crate::session::{Session, SessionConfig};
 use crate::status::SessionStatus;
 
@@ -55,6 +55,10 @@ pub(crate) struct State {
     pub(crate) nonce: u64,
     /// Counts the sessions that this end has lost.
     pub(crate) generation: u64,
+    /// Why the last of them ended.
+    last_end: Option<String>,
+    /// Whether a path is up.
+    pub(crate) has_path: watch::Sender<bool>,
     /// Nothing more will happen.
     pub(crate) closed: bool,
     /// The driver has work.
@@ -91,6 +95,8 @@ impl Bond {
             id,
             nonce: 0,
             generation: 0,
+            last_end: None,
+            has_path: watch::Sender::new(false),
             closed: false,
             driver: None,
             streams: HashMap::new(),
@@ -113,6 +119,12 @@ impl Bond {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().expect("no one panics while holding it")
+    }
+
+    /// The state of the session, and what became of those before it.
+    pub(crate) fn status(&self) -> SessionStatus {
+        let state = self.lock();
+        SessionStatus { ended: state.generation, last_end: state.last_end.clone(), ..state.status.clone() }
     }
 
     /// Does something to the session, tells those whom it concerns, and has the driver look.
@@ -194,13 +206,13 @@ impl Bond {
             // Whoever waits to open a stream may.
             self.with(|_| ());
         } else {
-            self.restart(generation);
+            self.restart(generation, "as the server has lost it");
         }
         known
     }
 
-    /// The other end has lost session `generation`: its streams end, and a new session begins.
-    pub(crate) fn restart(&self, generation: u64) {
+    /// Session `generation` has ended for the reason `why`: its streams end, and a new session begins.
+    pub(crate) fn restart(&self, generation: u64, why: &str) {
         let id = random();
         self.with(|state| {
             if state.generation != generation {
@@ -210,6 +222,7 @@ impl Bond {
             state.id = id;
             state.nonce = 0;
             state.generation += 1;
+            state.last_end = Some(why.to_owned());
             state.openers.drain(..).for_each(Waker::wake);
             for (_, waiting) in state.streams.drain() {
                 waiting.all().for_each(Waker::wake);
@@ -220,7 +233,7 @@ impl Bond {
     /// Nothing more will happen: streams end.
     pub(crate) fn close(&self) {
         let generation = self.lock().generation;
-        self.restart(generation);
+        self.restart(generation, "as this end closed it");
         self.with(|state| state.closed = true);
     }
 
@@ -403,6 +416,3 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     let bytes = ring::rand::generate(&ring::rand::SystemRandom::new());
     bytes.expect("the system gave random numbers when keys were made").expose()
 }
-
-/// IP packets that wait to be taken: of the longest 16 MB, and far less of usual ones.
-const PACKETS: usize = 256;

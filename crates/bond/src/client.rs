@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::bond::{Bond, Stream, random};
 use crate::connection::{TlsConnection, invalid};
+use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Ended, Joined, Patience, drive};
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
@@ -51,6 +52,7 @@ pub struct ClientConfigBond {
 pub struct Client {
     bond: Bond,
     commands: mpsc::Sender<Command>,
+    descriptors: Share,
 }
 
 impl Client {
@@ -80,7 +82,13 @@ impl Client {
             tokio::spawn(keeper.run(changes.clone()));
         }
         // Servers open no streams.
-        Ok((Self { bond, commands }, incoming.packets))
+        let descriptors = Descriptors::of_process().share();
+        Ok((Self { bond, commands, descriptors }, incoming.packets))
+    }
+
+    /// Descriptors for connections of programs.
+    pub(crate) fn descriptors(&self) -> &Share {
+        &self.descriptors
     }
 
     /// Opens a stream to `target`, seen from the server.
@@ -100,7 +108,12 @@ impl Client {
     /// The state of the session.
     #[must_use]
     pub fn status(&self) -> SessionStatus {
-        self.bond.lock().status.clone()
+        self.bond.status()
+    }
+
+    /// Whether a path is up, now and whenever that changes.
+    pub(crate) fn has_path(&self) -> watch::Receiver<bool> {
+        self.bond.lock().has_path.subscribe()
     }
 
     /// Tells the server that the session is over.
@@ -126,7 +139,7 @@ async fn keep_driving(bond: Bond, mut commands: mpsc::Receiver<Command>, patienc
         }
         warn!("the session has ended, {ended}: its streams are lost, another one begins");
         let generation = bond.lock().generation;
-        bond.restart(generation);
+        bond.restart(generation, &ended.to_string());
     }
     bond.close();
 }
@@ -160,6 +173,7 @@ impl Keeper {
         while !self.bond.lock().closed {
             changes.borrow_and_update();
             let began = Instant::now();
+            let generation = self.bond.lock().generation;
             match self.connect().await {
                 Ok(up) => {
                     info!("{via}: up, {} to {}", text(up.local), up.peer);
@@ -177,6 +191,10 @@ impl Keeper {
                         complained = Some(error);
                     }
                 }
+            }
+            if self.bond.lock().generation != generation {
+                // The server is there and has lost the session: the next one begins without a long pause.
+                wait = FIRST_WAIT;
             }
             // An attempt that took long to fail has waited already.
             let pause = wait.saturating_sub(began.elapsed()).max(FIRST_WAIT);
@@ -260,7 +278,7 @@ impl Keeper {
             Ok(welcome) => welcome,
             Err(refusal) => {
                 if refusal == Refusal::UnknownSession {
-                    self.bond.restart(generation);
+                    self.bond.restart(generation, "as the server has lost it");
                 }
                 return Err(invalid(format!("the server refuses: {refusal}")));
             }

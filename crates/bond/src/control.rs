@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::client::Client;
+use crate::descriptors::{accept, pause};
 use crate::server::Server;
 use crate::status::{PathStatusView, SessionStatus};
 
@@ -70,14 +73,19 @@ pub async fn ask(path: &Path) -> io::Result<Report> {
 /// Makes the socket at `path`, for its owner only; one that nobody serves any more is replaced.
 ///
 /// # Errors
-/// Where somebody serves it, or the folder cannot be written.
+/// Where somebody serves it, something else is there, or the folder cannot be written.
 pub async fn listen(path: &Path) -> io::Result<UnixListener> {
     if UnixStream::connect(path).await.is_ok() {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process serves it"));
     }
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if there.file_type().is_socket() => std::fs::remove_file(path)?,
+        Ok(_) => {
+            let problem = "is there and is no socket; accepted: a new name, or a socket that nobody serves";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
@@ -86,25 +94,37 @@ pub async fn listen(path: &Path) -> io::Result<UnixListener> {
 
 /// Answers [`ask`], for ever.
 pub async fn serve_status(listener: UnixListener, report: Arc<dyn Fn() -> Report + Send + Sync>) {
-    while let Ok((mut socket, _)) = listener.accept().await {
-        let text = serde_json::to_vec(&report()).expect("plain data");
-        tokio::spawn(async move {
-            let _ = timeout(ANSWER_TIMEOUT, socket.write_all(&text)).await;
-        });
+    let places = Arc::new(Semaphore::new(ANSWERS));
+    loop {
+        let place = places.clone().acquire_owned().await.expect("nobody closes it");
+        match listener.accept().await {
+            Ok((mut socket, _)) => {
+                let text = serde_json::to_vec(&report()).expect("plain data");
+                tokio::spawn(async move {
+                    let _ = timeout(ANSWER_TIMEOUT, socket.write_all(&text)).await;
+                    drop(place);
+                });
+            }
+            Err(error) => pause(&error).await,
+        }
     }
 }
 
 /// Answers Prometheus, for ever.
 pub async fn serve_metrics(listener: TcpListener, report: Arc<dyn Fn() -> Report + Send + Sync>) {
-    while let Ok((socket, _)) = listener.accept().await {
-        let text = metrics(&report());
+    let places = Arc::new(Semaphore::new(ANSWERS));
+    loop {
+        let place = places.clone().acquire_owned().await.expect("nobody closes it");
+        let (socket, _) = accept(&listener).await;
+        let report = report.clone();
         tokio::spawn(async move {
-            let _ = timeout(ANSWER_TIMEOUT, answer(socket, text)).await;
+            let _ = timeout(ANSWER_TIMEOUT, answer(socket, &*report)).await;
+            drop(place);
         });
     }
 }
 
-async fn answer(mut socket: TcpStream, text: String) -> io::Result<()> {
+async fn answer(mut socket: TcpStream, report: &(dyn Fn() -> Report + Send + Sync)) -> io::Result<()> {
     let mut request = vec![0; 4096];
     let mut read = 0;
     while !request[..read].windows(4).any(|end| end == b"\r\n\r\n") && read < request.len() {
@@ -114,8 +134,12 @@ async fn answer(mut socket: TcpStream, text: String) -> io::Result<()> {
         }
         read += count;
     }
-    let (status, body) = if request.starts_with(b"GET /metrics ") {
-        ("200 OK", text)
+    let request = String::from_utf8_lossy(&request[..read]);
+    let (status, body) = if !names_this_host(&request) {
+        // A page from elsewhere, whose name leads here, must not read on.
+        ("421 Misdirected Request", "ask by an address or as localhost\n".to_owned())
+    } else if request.starts_with("GET /metrics ") {
+        ("200 OK", metrics(&report()))
     } else {
         ("404 Not Found", "see /metrics\n".to_owned())
     };
@@ -129,12 +153,30 @@ async fn answer(mut socket: TcpStream, text: String) -> io::Result<()> {
     socket.shutdown().await
 }
 
+/// Whether the request's Host is an address or localhost, rather than a name that somebody else gave to this host.
+fn names_this_host(request: &str) -> bool {
+    let field = |line: &str| {
+        line.split_once(':')
+            .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
+            .map(|(_, host)| host.trim().to_owned())
+    };
+    let Some(host) = request.lines().skip(1).find_map(field) else { return false };
+    let name = host.strip_prefix("localhost").is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+    name || host.parse::<SocketAddr>().is_ok() || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+}
+
+/// The value of a label, as Prometheus reads it.
+fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
 type OfSession = fn(&SessionStatus) -> f64;
 type OfPath = fn(&PathStatusView) -> Option<f64>;
 
 /// Name, kind, meaning, value.
-const SESSION_METRICS: [(&str, &str, &str, OfSession); 7] = [
+const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
     ("streams", "gauge", "Open streams.", |s| s.streams as f64),
+    ("sessions_ended_total", "counter", "Sessions of a client that ended.", |s| s.ended as f64),
     ("sent_bytes_total", "counter", "Bytes of the aggregate sent.", |s| s.session.sent_bytes as f64),
     ("received_bytes_total", "counter", "Bytes received in order.", |s| s.session.received_bytes as f64),
     ("reorder_bytes", "gauge", "Bytes that wait for others, sent earlier.", |s| {
@@ -196,7 +238,7 @@ fn metrics(report: &Report) -> String {
         for session in &report.sessions {
             for path in &session.status.paths {
                 if let Some(value) = value(path) {
-                    let labels = format!("client=\"{}\",path=\"{}\"", client(session), path.name);
+                    let labels = format!("client=\"{}\",path=\"{}\"", client(session), label(&path.name));
                     let _ = writeln!(out, "suimon_bond_{name}{{{labels}}} {value}");
                 }
             }
@@ -207,3 +249,56 @@ fn metrics(report: &Report) -> String {
 
 /// Whoever reads more slowly is left.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Answers under way; whoever comes then waits.
+const ANSWERS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_is_no_socket_stays_and_a_socket_that_nobody_serves_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("notes");
+        std::fs::write(&file, "dear").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for path in [&file, &link] {
+            let refused = listen(path).await.unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{refused}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "dear");
+        let socket = folder.path().join("socket");
+        drop(listen(&socket).await.unwrap());
+        let served = listen(&socket).await.unwrap();
+        assert!(listen(&socket).await.is_err(), "somebody serves it");
+        drop(served);
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+        let session = SessionStatus {
+            paths: vec![PathStatusView { name: "x\"} 1\n".to_owned(), ..PathStatusView::default() }],
+            ..SessionStatus::default()
+        };
+        let report = Report {
+            role: "server".to_owned(),
+            sessions: vec![SessionReport { client: None, status: session }],
+        };
+        let text = metrics(&report);
+        assert!(text.contains("path=\"x\\\"} 1\\n\"} 0"), "{text}");
+    }
+
+    #[test]
+    fn only_requests_that_name_this_host_are_answered() {
+        let request = |host: &str| format!("GET /metrics HTTP/1.1\r\nAccept: */*\r\nhost: {host}\r\n\r\n");
+        for host in ["127.0.0.1:9464", "localhost", "localhost:9464", "[::1]:9464", "[::1]", "127.0.0.1"] {
+            assert!(names_this_host(&request(host)), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:9464", ""] {
+            assert!(!names_this_host(&request(host)), "{host}");
+        }
+        assert!(!names_this_host("GET /metrics HTTP/1.0\r\n\r\n"));
+    }
+}

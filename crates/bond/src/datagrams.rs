@@ -1,5 +1,6 @@
 //! Datagrams of a client, at the server: each of its ports gets a socket here, and answers to the socket go back.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::bond::WeakBond;
+use crate::descriptors::Share;
 use crate::tun::packet::{Ends, Packet, datagram, parse};
 
 /// The socket that stands outside for one port of the client, for one address family.
@@ -22,7 +24,7 @@ struct Way {
 }
 
 /// Sends the datagrams in `packets` from sockets of this host, and answers to `bond`, until that ends.
-pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>) {
+pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>, descriptors: Share) {
     let mut ways: HashMap<(SocketAddr, bool), Arc<Way>> = HashMap::new();
     let mut answers = JoinSet::new();
     while let Some(packet) = packets.recv().await {
@@ -37,11 +39,13 @@ pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>) 
             Some(way) => way.clone(),
             None if ways.len() >= MAX_WAYS => continue,
             None => {
+                let Some(ticket) = descriptors.take() else { continue };
                 let Ok(way) = open(ends.destination.is_ipv4()).await.map(Arc::new) else { continue };
                 ways.insert(key, way.clone());
                 let (bond, answering) = (bond.clone(), way.clone());
                 answers.spawn(async move {
                     answer(&bond, &answering, ends.source).await;
+                    drop(ticket);
                     key
                 });
                 way
@@ -68,20 +72,25 @@ async fn open(v4: bool) -> io::Result<Way> {
     Ok(Way { socket, used_at: Mutex::new(Instant::now()) })
 }
 
+thread_local! {
+    /// One buffer for all ways of a thread: a way that waits holds no memory.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_DATAGRAM]);
+}
+
 /// Until nothing was sent for a while.
 async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
-    let mut buffer = vec![0; MAX_DATAGRAM];
     loop {
         let until = *way.used_at() + IDLE;
-        match timeout_at(until, way.socket.recv_from(&mut buffer)).await {
-            Ok(Ok((len, from))) => {
+        match timeout_at(until, way.socket.readable()).await {
+            Ok(_) => {
+                let packet = SCRATCH.with_borrow_mut(|buffer| {
+                    // On an error, an ICMP message has come about an earlier datagram; the next may do better.
+                    let (len, from) = way.socket.try_recv_from(buffer).ok()?;
+                    datagram(&Ends { source: from, destination: to }, &buffer[..len])
+                });
                 let Some(bond) = bond.upgrade() else { return };
-                if let Some(packet) = datagram(&Ends { source: from, destination: to }, &buffer[..len]) {
-                    bond.send_packet(&packet);
-                }
+                packet.map(|packet| bond.send_packet(&packet));
             }
-            // An ICMP message has come about an earlier datagram; the next may do better.
-            Ok(Err(_)) => {}
             Err(_) if *way.used_at() + IDLE <= Instant::now() => return,
             Err(_) => {}
         }

@@ -121,6 +121,7 @@ pub(crate) async fn drive(bond: Bond, commands: &mut mpsc::Receiver<Command>, pa
     };
     let ended = poll_fn(|cx| driver.poll(cx)).await;
     driver.end(&ended);
+    driver.bond.lock().has_path.send_replace(false);
     ended
 }
 
@@ -203,6 +204,7 @@ impl Driver<'_> {
             carried_at: now,
         });
         self.alone_since = None;
+        state.has_path.send_if_modified(|has| !std::mem::replace(has, true));
         // The view shows it at once.
         self.heartbeat_at = now;
     }
@@ -215,6 +217,7 @@ impl Driver<'_> {
         }
         if self.paths.iter().all(Option::is_none) {
             self.alone_since = Some(now);
+            state.has_path.send_if_modified(|has| std::mem::replace(has, false));
         }
         self.heartbeat_at = now;
     }
@@ -330,6 +333,7 @@ impl Driver<'_> {
             paths: self.paths.iter().flatten().map(|path| path.view.clone()).collect(),
             session: state.session.view().into(),
             streams: state.session.mux.open_streams() as u64,
+            ..SessionStatus::default()
         };
     }
 

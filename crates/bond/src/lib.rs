@@ -6,11 +6,13 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod bond;
 mod client;
 mod connection;
 pub mod control;
 mod datagrams;
+mod descriptors;
 mod driver;
 pub mod frame;
 mod interfaces;
@@ -18,6 +20,7 @@ pub mod keys;
 mod local;
 pub mod mux;
 mod relay;
+mod resolve;
 pub mod ring;
 mod server;
 pub mod session;
@@ -25,7 +28,9 @@ pub mod status;
 mod tun;
 
 pub use client::{Client, ClientConfigBond};
+pub use descriptors::raise_limit;
 pub use interfaces::Via;
 pub use local::{serve_forward, serve_socks};
+pub use resolve::Names;
 pub use server::{Server, ServerConfigBond};
-pub use tun::{Tunnel, TunnelError};
+pub use tun::{Fail, Routes, Tunnel, TunnelError};

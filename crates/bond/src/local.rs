@@ -7,42 +7,41 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::client::Client;
 use crate::connection::invalid;
+use crate::descriptors::{Share, accept};
 use crate::mux::{ResetReason, Target};
-use crate::relay::relay;
+use crate::relay::{relay, reset_on_close};
 
 /// Serves SOCKS 5 at `listener`, for ever.
 pub async fn serve_socks(listener: TcpListener, client: Client) {
-    serve(listener, move |tcp| socks(tcp, client.clone())).await;
+    let descriptors = client.descriptors().clone();
+    serve(listener, descriptors, move |tcp| socks(tcp, client.clone())).await;
 }
 
 /// Leads whoever connects to `listener` to `target`, seen from the server; for ever.
 pub async fn serve_forward(listener: TcpListener, target: Target, client: Client) {
-    serve(listener, move |tcp| forward(tcp, target.clone(), client.clone())).await;
+    let descriptors = client.descriptors().clone();
+    serve(listener, descriptors, move |tcp| forward(tcp, target.clone(), client.clone())).await;
 }
 
-async fn serve<F>(listener: TcpListener, each: impl Fn(TcpStream) -> F)
+async fn serve<F>(listener: TcpListener, descriptors: Share, each: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
     loop {
-        match listener.accept().await {
-            Ok((tcp, _)) => {
-                let served = each(tcp);
-                tokio::spawn(async move {
-                    if let Err(error) = served.await {
-                        debug!("a program's connection ended: {error}");
-                    }
-                });
+        // Programs wait rather than take the descriptors of paths.
+        let ticket = descriptors.wait().await;
+        let (tcp, _) = accept(&listener).await;
+        let served = each(tcp);
+        tokio::spawn(async move {
+            if let Err(error) = served.await {
+                debug!("a program's connection ended: {error}");
             }
-            Err(error) => {
-                warn!("cannot accept: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+            drop(ticket);
+        });
     }
 }
 
@@ -53,7 +52,7 @@ async fn forward(tcp: TcpStream, target: Target, client: Client) -> io::Result<(
             Ok(())
         }
         Err(reason) => {
-            socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO))?;
+            reset_on_close(&tcp, true)?;
             Err(io::Error::other(format!("{target}: {reason}")))
         }
     }

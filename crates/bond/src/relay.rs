@@ -10,9 +10,12 @@ use tokio::net::TcpStream;
 use crate::bond::Stream;
 use crate::mux::ResetReason;
 
-/// Carries both directions until both have ended; where one fails, both ends learn that it did.
+/// Carries both directions until both have ended; where one fails, both ends learn that it did, and so they do where this
+/// process is killed.
 pub(crate) async fn relay(tcp: TcpStream, stream: Stream) {
     let _ = tcp.set_nodelay(true);
+    // A reset, not an end, however this ends before it is complete: whoever reads must not take the part for the whole.
+    let _ = reset_on_close(&tcp, true);
     let (outward, inward) = tokio::join!(
         async {
             let done = outward(&tcp, &stream).await;
@@ -30,10 +33,15 @@ pub(crate) async fn relay(tcp: TcpStream, stream: Stream) {
             done
         }
     );
-    if outward.is_err() || inward.is_err() {
-        // A reset, not an end: whoever reads must not take the part for the whole.
-        let _ = SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
+    if outward.is_ok() && inward.is_ok() {
+        let _ = reset_on_close(&tcp, false);
     }
+}
+
+/// Whether the kernel resets the connection when its last descriptor is closed, rather than end it in order
+/// (`SO_LINGER` with a time of zero, socket(7)).
+pub(crate) fn reset_on_close(tcp: &TcpStream, resets: bool) -> io::Result<()> {
+    SockRef::from(tcp).set_linger(resets.then_some(Duration::ZERO))
 }
 
 thread_local! {

@@ -36,6 +36,7 @@ impl Ring {
 
     /// Appends `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
         self.bytes.extend(bytes);
     }
 
@@ -44,6 +45,7 @@ impl Ring {
         let at = self.index(place);
         let end = at + bytes.len();
         if end > self.bytes.len() {
+            self.reserve(end - self.bytes.len());
             self.bytes.resize(end, 0);
         }
         let (first, second) = self.bytes.as_mut_slices();
@@ -91,6 +93,13 @@ impl Ring {
         // Memory that only a burst needed is given back.
         if self.bytes.capacity() > SPARE && self.bytes.len() < self.bytes.capacity() / 8 {
             self.bytes.shrink_to(self.bytes.len() * 2);
+        }
+    }
+
+    /// Makes room for `more` bytes, and for a quarter of all beyond: twice as much would be twice what was configured.
+    fn reserve(&mut self, more: usize) {
+        if self.bytes.capacity() - self.bytes.len() < more {
+            self.bytes.reserve_exact(more.max(self.bytes.len() / 4));
         }
     }
 

@@ -14,14 +14,17 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
+use crate::admission::Admission;
 use crate::bond::{Bond, Stream, random};
 use crate::connection::{TlsConnection, invalid};
 use crate::datagrams;
+use crate::descriptors::{Descriptors, Share, pause};
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
 use crate::keys::PublicKey;
 use crate::mux::{ResetReason, Target};
 use crate::relay::relay;
+use crate::resolve::Names;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 
@@ -42,6 +45,8 @@ pub struct ServerConfigBond {
     pub path_timeout: Duration,
     /// When a session without any path is given up.
     pub session_timeout: Duration,
+    /// Where the names of targets are looked up.
+    pub names: Names,
 }
 
 /// A running server.
@@ -52,8 +57,8 @@ pub struct Server(Arc<Inner>);
 struct Inner {
     config: ServerConfigBond,
     sessions: Mutex<HashMap<(PublicKey, [u8; 16]), Entry>>,
-    handshakes: Semaphore,
-    by_address: Mutex<HashMap<IpAddr, usize>>,
+    admission: Admission,
+    descriptors: Descriptors,
     refusals: Mutex<Refusals>,
 }
 
@@ -62,6 +67,7 @@ struct Entry {
     bond: Bond,
     commands: mpsc::Sender<Command>,
     nonce: u64,
+    began: Instant,
     /// Highest attempt of each path.
     attempts: HashMap<u8, u32>,
 }
@@ -73,8 +79,8 @@ impl Server {
         Self(Arc::new(Inner {
             config,
             sessions: Mutex::default(),
-            handshakes: Semaphore::new(HANDSHAKES),
-            by_address: Mutex::default(),
+            admission: Admission::default(),
+            descriptors: Descriptors::of_process(),
             refusals: Mutex::default(),
         }))
     }
@@ -85,25 +91,27 @@ impl Server {
             let (tcp, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Descriptors have run out, most likely: open connections go on.
-                    warn!("cannot accept: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    pause(&error).await;
                     continue;
                 }
             };
-            let Some(ticket) = Ticket::take(&self.0, peer.ip()) else {
-                self.0.refuse(peer.ip(), "too many handshakes at once");
-                continue;
-            };
+            let (place, displaced) = self.0.admission.enter(peer.ip());
             let server = self.clone();
             tokio::spawn(async move {
-                let taken = timeout(HANDSHAKE_TIMEOUT, server.take_in(tcp, peer)).await;
-                drop(ticket);
-                match taken {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => server.0.refuse(peer.ip(), &error.to_string()),
-                    Err(_) => server.0.refuse(peer.ip(), "it does not shake hands in time"),
-                }
+                let taken = async {
+                    timeout(FIRST_BYTE_TIMEOUT, tcp.peek(&mut [0])).await??;
+                    place.is_heard();
+                    server.take_in(tcp, peer).await
+                };
+                let refused = tokio::select! {
+                    taken = timeout(HANDSHAKE_TIMEOUT, taken) => match taken {
+                        Ok(Ok(())) => return,
+                        Ok(Err(error)) if error.kind() != io::ErrorKind::TimedOut => error.to_string(),
+                        _ => "it does not shake hands in time".to_owned(),
+                    },
+                    _ = displaced => "its network has too many handshakes at once".to_owned(),
+                };
+                server.0.refuse(peer.ip(), &refused);
             });
         }
     }
@@ -112,7 +120,7 @@ impl Server {
     #[must_use]
     pub fn status(&self) -> Vec<(PublicKey, SessionStatus)> {
         let sessions = self.0.sessions.lock().expect("no one panics while holding it");
-        sessions.iter().map(|((key, _), entry)| (*key, entry.bond.lock().status.clone())).collect()
+        sessions.iter().map(|((key, _), entry)| (*key, entry.bond.status())).collect()
     }
 
     /// Ends all sessions and tells the clients.
@@ -200,8 +208,14 @@ impl Server {
         if join.nonce != 0 {
             return Err(Refusal::UnknownSession);
         }
-        if sessions.len() >= self.0.config.sessions {
-            return Err(Refusal::Full);
+        let own: Vec<_> = sessions.iter().filter(|((owner, _), _)| *owner == key).collect();
+        if own.len() >= SESSIONS_PER_KEY || sessions.len() >= self.0.config.sessions {
+            let without = own.into_iter().filter(|(_, entry)| !*entry.bond.lock().has_path.borrow());
+            let oldest = without.min_by_key(|(_, entry)| entry.began).ok_or(Refusal::Full)?;
+            let (id, entry) = (*oldest.0, oldest.1.clone());
+            // Where its driver is behind with its work, the session is tried again later.
+            entry.commands.try_send(Command::Close).map_err(|_| Refusal::Full)?;
+            sessions.remove(&id);
         }
         let (bond, incoming) = Bond::new(false, self.0.config.session.clone(), join.session);
         let (commands, mut received) = mpsc::channel(64);
@@ -213,90 +227,80 @@ impl Server {
         let nonce = u64::from_be_bytes(random()).max(1);
         let attempts = HashMap::from([(join.path, join.attempt)]);
         let weak = bond.downgrade();
-        let entry = Entry { bond: bond.clone(), commands, nonce, attempts };
+        let entry = Entry { bond: bond.clone(), commands, nonce, began: Instant::now(), attempts };
         sessions.insert(id, entry.clone());
         let patience = Patience { path: self.0.config.path_timeout, session: self.0.config.session_timeout };
         let server = self.clone();
         tokio::spawn(async move {
             let ended = drive(bond.clone(), &mut received, patience).await;
             bond.close();
-            server.0.sessions.lock().expect("no one panics while holding it").remove(&id);
+            let mut sessions = server.0.sessions.lock().expect("no one panics while holding it");
+            if sessions.get(&id).is_some_and(|entry| entry.nonce == nonce) {
+                sessions.remove(&id);
+            }
+            drop(sessions);
             info!("client {key}: the session has ended, {ended}");
         });
-        tokio::spawn(lead(incoming.streams));
-        tokio::spawn(datagrams::carry(weak, incoming.packets));
+        let outside = Outside {
+            names: self.0.config.names.clone(),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
+            descriptors: self.0.descriptors.share(),
+        };
+        tokio::spawn(datagrams::carry(weak, incoming.packets, outside.descriptors.clone()));
+        tokio::spawn(outside.lead(incoming.streams));
         Ok(entry)
     }
 }
 
-/// Leads streams to their targets.
-async fn lead(mut streams: mpsc::UnboundedReceiver<(Stream, Target)>) {
-    while let Some((stream, target)) = streams.recv().await {
-        tokio::spawn(reach(stream, target));
-    }
+/// The ways of one session to its targets.
+#[derive(Debug, Clone)]
+struct Outside {
+    names: Names,
+    lookups: Arc<Semaphore>,
+    descriptors: Share,
 }
 
-async fn reach(stream: Stream, target: Target) {
-    let reached = tokio::select! {
-        reached = timeout(REACH_TIMEOUT, connect(target.as_str())) => reached,
-        _ = stream.gone() => return,
-    };
-    let refused = match reached {
-        Ok(Ok(tcp)) => {
-            if stream.accept().is_ok() {
-                relay(tcp, stream).await;
+impl Outside {
+    /// Leads streams to their targets.
+    async fn lead(self, mut streams: mpsc::UnboundedReceiver<(Stream, Target)>) {
+        while let Some((stream, target)) = streams.recv().await {
+            tokio::spawn(self.clone().reach(stream, target));
+        }
+    }
+
+    async fn reach(self, stream: Stream, target: Target) {
+        // A lookup holds a descriptor too.
+        let Some(_ticket) = self.descriptors.take() else { return stream.reset(ResetReason::Busy) };
+        let reached = tokio::select! {
+            reached = timeout(REACH_TIMEOUT, self.connect(target.as_str())) => reached,
+            _ = stream.gone() => return,
+        };
+        let refused = match reached {
+            Ok(Ok(tcp)) => {
+                if stream.accept().is_ok() {
+                    relay(tcp, stream).await;
+                }
+                return;
             }
-            return;
-        }
-        Ok(Err(reason)) => reason,
-        Err(_) => ResetReason::TimedOut,
-    };
-    stream.reset(refused);
-}
-
-async fn connect(target: &str) -> Result<TcpStream, ResetReason> {
-    let addresses = tokio::net::lookup_host(target).await.map_err(|_| ResetReason::UnknownName)?;
-    let mut last = ResetReason::UnknownName;
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(tcp) => return Ok(tcp),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => last = ResetReason::Refused,
-            Err(_) => last = ResetReason::Unreachable,
-        }
+            Ok(Err(reason)) => reason,
+            Err(_) => ResetReason::TimedOut,
+        };
+        stream.reset(refused);
     }
-    Err(last)
-}
 
-/// Room for a handshake, given back when dropped.
-struct Ticket {
-    inner: Arc<Inner>,
-    address: IpAddr,
-}
-
-impl Ticket {
-    fn take(inner: &Arc<Inner>, address: IpAddr) -> Option<Self> {
-        let permit = inner.handshakes.try_acquire().ok()?;
-        let mut by_address = inner.by_address.lock().expect("no one panics while holding it");
-        let count = by_address.entry(address).or_default();
-        if *count >= HANDSHAKES_PER_ADDRESS {
-            return None;
-        }
-        *count += 1;
-        permit.forget();
-        Some(Self { inner: inner.clone(), address })
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.inner.handshakes.add_permits(1);
-        let mut by_address = self.inner.by_address.lock().expect("no one panics while holding it");
-        if let Some(count) = by_address.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                by_address.remove(&self.address);
+    async fn connect(&self, target: &str) -> Result<TcpStream, ResetReason> {
+        let turn = self.lookups.acquire().await.expect("nobody closes it");
+        let addresses = self.names.look_up(target).await?;
+        drop(turn);
+        let mut last = ResetReason::UnknownName;
+        for address in addresses {
+            match TcpStream::connect(address).await {
+                Ok(tcp) => return Ok(tcp),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => last = ResetReason::Refused,
+                Err(_) => last = ResetReason::Unreachable,
             }
         }
+        Err(last)
     }
 }
 
@@ -322,11 +326,14 @@ impl Inner {
     }
 }
 
-/// Handshakes under way at once: each holds a connection and a few kilobytes.
-const HANDSHAKES: usize = 128;
-const HANDSHAKES_PER_ADDRESS: usize = 32;
 /// Whoever is slower is refused.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A client sends first, with its part of TCP's handshake.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Sessions of one key. A client has one; restarted, it leaves one behind that has no path.
+const SESSIONS_PER_KEY: usize = 8;
+/// Names that one session may ask for at once; further streams wait for their turn.
+const LOOKUPS: usize = 32;
 /// A target's SYN is sent four times by then (RFC 6298: after 1, 3 and 7 s); programs give up about as soon.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 const COMPLAIN_AGAIN: Duration = Duration::from_secs(60);

@@ -38,6 +38,8 @@ pub struct Session {
     /// From the next byte in order to the last that came early.
     inbox: Ring,
     send_buffer: Bytes,
+    /// Ranges that may wait for others: what remembers them takes less memory than the reorder buffer.
+    most_pieces: usize,
     paths: [Path; MAX_PATHS],
     feedback_at: Option<Instant>,
     /// Bytes that came since the last feedback.
@@ -91,6 +93,7 @@ impl Session {
             outbox: Ring::default(),
             inbox: Ring::default(),
             send_buffer: config.send_buffer,
+            most_pieces: (config.reorder_buffer.get() / PIECE).max(MIN_PIECES) as usize,
             paths: [Path::default(); MAX_PATHS],
             feedback_at: None,
             unreported: 0,
@@ -140,6 +143,9 @@ impl Session {
             return Err(Violation("data beyond the reorder buffer"));
         }
         let arrived = self.receiver.on_chunk(start, Bytes::new(bytes.len() as u64));
+        if self.receiver.pieces() > self.most_pieces {
+            return Err(Violation("data in more pieces than paths could make"));
+        }
         self.duplicates += arrived.duplicate;
         let state = &mut self.paths[path.0];
         state.received += bytes.len() as u64;
@@ -362,6 +368,10 @@ const MAX_DELAY: Duration = Duration::from_secs(2);
 const REPORT_AFTER: u64 = 8 * 1024;
 const MIN_WAIT: Duration = Duration::from_millis(1);
 const MAX_WAIT: Duration = Duration::from_millis(5);
+/// Memory that remembers one range, at most: two numbers in a tree whose nodes are half full, and the tree's own.
+const PIECE: u64 = 64;
+/// Chunks that may be under way over the slower paths of a small buffer, when each is a stream's shortest frame.
+const MIN_PIECES: u64 = 4_096;
 /// A path that carried something in this time is taken to work.
 const HEARD_RECENTLY: Duration = Duration::from_millis(300);
 

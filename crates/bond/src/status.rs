@@ -15,6 +15,10 @@ pub struct SessionStatus {
     pub session: AggregateStatus,
     /// Open streams.
     pub streams: u64,
+    /// Sessions of this client that ended before this one.
+    pub ended: u64,
+    /// Why the last of them ended.
+    pub last_end: Option<String>,
 }
 
 /// The aggregate of a session.

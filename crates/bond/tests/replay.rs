@@ -10,7 +10,7 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::keys::{PrivateKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, Via};
+use suimon_bond::{Client, ClientConfigBond, Names, Server, ServerConfigBond, Via};
 use suimon_units::Bytes;
 
 fn session() -> SessionConfig {
@@ -67,6 +67,7 @@ fn a_recorded_client_played_again_is_refused_and_leaves_nothing() {
         sessions: 4,
         path_timeout: Duration::from_secs(2),
         session_timeout: Duration::from_secs(2),
+        names: Names::of_host(),
     });
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();

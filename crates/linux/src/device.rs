@@ -1,5 +1,6 @@
 //! Devices, addresses and routes of a namespace.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
@@ -45,6 +46,39 @@ impl Route {
     #[must_use]
     pub fn default_via(via: IpAddr, device: &str) -> Self {
         Self { destination: None, via: Some(via), device: device.to_owned(), table: Self::MAIN, local: false }
+    }
+
+    /// The route without its device, as the kernel has it.
+    fn message(&self) -> RouteMessage {
+        let mut message = RouteMessage::default();
+        let of_destination = self.destination.map(|(address, _)| address);
+        let address = of_destination.or(self.via).unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        message.header.address_family = family(address);
+        message.header.protocol = RouteProtocol::Static;
+        message.header.kind = if self.local { RouteType::Local } else { RouteType::Unicast };
+        message.header.scope = match self {
+            Self { local: true, .. } => RouteScope::Host,
+            Self { via: None, .. } => RouteScope::Link,
+            _ => RouteScope::Universe,
+        };
+        message.attributes.push(RouteAttribute::Table(self.table));
+        if let Some((address, prefix)) = self.destination {
+            message.header.destination_prefix_length = prefix;
+            message.attributes.push(RouteAttribute::Destination(route_address(address)));
+        }
+        if let Some(via) = self.via {
+            message.attributes.push(RouteAttribute::Gateway(route_address(via)));
+        }
+        message
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.destination {
+            Some((to, prefix)) => write!(f, "the route {to}/{prefix} over {}", self.device),
+            None => write!(f, "the route default over {}", self.device),
+        }
     }
 }
 
@@ -239,25 +273,7 @@ impl Namespace {
     /// # Errors
     /// The errors are those of [`Namespace::add_route`].
     pub fn add_route_with(&self, route: &Route, options: RouteMetrics) -> Result<(), LinuxError> {
-        let mut message = RouteMessage::default();
-        let of_destination = route.destination.map(|(address, _)| address);
-        let address = of_destination.or(route.via).unwrap_or(IpAddr::from([0, 0, 0, 0]));
-        message.header.address_family = family(address);
-        message.header.protocol = RouteProtocol::Static;
-        message.header.kind = if route.local { RouteType::Local } else { RouteType::Unicast };
-        message.header.scope = match route {
-            Route { local: true, .. } => RouteScope::Host,
-            Route { via: None, .. } => RouteScope::Link,
-            _ => RouteScope::Universe,
-        };
-        message.attributes.push(RouteAttribute::Table(route.table));
-        if let Some((address, prefix)) = route.destination {
-            message.header.destination_prefix_length = prefix;
-            message.attributes.push(RouteAttribute::Destination(route_address(address)));
-        }
-        if let Some(via) = route.via {
-            message.attributes.push(RouteAttribute::Gateway(route_address(via)));
-        }
+        let mut message = route.message();
         let metrics = options.metrics();
         if !metrics.is_empty() {
             message.attributes.push(RouteAttribute::Metrics(metrics));
@@ -266,8 +282,20 @@ impl Namespace {
             message.attributes.push(RouteAttribute::Oif(index));
             netlink::request(Message::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
         };
-        let to = route.destination.map_or("default".to_owned(), |(to, prefix)| format!("{to}/{prefix}"));
-        self.with_index(&route.device, add, &format!("adding the route {to} over {}", route.device))
+        self.with_index(&route.device, add, &format!("adding {route}"))
+    }
+
+    /// Removes `route`.
+    ///
+    /// # Errors
+    /// Where there is none like it.
+    pub fn remove_route(&self, route: &Route) -> Result<(), LinuxError> {
+        let mut message = route.message();
+        let remove = |index| {
+            message.attributes.push(RouteAttribute::Oif(index));
+            netlink::request(Message::DelRoute(message), 0)
+        };
+        self.with_index(&route.device, remove, &format!("removing {route}"))
     }
 
     /// Packets that come from `source` look their route up in `table` first.
@@ -304,7 +332,7 @@ impl Namespace {
         &self,
         device: &str,
         ask: impl FnOnce(LinkMessage) -> std::io::Result<()> + Send,
-        doing: std::fmt::Arguments<'_>,
+        doing: fmt::Arguments<'_>,
     ) -> Result<(), LinuxError> {
         let ask = |index| {
             let mut message = LinkMessage::default();

@@ -1,5 +1,6 @@
 //! Events for the users of streams.
 
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
 use strum::VariantArray;
@@ -7,7 +8,7 @@ use strum::VariantArray;
 use super::{StreamId, Target};
 
 /// An event that a user of streams should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The other end opens a stream to `target`.
     Open {
@@ -29,6 +30,48 @@ pub enum Event {
     /// Streams may be opened again.
     Room,
 }
+
+/// Events that no call has returned yet. One that waits already is not added again, as it tells nothing new: so they take
+/// no more memory than streams and [`PACKETS`] packets.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    queue: VecDeque<Event>,
+    /// Those of the queue that are neither an opening nor a packet.
+    waiting: HashSet<Event>,
+    packets: usize,
+}
+
+impl Events {
+    pub(super) fn push(&mut self, event: Event) {
+        match &event {
+            Event::Packet(_) if self.packets >= PACKETS => return,
+            Event::Packet(_) => self.packets += 1,
+            Event::Open { .. } => {}
+            again if !self.waiting.insert(again.clone()) => return,
+            _ => {}
+        }
+        self.queue.push_back(event);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        let event = self.queue.pop_front();
+        match &event {
+            Some(Event::Packet(_)) => self.packets -= 1,
+            Some(Event::Open { .. }) => {}
+            Some(other) => drop(self.waiting.take(other)),
+            // Memory that only a burst needed is given back.
+            None if self.queue.capacity() > SPARE => *self = Self::default(),
+            None => {}
+        }
+        event
+    }
+}
+
+/// IP packets that wait to be taken, as many as there are places in the channel to those who take them; those that
+/// nobody takes in time are lost.
+pub(crate) const PACKETS: usize = 256;
+/// Events for which memory is kept.
+const SPARE: usize = 4_096;
 
 /// Why a stream ended early, in the order of the numbers on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]

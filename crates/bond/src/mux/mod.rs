@@ -13,6 +13,8 @@ mod target;
 mod wire;
 
 use crate::ring::Ring;
+use event::Events;
+pub(crate) use event::PACKETS;
 pub use event::{Event, ResetReason, Violation};
 use stream::Stream;
 pub use target::{NoTarget, Target};
@@ -59,7 +61,7 @@ pub struct Mux {
     /// Granted beyond the first window.
     pool_used: u64,
     decoder: Decoder,
-    events: VecDeque<Event>,
+    events: Events,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,7 +91,7 @@ impl Mux {
             queued: 0,
             pool_used: 0,
             decoder: Decoder::default(),
-            events: VecDeque::new(),
+            events: Events::default(),
         }
     }
 
@@ -97,7 +99,7 @@ impl Mux {
     pub fn on_peer_limits(&mut self, window: u32, streams: u32) {
         self.peer_window = u64::from(window);
         self.peer_streams = streams;
-        self.events.push_back(Event::Room);
+        self.events.push(Event::Room);
     }
 
     /// Streams that are open.
@@ -245,14 +247,18 @@ impl Mux {
             return;
         }
         self.abandon(id, reason);
-        self.events.push_back(Event::Reset(id));
+        self.events.push(Event::Reset(id));
         // Where the other end has not heard of it, it need not.
         if self.control.remove(&(id, Control::Open)).is_none() {
             self.unsay(id);
-            let mut frame = head(kind::RESET, id);
-            frame.push(reason as u8);
-            self.control.insert((id, Control::Reset), frame);
+            self.say_reset(id, reason);
         }
+    }
+
+    fn say_reset(&mut self, id: StreamId, reason: ResetReason) {
+        let mut frame = head(kind::RESET, id);
+        frame.push(reason as u8);
+        self.control.insert((id, Control::Reset), frame);
     }
 
     /// Nobody will ask for the stream any more; one that has not ended is reset.
@@ -319,9 +325,13 @@ impl Mux {
                 stream.queue.drain(..len);
                 stream.sent += len as u64;
                 self.queued -= len as u64;
+                if stream.queue.capacity() > 2 * share {
+                    // Of a time when fewer streams shared the memory.
+                    stream.queue.shrink_to(share);
+                }
                 if stream.writer_waits && stream.queue.len() <= share / 2 {
                     stream.writer_waits = false;
-                    self.events.push_back(Event::Writable(id));
+                    self.events.push(Event::Writable(id));
                 }
                 if stream.sent == stream.limit
                     && !stream.queue.is_empty()
@@ -343,7 +353,7 @@ impl Mux {
 
     /// The next event that no call has returned yet.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.pop()
     }
 
     /// Bytes that each stream may have waiting to be sent.
@@ -392,7 +402,7 @@ impl Mux {
             self.queued -= stream.queue.len() as u64;
             self.pool_used -= stream.window - u64::from(self.limits.window);
             self.control.remove(&(id, Control::Credit));
-            self.events.push_back(Event::Room);
+            self.events.push(Event::Room);
         }
     }
 }
@@ -546,9 +556,14 @@ mod tests {
         for (late, bytes) in [(9, &b"a\nb:1"[..]), (10, b"b\xc3\xbc:1"), (11, b"\xff:1")] {
             let head = [1, 0, 0, 0, late, bytes.len() as u8];
             server.receive(&[&head[..], bytes].concat()).unwrap();
-            assert_eq!(events(&mut server), [Event::Reset(late.into())], "nobody is asked to reach it");
+            assert_eq!(events(&mut server), [], "nobody is asked to reach it");
+            let mut answers = Ring::default();
+            assert!(server.produce(&mut answers, 100));
+            let mut told = Vec::new();
+            answers.copy(0, answers.len(), &mut told);
+            assert_eq!(told, [kind::RESET, 0, 0, 0, late, ResetReason::UnknownName as u8]);
         }
-        assert_eq!(server.open_streams(), 4, "until the other end has heard of the reset");
+        assert_eq!(server.open_streams(), 1, "a refused stream takes no memory");
         client.write(id, b"goes on").unwrap();
         carry(&mut client, &mut server);
         assert_eq!(events(&mut server), [Event::Readable(id)]);
@@ -591,5 +606,38 @@ mod tests {
             prop_assert!(server.held() <= 4 * u64::from(LIMITS.window));
             prop_assert!(server.open_streams() <= 64);
         }
+    }
+
+    #[test]
+    fn frames_that_tell_nothing_new_take_no_memory() {
+        let (mut client, mut server) = pair();
+        let id = client.open(&"here:1".parse().unwrap()).unwrap();
+        carry(&mut client, &mut server);
+        let mut packet = vec![kind::PACKET, 0, 100];
+        packet.extend([0; 100]);
+        for _ in 0..10_000 {
+            server.receive(&[&head(kind::DATA, id)[..], &[0, 0]].concat()).unwrap();
+            server.receive(&head(kind::OPENED, id)).unwrap();
+            server.receive(&head(kind::BLOCKED, id)).unwrap();
+            server.receive(&packet).unwrap();
+        }
+        let events = std::iter::from_fn(|| server.poll_event()).count();
+        assert!(events < 300, "{events} events");
+    }
+
+    #[test]
+    fn streams_that_are_opened_and_reset_take_no_more_memory_than_those_that_may_be_open() {
+        let (_, mut server) = pair();
+        let mut refused = 0;
+        for id in 0..1_000 {
+            let open = [&head(kind::OPEN, id)[..], b"\x06here:1"].concat();
+            server.receive(&open).unwrap();
+            let _ = server.receive(&[&head(kind::RESET, id)[..], &[0]].concat());
+            refused += u32::from(server.open_streams() == 2 * LIMITS.streams as usize);
+        }
+        assert_eq!(server.open_streams(), 2 * LIMITS.streams as usize, "until their users let go");
+        assert!(refused > 900);
+        let last = [&head(kind::OPEN, StreamId::MAX)[..], b"\x06here:1"].concat();
+        assert!(server.receive(&last).is_err(), "no number is left behind it");
     }
 }

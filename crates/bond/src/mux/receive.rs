@@ -42,8 +42,12 @@ impl Mux {
             return Err(Violation("data beyond a stream's credit or end"));
         }
         stream.received += bytes.len() as u64;
+        if stream.buffer.capacity() - stream.buffer.len() < bytes.len() {
+            // A quarter more than it holds: twice as much would be twice what was granted.
+            stream.buffer.reserve_exact(bytes.len().max(stream.buffer.len() / 4));
+        }
         stream.buffer.extend_from_slice(bytes);
-        self.events.push_back(Event::Readable(id));
+        self.events.push(Event::Readable(id));
         Ok(())
     }
 
@@ -55,7 +59,7 @@ impl Mux {
     fn on_frame(&mut self, frame: &[u8]) -> Result<(), Violation> {
         let word = |at: usize| frame[at..at + 4].try_into().map(u32::from_be_bytes).expect("four bytes");
         if frame[0] == kind::PACKET {
-            self.events.push_back(Event::Packet(frame[3..].to_vec()));
+            self.events.push(Event::Packet(frame[3..].to_vec()));
             return Ok(());
         }
         let id: StreamId = word(1);
@@ -72,7 +76,7 @@ impl Mux {
         match frame[0] {
             kind::OPENED => {
                 stream.opened = true;
-                self.events.push_back(Event::Opened(id));
+                self.events.push(Event::Opened(id));
             }
             kind::CREDIT => {
                 let limit = frame[5..13].try_into().map(u64::from_be_bytes).expect("eight bytes");
@@ -85,9 +89,10 @@ impl Mux {
                     self.grant(id);
                 }
             }
+            kind::END if stream.ended => return Err(Violation("a second end of a stream")),
             kind::END => {
                 stream.ended = true;
-                self.events.push_back(Event::Readable(id));
+                self.events.push(Event::Readable(id));
                 self.forget_if_done(id);
             }
             _ => {
@@ -96,7 +101,7 @@ impl Mux {
                 if !stream.is_done() {
                     self.abandon(id, reason);
                     self.unsay(id);
-                    self.events.push_back(Event::Reset(id));
+                    self.events.push(Event::Reset(id));
                     self.forget_if_done(id);
                 }
             }
@@ -105,33 +110,30 @@ impl Mux {
     }
 
     fn on_open(&mut self, id: StreamId, target: &[u8]) -> Result<(), Violation> {
-        if self.opens || id < self.next {
+        if self.opens || id < self.next || id == StreamId::MAX {
             return Err(Violation("a stream that it may not open"));
         }
         if self.control.len() > MAX_CONTROL.max(4 * self.limits.streams as usize) {
             return Err(Violation("streams opened faster than answers are read"));
         }
         // Numbers grow, but one that was given up before it was sent is left out.
-        self.next = id.saturating_add(1);
+        self.next = id + 1;
+        let most = self.limits.streams as usize;
         let open = self.streams.values().filter(|stream| !stream.is_done()).count();
-        let mut stream = self.new_stream();
         let target = match Target::from_bytes(target) {
-            _ if open >= self.limits.streams as usize => Err(ResetReason::Busy),
+            // A stream that has ended takes memory too, until its user lets go of it.
+            _ if open >= most || self.streams.len() >= 2 * most => Err(ResetReason::Busy),
             // Another user's mistake is no reason to end the session.
             Err(NoTarget) => Err(ResetReason::UnknownName),
             Ok(target) => Ok(target),
         };
-        let target = match target {
-            Ok(target) => target,
-            Err(reason) => {
-                stream.released = true;
-                self.streams.insert(id, stream);
-                self.reset(id, reason);
-                return Ok(());
+        match target {
+            Ok(target) => {
+                self.streams.insert(id, self.new_stream());
+                self.events.push(Event::Open { stream: id, target });
             }
-        };
-        self.streams.insert(id, stream);
-        self.events.push_back(Event::Open { stream: id, target });
+            Err(reason) => self.say_reset(id, reason),
+        }
         Ok(())
     }
 }

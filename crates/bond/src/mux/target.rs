@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A host and a port, as the other end takes them: up to 255 visible ASCII characters, since it comes into logs and
 /// terminals. Names of other scripts have an ASCII form (IDNA, RFC 5891).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target(String);
 
 /// A text that names no [`Target`].

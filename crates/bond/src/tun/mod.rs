@@ -7,6 +7,7 @@
 
 pub(crate) mod flows;
 pub(crate) mod packet;
+mod routes;
 
 use std::collections::HashMap;
 use std::io;
@@ -24,9 +25,11 @@ use tracing::debug;
 
 use crate::bond::Stream;
 use crate::client::Client;
+use crate::descriptors::accept;
 use crate::relay::relay;
 use flows::{Flows, Outward};
 use packet::{Ends, Packet, parse, redirect, refusal};
+pub use routes::{Fail, Routes};
 
 /// A device for all traffic of this host.
 #[derive(Debug)]
@@ -100,30 +103,27 @@ impl Tunnel {
         self.tun.name()
     }
 
-    /// Sends packets that no nearer network takes over the device, from now on. Halves of the address space are nearer
+    /// The routes that send packets that no nearer network takes over the device. Halves of the address space are nearer
     /// than any default route, which stays as it is.
-    ///
-    /// # Errors
-    /// Where the kernel does not take the routes.
-    pub fn take_all(&self) -> Result<(), LinuxError> {
-        for family in &self.families {
-            let halves: [IpAddr; 2] = match family.other {
+    #[must_use]
+    pub fn routes(&self, fail: Fail) -> Routes {
+        let halves = |family: &Family| -> [IpAddr; 2] {
+            match family.other {
                 IpAddr::V4(_) => [Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(128, 0, 0, 0).into()],
                 IpAddr::V6(_) => {
                     [Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x8000, 0, 0, 0, 0, 0, 0, 0).into()]
                 }
-            };
-            for half in halves {
-                self.namespace.add_route(&Route {
-                    destination: Some((half, 1)),
-                    via: None,
-                    device: self.tun.name().to_owned(),
-                    table: Route::MAIN,
-                    local: false,
-                })?;
             }
-        }
-        Ok(())
+        };
+        let route = |half| Route {
+            destination: Some((half, 1)),
+            via: None,
+            device: self.tun.name().to_owned(),
+            table: Route::MAIN,
+            local: false,
+        };
+        let all = self.families.iter().flat_map(halves).map(route).collect();
+        Routes { namespace: self.namespace.clone(), all, fail }
     }
 
     /// Carries packets from the device by `client`, whose `packets` come from the server; for ever.
@@ -254,14 +254,8 @@ impl Carrier {
 
     async fn accept(self: Arc<Self>, listener: TcpListener) {
         loop {
-            let (tcp, peer) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    debug!("cannot accept: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
+            let ticket = self.client.descriptors().wait().await;
+            let (tcp, peer) = accept(&listener).await;
             // A program of this host may ask the listener itself; that leads nowhere.
             let known = self.families.iter().any(|family| family.other == peer.ip());
             let stream = if known { self.flows().take(peer.port()) } else { None };
@@ -269,6 +263,7 @@ impl Carrier {
                 let carrier = self.clone();
                 tokio::spawn(async move {
                     relay(tcp, stream).await;
+                    drop(ticket);
                     carrier.flows().ended(peer.port());
                 });
             }

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use suimon_bond::Via;
+use suimon_bond::{Fail, Via};
 use suimon_bond::keys::{PrivateKey, PublicKey};
 
 use crate::bond::options::{Forward, SharedOptions};
@@ -99,6 +99,9 @@ struct ClientArguments {
     /// Carry all TCP and UDP of this host that no nearer network takes, by a device of this name; needs the right to make one
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "suimon%d")]
     tun: Option<String>,
+    /// While no path is up, --tun's traffic goes nowhere (closed) or around the bond over other routes (open)
+    #[arg(long, value_name = "open|closed", default_value = "closed", requires = "tun")]
+    fail: Fail,
     #[command(flatten)]
     shared: SharedOptions,
 }

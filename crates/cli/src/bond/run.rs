@@ -7,7 +7,7 @@ use std::sync::Arc;
 use suimon_bond::control::{Report, listen, serve_metrics, serve_status};
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::{
-    Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
+    Client, ClientConfigBond, Names, Server, ServerConfigBond, Tunnel, TunnelError, raise_limit, serve_forward, serve_socks,
 };
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,6 +32,7 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
     }
     let shared = &arguments.shared;
     let metrics = shared.metrics()?;
+    raise_limit();
     let server = Server::new(ServerConfigBond {
         tls: Arc::new(server_config(&key, clients.iter().copied())?),
         path_buffer: shared.path_buffer,
@@ -40,6 +41,7 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
         sessions: arguments.max_sessions,
         path_timeout: shared.path_timeout(),
         session_timeout: shared.session_timeout(),
+        names: Names::of_host(),
     });
     run(shared, async {
         for address in &arguments.listen {
@@ -64,6 +66,7 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
     let key = PrivateKey::read(&arguments.key)?;
     let shared = &arguments.shared;
     let metrics = shared.metrics()?;
+    raise_limit();
     if arguments.socks.is_none() && arguments.forward.is_empty() && arguments.tun.is_none() {
         return Err(CliError::Option {
             option: "--socks",
@@ -98,7 +101,7 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         let (client, packets) = Client::start(config)
             .map_err(|error| CliError::Option { option: "--via", problem: error.to_string() })?;
         if let Some(tunnel) = tunnel {
-            tunnel.take_all().map_err(|error| no_tunnel(error.into()))?;
+            tunnel.routes(arguments.fail).keep(&client).map_err(|error| no_tunnel(error.into()))?;
             tracing::info!(
                 "all traffic of this host that no nearer network takes goes over {}",
                 tunnel.name()

@@ -118,8 +118,12 @@ fn show_session(role: &str, session: &SessionReport) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let paths = if status.paths.is_empty() { "  no path is up\n".to_owned() } else { format!("{table}\n") };
+    let before = match (status.ended, &status.last_end) {
+        (1.., Some(why)) => format!("  sessions that ended before: {}; the last {why}\n", status.ended),
+        _ => String::new(),
+    };
     format!(
-        "{role}: session{who}, {} streams; sent {}, received {}; waiting for reordering {}, twice {}\n{paths}",
+        "{role}: session{who}, {} streams; sent {}, received {}; waiting for reordering {}, twice {}\n{before}{paths}",
         status.streams,
         kilobytes(aggregate.sent_bytes),
         kilobytes(aggregate.received_bytes),

@@ -1,0 +1,187 @@
+//! Addresses of names, asked for without a thread that waits for each.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::system_conf::read_system_conf;
+use tracing::warn;
+
+use crate::mux::ResetReason;
+
+/// Asks the name servers of this host, or others.
+#[derive(Debug, Clone)]
+pub struct Names(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// None: those of this host, whichever they are at the time.
+    servers: Option<Vec<SocketAddr>>,
+    latest: Mutex<Latest>,
+}
+
+#[derive(Debug, Default)]
+struct Latest {
+    /// The time when this host's list of name servers was written.
+    written: Option<SystemTime>,
+    resolver: Option<TokioResolver>,
+}
+
+impl Names {
+    /// Names as `/etc/hosts` and the name servers of `/etc/resolv.conf` give them; a change of the latter takes effect
+    /// at the next lookup.
+    #[must_use]
+    pub fn of_host() -> Self {
+        Self(Arc::new(Inner { servers: None, latest: Mutex::default() }))
+    }
+
+    /// Names as these name servers give them.
+    #[must_use]
+    pub fn of_servers(servers: &[SocketAddr]) -> Self {
+        Self(Arc::new(Inner { servers: Some(servers.to_vec()), latest: Mutex::default() }))
+    }
+
+    /// The addresses of `target`, a host and a port. The question is dropped with the future.
+    ///
+    /// # Errors
+    /// [`ResetReason::UnknownName`] where it has none.
+    pub async fn look_up(&self, target: &str) -> Result<Vec<SocketAddr>, ResetReason> {
+        if let Ok(address) = target.parse() {
+            return Ok(vec![address]);
+        }
+        let (host, port) = target.rsplit_once(':').ok_or(ResetReason::UnknownName)?;
+        let port: u16 = port.parse().map_err(|_| ResetReason::UnknownName)?;
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, port)]);
+        }
+        let resolver = self.resolver().ok_or(ResetReason::UnknownName)?;
+        let found = resolver.lookup_ip(host).await.map_err(|_| ResetReason::UnknownName)?;
+        Ok(found.iter().map(|address| SocketAddr::new(address, port)).collect())
+    }
+
+    fn resolver(&self) -> Option<TokioResolver> {
+        let mut latest = self.0.latest.lock().expect("no one panics while holding it");
+        let written = match self.0.servers {
+            None => std::fs::metadata(LIST).and_then(|list| list.modified()).ok(),
+            Some(_) => None,
+        };
+        if latest.resolver.is_none() || latest.written != written {
+            *latest = Latest { written, resolver: self.build() };
+        }
+        latest.resolver.clone()
+    }
+
+    fn build(&self) -> Option<TokioResolver> {
+        let (config, mut options) = match &self.0.servers {
+            Some(servers) => (of_servers(servers), ResolverOpts::default()),
+            // Without a list there is one at this host (resolv.conf(5)).
+            None => read_system_conf().unwrap_or_else(|_| {
+                (of_servers(&[SocketAddr::from(([127, 0, 0, 1], 53))]), ResolverOpts::default())
+            }),
+        };
+        options.timeout = options.timeout.min(TIMEOUT);
+        // Each session has a limit of its own, so that none keeps others from asking.
+        options.max_active_requests = MAX_LOOKUPS;
+        let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+        match builder.with_options(options).build() {
+            Ok(resolver) => Some(resolver),
+            Err(problem) => {
+                warn!("names are not looked up: {problem}");
+                None
+            }
+        }
+    }
+}
+
+fn of_servers(servers: &[SocketAddr]) -> ResolverConfig {
+    let server = |address: &SocketAddr| {
+        let mut server = NameServerConfig::udp_and_tcp(address.ip());
+        for connection in &mut server.connections {
+            connection.port = address.port();
+        }
+        server
+    };
+    ResolverConfig::from_name_servers(servers.iter().map(server).collect())
+}
+
+/// The list of this host's name servers.
+const LIST: &str = "/etc/resolv.conf";
+/// A name server that has not answered by then is asked again, or the next one is.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Questions under way to one name server.
+const MAX_LOOKUPS: usize = 65_536;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::time::Instant;
+
+    /// A name server that never answers for names that begin with `slow`, and gives 127.0.0.1 for all others.
+    pub(crate) fn moody_server() -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut question = [0; 512];
+            while let Ok((len, from)) = socket.recv_from(&mut question) {
+                // RFC 1035 §4.1: a head of 12 bytes, the name's labels, type and class.
+                let question = &question[..len];
+                if question[13..].starts_with(b"slow") {
+                    continue;
+                }
+                let name = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 1;
+                let is_v4 = question[name..name + 2] == [0, 1];
+                let head = [&question[..2], &[0x81, 0x80, 0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]].concat();
+                let mut answer = [&head, &question[12..name + 4]].concat();
+                if is_v4 {
+                    answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+                }
+                let _ = socket.send_to(&answer, from);
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_thousand_names_that_nobody_answers_hold_up_no_other_and_no_thread() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let names = Names::of_servers(&[moody_server()]);
+            let slow: Vec<_> = (0..1_000)
+                .map(|nth| {
+                    let names = names.clone();
+                    tokio::spawn(async move { names.look_up(&format!("slow{nth}.example.:80")).await })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            let began = Instant::now();
+            let found = names.look_up("quick.example.:80").await;
+            assert_eq!(found, Ok(vec![SocketAddr::from(([127, 0, 0, 1], 80))]));
+            assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+            let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+            assert!(threads < 100, "{threads} threads");
+            slow.iter().for_each(tokio::task::JoinHandle::abort);
+        });
+    }
+
+    #[test]
+    fn an_address_needs_no_name_server() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let names = Names::of_servers(&[]);
+            for (text, expected) in [
+                ("[::1]:80", Some("[::1]:80")),
+                ("192.0.2.1:1", Some("192.0.2.1:1")),
+                ("x", None),
+                ("x:y", None),
+                (":80", None),
+            ] {
+                let found = names.look_up(text).await.ok().map(|found| found[0].to_string());
+                assert_eq!(found.as_deref(), expected, "{text}");
+            }
+        });
+    }
+}
