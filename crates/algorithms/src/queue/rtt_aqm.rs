@@ -12,7 +12,7 @@ use super::Buffer;
 use super::early::{self, Advice, Early, EarlyDetection};
 use super::policy::Arrival;
 use super::spacing::{Distances, Spacing};
-use crate::estimate::arrival_rate::ArrivalRate;
+use crate::estimate::arrival_rate::{self, ArrivalRate};
 use crate::estimate::segment_size::SegmentSize;
 use crate::estimate::{RttEstimator, Seen, bursts, representative::Representative, zombies::Zombies};
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -45,12 +45,8 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Choice("printed"),
             range: Range::OneOf(&["printed", "per-rtt"]),
         },
-        Parameter {
-            name: "window",
-            help: "time over which the arrival rate X is measured",
-            default: Value::Duration(Duration::from_millis(10)),
-            range: Range::Any,
-        },
+        arrival_rate::RATE,
+        arrival_rate::WINDOW,
         Parameter {
             name: "interval",
             help: "time between computations of p; 0: at every packet",
@@ -60,7 +56,7 @@ pub const DESCRIPTION: Description = Description {
         Parameter {
             name: "smoothing",
             help: "time constant of p in round-trip times, where smoothed",
-            default: Value::Number(5.0),
+            default: Value::Number(8.0),
             range: Range::Between(0.0, 1e6),
         },
         Parameter {
@@ -99,7 +95,7 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Number(0.25),
             range: Range::Between(0.0, 1.0),
         },
-        early::mark("arrival"),
+        early::mark("departure"),
         early::ECN,
     ],
 };
@@ -227,7 +223,7 @@ impl RttAqm {
             interval: arguments.duration("interval"),
             smoothing: (arguments.choice("mode") == "smoothed").then(|| arguments.number("smoothing")),
             link_rate: None,
-            arrivals: ArrivalRate::new(arguments.duration("window")),
+            arrivals: ArrivalRate::build(arguments),
             segment: SegmentSize::default(),
             flows: Zombies::new(arguments.count("zombies"), overwrite),
             rtt: round_trip.seconds(),
@@ -451,11 +447,12 @@ mod tests {
     }
 
     #[test]
-    fn smoothed_p_rises_with_a_time_constant_of_five_round_trips_and_literal_p_at_once() {
+    fn smoothed_p_rises_with_a_time_constant_of_eight_round_trips_and_literal_p_at_once() {
         assert_eq!(overloaded(":mode=literal", 2).p, 1.0);
-        // 1 251 packets are 0.5 s: 1 - 1/e.
-        let p = overloaded("", 1_251).p;
+        // 2 001 packets are 0.8 s: 1 - 1/e.
+        let p = overloaded("", 2_001).p;
         assert!((p - (1.0 - libm::exp(-1.0))).abs() < 0.001, "{p}");
+        // 1 251 packets are 0.5 s.
         let p = overloaded(":smoothing=1", 1_251).p;
         assert!((p - (1.0 - libm::exp(-5.0))).abs() < 0.001, "{p}");
     }
@@ -499,6 +496,7 @@ mod tests {
         let ten = memory(10);
         assert_eq!(ten, memory(1_000));
         assert_eq!(ten, memory(1_000_000));
+        assert!(detection(":rate=average", Buffer::Unbounded).memory() < ten);
         assert!(ten < Bytes::new(40_000), "{ten}");
     }
 }

@@ -89,6 +89,9 @@ pub(crate) struct Measure {
     pub(crate) rows: Option<Fold>,
     /// Over this window of the scenario rather than all that was measured.
     pub(crate) window: Option<String>,
+    /// The mean over these windows rather than over one.
+    #[serde(default)]
+    pub(crate) pooled: Vec<Part>,
     /// Of this link rather than the one whose packets wait longest.
     pub(crate) link: Option<String>,
     /// What counts of runs that differ only in their seed.
@@ -96,6 +99,9 @@ pub(crate) struct Measure {
     pub(crate) seeds: OverSeeds,
     /// Of the flows with this algorithm only.
     pub(crate) flows: Option<String>,
+    /// Of the flows that the scenario has under this name only. An estimator is then held to the mean of their smoothed
+    /// round-trip times.
+    pub(crate) group: Option<String>,
     /// Divided by the same quantity of the flows with this algorithm.
     pub(crate) over_flows: Option<String>,
     /// How far that quotient is from one, whoever has more: the magnitude of its natural logarithm.
@@ -122,9 +128,11 @@ impl Measure {
             unit: unit.map(str::to_owned),
             rows: None,
             window: None,
+            pooled: Vec::new(),
             link: None,
             seeds: OverSeeds::Mean,
             flows: None,
+            group: None,
             over_flows: None,
             unevenness: false,
             against: None,
@@ -134,6 +142,15 @@ impl Measure {
             falls_through: None,
         }
     }
+}
+
+/// One of several windows.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Part {
+    pub(crate) window: String,
+    /// See [`Measure::group`].
+    pub(crate) group: Option<String>,
 }
 
 /// One number of several rows.

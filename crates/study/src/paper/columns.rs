@@ -103,6 +103,7 @@ fn rows(
     let (table, name) = (&sheet.table, sheet.table.name());
     for (key, is_given, goes_with) in [
         ("flows", algorithm.is_some(), &["flows"][..]),
+        ("group", measure.group.is_some(), &["flows"]),
         ("window", window.is_some(), &["windows"]),
         ("link", measure.link.is_some(), &["windows", "queues", "emulated"]),
         ("rows", measure.rows.is_some(), &["flows"]),
@@ -121,11 +122,15 @@ fn rows(
         algorithm
             .is_none_or(|name| table.text("algorithm", row).and_then(|of| of.split(':').next()) == Some(name))
     };
+    let is_in = |row: usize| {
+        let named = |group| table.text("flow", row).is_some_and(|flow| estimation::is_of_group(flow, group));
+        measure.group.as_deref().is_none_or(named)
+    };
     let all = sheet.rows[position].clone();
     let link = measure.link.as_deref();
     let rows: Vec<_> = all
         .clone()
-        .filter(|row| is(*row, "window", window) && is(*row, "link", link) && is_of(*row))
+        .filter(|row| is(*row, "window", window) && is(*row, "link", link) && is_of(*row) && is_in(*row))
         .collect();
     let known = || {
         let texts = |row| ["window", "link", "algorithm"].map(|column| table.text(column, row).unwrap_or(""));

@@ -6,7 +6,7 @@ use suimon_report::Unit;
 use suimon_results::RunResult;
 use suimon_units::{Decibels, Probability, Rate};
 
-use super::claims::{Measure, OverSeeds, Relation};
+use super::claims::{Measure, OverSeeds, Part, Relation};
 use super::columns::Results;
 
 /// Selected runs of one experiment.
@@ -149,6 +149,14 @@ fn quantity(
     measure: &Measure,
     window: Option<&str>,
 ) -> Result<f64, Refusal> {
+    if !measure.pooled.is_empty() {
+        let of_part = |part: &Part| {
+            let measure = Measure { group: part.group.clone(), pooled: Vec::new(), ..measure.clone() };
+            quantity(results, position, &measure, Some(&part.window))
+        };
+        let values: Vec<_> = measure.pooled.iter().map(of_part).collect::<Result<_, _>>()?;
+        return Ok(values.iter().sum::<f64>() / values.len() as f64);
+    }
     let own = results.quantity(position, measure, measure.flows.as_deref(), window)?;
     match &measure.over_flows {
         None if measure.unevenness => Err("\"unevenness\" needs \"over_flows\"".to_owned()),
