@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use suimon_capture::{Capture, CaptureError};
-use suimon_report::{JsonSeries, capture_json, terminal_capture};
+use suimon_report::{JsonDetail, capture_json, terminal_capture};
 use suimon_results::CaptureResult;
 use suimon_study::estimate::{self, Estimation};
 
@@ -76,7 +76,7 @@ fn deliver(output: &OutputOptions, name: &str, result: &CaptureResult) -> Result
     let header = estimate::header(result, command_line());
     let mut stdout = io::stdout().lock();
     if output.json() {
-        let series = if output.with_series() { JsonSeries::With } else { JsonSeries::Without };
+        let series = if output.with_series() { JsonDetail::Series } else { JsonDetail::Totals };
         writeln!(stdout, "{}", capture_json(&header, result, series).trim_end())?;
     } else {
         write!(stdout, "{}", terminal_capture(&header, result, output.terminal()))?;

@@ -5,7 +5,10 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use suimon_report::{JsonSeries, TerminalOptions, json, terminal, terminal_heat_maps, terminal_verdicts};
+use suimon_report::{
+    JsonDetail, TerminalOptions, terminal, terminal_heat_maps, terminal_summary, terminal_verdicts,
+    write_json,
+};
 use suimon_study::{Findings, quoted};
 
 use crate::error::CliError;
@@ -23,10 +26,13 @@ pub(crate) struct OutputOptions {
     /// Print JSON instead of a table; files only with --out
     #[arg(long)]
     json: bool,
-    /// With --json: every sample too
-    #[arg(long, requires = "json")]
+    /// Every sample too: in the JSON of runs, and in the files of a paper, with every event
+    #[arg(long)]
     series: bool,
 }
+
+/// More verdicts than this do not fit a screen, and get a line an experiment.
+const SCREEN: usize = 30;
 
 /// Says something beside the results. Where nobody reads it any more, that is no reason to fail.
 pub(crate) fn tell(message: impl Display) {
@@ -46,8 +52,7 @@ impl OutputOptions {
         self.json
     }
 
-    /// Whether every sample was asked for, in JSON.
-    #[cfg(feature = "capture")]
+    /// Whether every sample was asked for.
     pub(crate) fn with_series(&self) -> bool {
         self.series
     }
@@ -71,9 +76,13 @@ impl OutputOptions {
     pub(crate) fn deliver(&self, findings: &Findings) -> Result<(), CliError> {
         let mut stdout = io::stdout().lock();
         if self.json {
-            let series = if self.series { JsonSeries::With } else { JsonSeries::Without };
+            let detail = match (findings.verdicts.is_empty(), self.series) {
+                (false, _) => JsonDetail::Runs,
+                (true, false) => JsonDetail::Totals,
+                (true, true) => JsonDetail::Series,
+            };
             let verdicts: Vec<_> = findings.worlds.iter().chain(&findings.verdicts).cloned().collect();
-            writeln!(stdout, "{}", json(&findings.header, &findings.runs, &verdicts, series))?;
+            write_json(&mut stdout, &findings.header, &findings.runs, &verdicts, detail)?;
         } else {
             let options = terminal_options();
             if let Some(worlds) = &findings.worlds {
@@ -82,9 +91,15 @@ impl OutputOptions {
             if findings.verdicts.is_empty() {
                 write!(stdout, "{}", terminal(&findings.header, &findings.runs, options))?;
             } else {
-                writeln!(stdout, "{}", terminal_verdicts(&findings.verdicts, options))?;
-                if !findings.heat_maps.is_empty() {
-                    writeln!(stdout, "{}", terminal_heat_maps(&findings.heat_maps, options.width))?;
+                let rows: usize = findings.verdicts.iter().map(|table| table.rows.len()).sum();
+                if rows <= SCREEN {
+                    writeln!(stdout, "{}", terminal_verdicts(&findings.verdicts, options))?;
+                    if !findings.heat_maps.is_empty() {
+                        writeln!(stdout, "{}", terminal_heat_maps(&findings.heat_maps, options.width))?;
+                    }
+                } else {
+                    writeln!(stdout, "{}", terminal_summary(&findings.verdicts, options))?;
+                    writeln!(stdout, "Each number stands on the page and in --json.")?;
                 }
                 for note in &findings.notes {
                     writeln!(stdout, "{note}")?;

@@ -9,7 +9,7 @@ use suimon_study::paper::{Judged, Paper, World, evaluate, find};
 use crate::error::CliError;
 use crate::live::beside_simulation;
 use crate::output::{OutputOptions, command_line};
-use crate::progress::simulate;
+use crate::progress::{simulate, simulate_totals};
 use crate::view::ViewOptions;
 
 const EXAMPLE: &str = "\
@@ -46,6 +46,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    if arguments.output.with_series() && arguments.output.folder(&arguments.name).is_none() {
+        let problem = "events and samples of a paper's runs are files; accepted: with --out DIR".to_owned();
+        return Err(CliError::Option { option: "--series", problem });
+    }
     let folder = find(&arguments.name, &places(arguments))?;
     if arguments.kernel {
         #[cfg(not(feature = "bpf"))]
@@ -58,7 +62,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let experiments = paper.select(arguments.experiment.as_deref(), world)?;
     let Judged { findings, broken } =
         evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| match world {
-            World::Simulated => Ok::<_, CliError>(simulate(runs)),
+            World::Simulated if arguments.output.with_series() => Ok::<_, CliError>(simulate(runs)),
+            World::Simulated => Ok(simulate_totals(runs)),
             World::Live => Ok(in_both_worlds(beside_simulation(runs, &arguments.view)?)),
         })?;
     arguments.output.deliver(&findings)?;

@@ -19,6 +19,12 @@ pub(crate) fn simulate(runs: &[Run]) -> Vec<RunResult> {
     suimon_study::simulate(runs, &progress)
 }
 
+/// The same without events, and without samples of flows and aggregates.
+pub(crate) fn simulate_totals(runs: &[Run]) -> Vec<RunResult> {
+    let progress = Progress::new(total_duration(runs));
+    suimon_study::simulate_totals(runs, &progress)
+}
+
 /// What is done, simulated time or bytes, of all that is to do. Threads may share it.
 pub(crate) struct Progress {
     bar: ProgressBar,

@@ -25,6 +25,7 @@ pub fn run_result(name: &str, seed: u64, reports: &[LinkReport]) -> RunResult {
         measured: duration,
         flows: flows.map(|(nth, share)| flow_result(nth, share)).collect(),
         aggregates: Vec::new(),
+        applications: Vec::new(),
         queues: directions().map(|direction| direction.totals.clone()).collect(),
         events: Vec::new(),
         events_not_kept: 0,
@@ -78,6 +79,7 @@ fn flow_result(nth: usize, share: &FlowShare) -> FlowResult {
         rtt_mean: None,
         rtt_max: None,
         rate_spread: None,
+        datagrams: None,
     }
 }
 

@@ -76,6 +76,7 @@ impl FlowTally {
             rtt_mean: (samples > 0).then(|| (self.rtt_sum - before.rtt_sum) / samples),
             rtt_max: None,
             rate_spread: None,
+            datagrams: None,
         }
     }
 }

@@ -228,6 +228,7 @@ impl<'a> Statistics<'a> {
             measured: end.saturating_since(measured_from),
             flows,
             aggregates: Vec::new(),
+            applications: Vec::new(),
             queues: queues
                 .iter()
                 .map(|(_, (link, way))| reports[*link].statistics.directions[*way].totals.clone())

@@ -41,6 +41,9 @@ impl<'a> StackOptions<'a> {
         match &flow.traffic {
             Traffic::Tcp(tcp) => self.of_tcp(tcp),
             Traffic::Udp(udp) if udp.on_off.is_some() => Err(on_off()),
+            Traffic::Udp(udp) if udp.echo => {
+                Err(("echo", "datagrams come back in simulations only; accepted: false".to_owned()))
+            }
             Traffic::Udp(udp) if udp.packet < MIN_DATAGRAM => {
                 Err(("packet", format!("{} is no datagram; accepted: at least {MIN_DATAGRAM}", udp.packet)))
             }

@@ -163,6 +163,8 @@ pub struct UdpFlow {
     pub packet: Bytes,
     /// How much is sent; `None` until stopped.
     pub size: Option<Bytes>,
+    /// The receiver sends each datagram back, as it answers a ping.
+    pub echo: bool,
     /// Random periods of sending and silence.
     pub on_off: Option<OnOff>,
 }

@@ -8,7 +8,7 @@ use suimon_units::{Bytes, Duration, Rate};
 use crate::capacity::Capacity;
 use crate::check::{Checked, refuse};
 use crate::error::Problem;
-use crate::flow::{Flow, Traffic};
+use crate::flow::{Flow, Traffic, UdpFlow};
 use crate::link::Link;
 use crate::scenario::Scenario;
 
@@ -52,7 +52,7 @@ impl<'a> Topology<'a> {
         }
         let (data, answer) = match &flow.traffic {
             Traffic::Tcp(tcp) => (tcp.profile.packet_size(), Some(tcp.profile.header)),
-            Traffic::Udp(udp) => (udp.packet, None),
+            Traffic::Udp(udp) => (udp.packet, udp.echo.then_some(udp.packet)),
         };
         let (there, back) = match &flow.via {
             Some(via) => {
@@ -139,7 +139,7 @@ impl<'a> Topology<'a> {
 }
 
 impl Scenario {
-    /// The links that the packets of `flow` take, and those that answers to them take; none for answers to datagrams.
+    /// The links that the packets of `flow` take, and those that answers to them take; none where nothing answers.
     ///
     /// # Panics
     /// When there is no way; a validated scenario has one for each of its flows.
@@ -154,8 +154,8 @@ impl Scenario {
         let back =
             flow.via.as_ref().map(|via| via.iter().rev().map(|name| Link::other_direction(name)).collect());
         let back = match flow.traffic {
-            Traffic::Tcp(_) => way(&flow.to, &flow.from, back),
-            Traffic::Udp(_) => Vec::new(),
+            Traffic::Udp(UdpFlow { echo: false, .. }) => Vec::new(),
+            Traffic::Tcp(_) | Traffic::Udp(_) => way(&flow.to, &flow.from, back),
         };
         [way(&flow.from, &flow.to, flow.via.clone()), back]
     }

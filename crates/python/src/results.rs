@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use suimon_report::{
-    JsonSeries, Tables, TerminalOptions, json, observations, summarise, terminal, terminal_verdicts,
+    JsonDetail, Tables, TerminalOptions, json, observations, summarise, terminal, terminal_verdicts,
 };
 
 use crate::errors::{Failure, of_argument};
@@ -96,7 +96,7 @@ impl Findings {
 
     /// Everything as one JSON document.
     fn json(&self, py: Python<'_>, series: bool) -> String {
-        let series = if series { JsonSeries::With } else { JsonSeries::Without };
+        let series = if series { JsonDetail::Series } else { JsonDetail::Totals };
         let suimon_study::Findings { header, runs, verdicts, .. } = &self.findings;
         py.detach(|| json(header, runs, verdicts, series))
     }

@@ -86,8 +86,10 @@ fn run((algorithm, colour, share, backlog, depth): (&str, &str, f64, f64, f64)) 
             rtt_mean: Some(base + wait(backlog)),
             rtt_max: Some(base + wait(backlog + depth)),
             rate_spread: None,
+            datagrams: None,
         }],
         aggregates: vec![],
+        applications: vec![],
         queues: vec![QueueResult {
             name: "downlink".to_owned(),
             discipline: "droptail".to_owned(),

@@ -1,48 +1,62 @@
 //! JSON documents with tables in them.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 use crate::table::Table;
 
-/// A JSON document, key by key, in `serde_json`'s layout for readers.
+/// A JSON document, written key by key in `serde_json`'s layout for readers.
 ///
-/// Tables may have millions of rows, so their names and words are put into JSON once and not row by row.
+/// Tables may have millions of rows. Their names and words are put into JSON once and not row by row, and no table is
+/// held as text.
 #[derive(Debug)]
-pub(crate) struct JsonDocument {
-    text: Vec<u8>,
+pub(crate) struct JsonDocument<W> {
+    into: W,
+    is_empty: bool,
 }
 
-impl JsonDocument {
-    pub(crate) fn new() -> Self {
-        Self { text: vec![b'{'] }
+impl<W: Write> JsonDocument<W> {
+    pub(crate) fn new(mut into: W) -> io::Result<Self> {
+        into.write_all(b"{")?;
+        Ok(Self { into, is_empty: true })
     }
 
-    fn key(&mut self, name: &str) {
-        self.text.extend_from_slice(if self.text.len() == 1 { b"\n  \"" } else { b",\n  \"" });
-        self.text.extend_from_slice(name.as_bytes());
-        self.text.extend_from_slice(b"\": ");
+    fn key(&mut self, name: &str) -> io::Result<()> {
+        let before: &[u8] = if self.is_empty { b"\n  \"" } else { b",\n  \"" };
+        self.is_empty = false;
+        self.into.write_all(before)?;
+        self.into.write_all(name.as_bytes())?;
+        self.into.write_all(b"\": ")
     }
 
     /// Adds a value; a `name` needs no escapes.
-    pub(crate) fn value(&mut self, name: &str, value: &impl Serialize) {
-        self.key(name);
+    pub(crate) fn value(&mut self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        self.key(name)?;
         let value = serde_json::to_string_pretty(value);
         let value = value.expect("a report has text keys, so it always serialises");
         // In JSON a text has no line breaks of its own.
-        self.text.extend_from_slice(value.replace('\n', "\n  ").as_bytes());
+        self.into.write_all(value.replace('\n', "\n  ").as_bytes())
     }
 
     /// Adds the rows of a table as objects, their keys in the order of the columns.
-    pub(crate) fn rows(&mut self, name: &str, table: &Table) {
-        self.key(name);
-        table.write_json_rows(&mut self.text);
+    pub(crate) fn rows(&mut self, name: &str, table: &Table) -> io::Result<()> {
+        self.key(name)?;
+        table.write_json_rows(&mut self.into)
     }
 
-    /// The document, which ends with a line break.
-    pub(crate) fn finish(mut self) -> String {
-        self.text.extend_from_slice(b"\n}\n");
-        String::from_utf8(self.text).expect("all of it was text")
+    /// Ends the document with a line break.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.into.write_all(b"\n}\n")?;
+        self.into.flush()
     }
+}
+
+/// What `write` writes, as text.
+pub(crate) fn text_of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut text = Vec::new();
+    write(&mut text).expect("memory takes all that is written to it");
+    String::from_utf8(text).expect("JSON is text")
 }
 
 #[cfg(test)]
@@ -59,12 +73,14 @@ mod tests {
         builder.number("ratio", |n| Some(1.0 / (*n as f64 - 1.0)));
         builder.count("whole", |n| Some(*n));
         let empty = TableBuilder::new("none", &[] as &[u64]).build();
-        let mut document = JsonDocument::new();
-        document.value("header", &json!({ "list": [1, { "deep": "x\ny" }], "none": [] }));
-        document.rows("rows", &builder.build());
-        document.rows("no_rows", &empty);
-        document.value("last", &0.5);
-        let text = document.finish();
+        let text = text_of(|into| {
+            let mut document = JsonDocument::new(into)?;
+            document.value("header", &json!({ "list": [1, { "deep": "x\ny" }], "none": [] }))?;
+            document.rows("rows", &builder.build())?;
+            document.rows("no_rows", &empty)?;
+            document.value("last", &0.5)?;
+            document.finish()
+        });
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["rows"][1], json!({ "a \"b\"": "two\nlines", "ratio": 1, "whole": 2 }));
         // Values keep their keys sorted, as they are here but for the order of the four.

@@ -1,12 +1,11 @@
 //! Everything in one JSON document.
 
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 use suimon_results::RunResult;
 
-use crate::document::JsonDocument;
-use crate::error::ReportError;
+use crate::document::{JsonDocument, text_of};
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
 use crate::observations::observations;
@@ -17,13 +16,15 @@ use crate::verdict::VerdictTable;
 /// Version of the document's layout; it rises when a key changes its meaning or goes away.
 pub const JSON_SCHEMA_VERSION: u32 = 1;
 
-/// Whether the document holds samples over time, which are most of its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JsonSeries {
-    /// Totals and events only.
-    Without,
-    /// Every sample.
-    With,
+/// How much of each run the document holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JsonDetail {
+    /// Totals of runs, queues and windows: enough to follow verdicts on a thousand runs.
+    Runs,
+    /// Totals of flows too, and events.
+    Totals,
+    /// Every sample too.
+    Series,
 }
 
 #[derive(Serialize)]
@@ -45,9 +46,22 @@ pub fn json(
     header: &ReportHeader,
     runs: &[RunResult],
     verdicts: &[VerdictTable],
-    series: JsonSeries,
+    detail: JsonDetail,
 ) -> String {
-    let tables = Tables::new(runs);
+    text_of(|into| write_json(into, header, runs, verdicts, detail))
+}
+
+/// Writes [`json`] into `into`, one table after the other, so that no more than one is held.
+///
+/// # Errors
+/// When `into` does not take it.
+pub fn write_json(
+    into: &mut impl Write,
+    header: &ReportHeader,
+    runs: &[RunResult],
+    verdicts: &[VerdictTable],
+    detail: JsonDetail,
+) -> io::Result<()> {
     let step = |(grade, below): (Grade, suimon_units::Duration)| GradeStep {
         grade,
         delay_ms: below.as_millis_f64(),
@@ -57,44 +71,36 @@ pub fn json(
         below_ms: GRADE_THRESHOLDS.into_iter().map(step).collect(),
         beyond: Grade::F,
     };
-    let mut document = JsonDocument::new();
-    document.value("schema_version", &JSON_SCHEMA_VERSION);
-    document.value("header", header);
-    document.value("grading", &grading);
-    document.value("notes", &observations(&summarise(runs)));
+    let mut document = JsonDocument::new(BufWriter::new(into))?;
+    document.value("schema_version", &JSON_SCHEMA_VERSION)?;
+    document.value("header", header)?;
+    document.value("grading", &grading)?;
+    document.value("notes", &observations(&summarise(runs)))?;
     if !verdicts.is_empty() {
-        document.value("verdicts", &verdicts);
+        document.value("verdicts", &verdicts)?;
     }
-    document.rows("runs", &tables.runs);
-    document.rows("flows", &tables.flows);
-    document.rows("aggregates", &tables.aggregates);
-    document.rows("queues", &tables.queues);
-    for (name, table) in [("windows", &tables.windows), ("emulated", &tables.emulated)] {
-        if table.rows() > 0 {
-            document.rows(name, table);
+    for name in Tables::NAMES {
+        if detail < least_detail(name) {
+            continue;
         }
-    }
-    document.rows("events", &tables.events);
-    if series == JsonSeries::With {
-        document.rows("flow_series", &tables.flow_series);
-        document.rows("aggregate_series", &tables.aggregate_series);
-        document.rows("queue_series", &tables.queue_series);
+        let table = Tables::only(runs, name);
+        if table.rows() > 0 || !OPTIONAL.contains(&name) {
+            document.rows(name, &table)?;
+        }
     }
     document.finish()
 }
 
-/// Writes [`json`] to `path`.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write_json(
-    path: &Path,
-    header: &ReportHeader,
-    runs: &[RunResult],
-    verdicts: &[VerdictTable],
-    series: JsonSeries,
-) -> Result<(), ReportError> {
-    std::fs::write(path, json(header, runs, verdicts, series)).map_err(ReportError::file(path))
+/// Tables that a document lacks where they have no rows.
+const OPTIONAL: [&str; 2] = ["windows", "emulated"];
+
+/// The least detail at which a document holds the table called `name`.
+fn least_detail(name: &str) -> JsonDetail {
+    match name {
+        "runs" | "queues" | "windows" | "emulated" => JsonDetail::Runs,
+        "flows" | "aggregates" | "events" => JsonDetail::Totals,
+        _ => JsonDetail::Series,
+    }
 }
 
 #[cfg(test)]
@@ -104,13 +110,13 @@ mod tests {
     use super::*;
     use crate::samples::comparison;
 
-    fn document(series: JsonSeries) -> Value {
-        serde_json::from_str(&json(&ReportHeader::default(), &comparison(), &[], series)).unwrap()
+    fn document(detail: JsonDetail) -> Value {
+        serde_json::from_str(&json(&ReportHeader::default(), &comparison(), &[], detail)).unwrap()
     }
 
     #[test]
     fn keys_carry_units_and_runs_carry_grades() {
-        let document = document(JsonSeries::Without);
+        let document = document(JsonDetail::Totals);
         assert_eq!(document["schema_version"], 1);
         let runs = document["runs"].as_array().unwrap();
         assert_eq!(runs[0]["cc"], "fs-at");
@@ -125,8 +131,8 @@ mod tests {
 
     #[test]
     fn samples_are_there_only_when_asked_for() {
-        assert_eq!(document(JsonSeries::Without).get("flow_series"), None);
-        let document = document(JsonSeries::With);
+        assert_eq!(document(JsonDetail::Totals).get("flow_series"), None);
+        let document = document(JsonDetail::Series);
         assert_eq!(document["flow_series"][1]["cwnd_bytes"], 28_960);
         assert_eq!(document["flow_series"][0]["srtt_ms"], Value::Null);
         assert_eq!(document["queue_series"].as_array().unwrap().len(), 4);
@@ -134,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_same_results_give_the_same_text() {
-        let once = json(&ReportHeader::default(), &comparison(), &[], JsonSeries::With);
-        assert_eq!(once, json(&ReportHeader::default(), &comparison(), &[], JsonSeries::With));
+        let once = json(&ReportHeader::default(), &comparison(), &[], JsonDetail::Series);
+        assert_eq!(once, json(&ReportHeader::default(), &comparison(), &[], JsonDetail::Series));
     }
 }

@@ -37,7 +37,7 @@ pub use crate::error::ReportError;
 pub use crate::grade::{GRADE_THRESHOLDS, Grade};
 pub use crate::header::ReportHeader;
 pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
-pub use crate::json::{JSON_SCHEMA_VERSION, JsonSeries, json, write_json};
+pub use crate::json::{JSON_SCHEMA_VERSION, JsonDetail, json, write_json};
 pub use crate::observations::observations;
 pub use crate::page::{
     Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, throughput_against_backlog,
@@ -49,5 +49,5 @@ pub use crate::streams::StreamTotals;
 pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
-pub use crate::terminal::{TerminalOptions, terminal, terminal_verdicts};
+pub use crate::terminal::{TerminalOptions, terminal, terminal_summary, terminal_verdicts};
 pub use crate::verdict::{Headings, Verdict, VerdictRow, VerdictTable};

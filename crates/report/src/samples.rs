@@ -12,6 +12,7 @@ pub(crate) fn run(labels: &[(&str, &str)], flows: Vec<FlowResult>, queues: Vec<Q
         measured: Duration::from_secs(8),
         flows,
         aggregates: vec![],
+        applications: vec![],
         queues,
         events: vec![],
         events_not_kept: 0,
@@ -46,6 +47,7 @@ pub(crate) fn flow(name: &str, algorithm: &str, goodput_bps: u64) -> FlowResult 
         rtt_mean: (!udp).then(|| Duration::from_micros(120_500)),
         rtt_max: (!udp).then(|| Duration::from_millis(300)),
         rate_spread: None,
+        datagrams: None,
     }
 }
 

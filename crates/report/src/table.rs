@@ -4,6 +4,7 @@
 mod arrow;
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
@@ -218,18 +219,24 @@ impl Table {
     }
 
     /// Writes the rows as a list of JSON objects, their keys in the order of the columns: what a key of a document has.
-    pub(crate) fn write_json_rows(&self, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// When `out` does not take them.
+    pub(crate) fn write_json_rows(&self, out: &mut impl Write) -> io::Result<()> {
         let columns: Vec<_> = self.columns.iter().map(JsonColumn::new).collect();
-        out.push(b'[');
+        let mut line = vec![b'['];
         for row in 0..self.rows() {
-            out.extend_from_slice(if row == 0 { b"\n    {" } else { b",\n    {" });
+            line.extend_from_slice(if row == 0 { b"\n    {" } else { b",\n    {" });
             for (nth, column) in columns.iter().enumerate() {
-                out.extend_from_slice(if nth == 0 { b"\n" } else { b",\n" });
-                column.write(row, out);
+                line.extend_from_slice(if nth == 0 { b"\n" } else { b",\n" });
+                column.write(row, &mut line);
             }
-            out.extend_from_slice(b"\n    }");
+            line.extend_from_slice(b"\n    }");
+            out.write_all(&line)?;
+            line.clear();
         }
-        out.extend_from_slice(if self.rows() == 0 { b"]" } else { b"\n  ]" });
+        line.extend_from_slice(if self.rows() == 0 { b"]" } else { b"\n  ]" });
+        out.write_all(&line)
     }
 
     /// Adds a column.
@@ -318,7 +325,7 @@ mod tests {
 
     fn json(table: &Table) -> String {
         let mut text = Vec::new();
-        table.write_json_rows(&mut text);
+        table.write_json_rows(&mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 

@@ -145,6 +145,27 @@ pub fn terminal_verdicts(tables: &[VerdictTable], options: TerminalOptions) -> S
     blocks.join("\n\n") + "\n"
 }
 
+/// One line a table of verdicts: how many of its judged numbers are reproduced, and how many are not judged.
+#[must_use]
+pub fn terminal_summary(tables: &[VerdictTable], options: TerminalOptions) -> String {
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let mut table = blank(options);
+    let counts = ["Reproduced", "Not", "Shown", "Not tested"];
+    table.set_header(
+        std::iter::once(Cell::new("Experiment")).chain(counts.map(|name| right(name.to_owned()))),
+    );
+    for verdicts in tables {
+        let count = |verdict| verdicts.rows.iter().filter(|row| row.verdict == verdict).count();
+        let of = [Verdict::Reproduced, Verdict::NotReproduced, Verdict::Shown, Verdict::NotTested].map(count);
+        let cells = of.map(|count| right(if count == 0 { String::new() } else { count.to_string() }));
+        table.add_row(std::iter::once(Cell::new(&verdicts.title)).chain(cells));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    trimmed(&table) + "\n"
+}
+
 pub(crate) fn blank(options: TerminalOptions) -> Table {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));

@@ -31,6 +31,8 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// One row an aggregate of flows.
     pub aggregates: Vec<AggregateResult>,
+    /// What calls, pings and pages beside the load had, where there were some.
+    pub applications: Vec<ApplicationResult>,
     /// One row a reported link.
     pub queues: Vec<QueueResult>,
     /// Events in the order of time; the first ones, as many as the scenario keeps.
@@ -90,6 +92,102 @@ pub struct FlowResult {
     pub rtt_max: Option<Duration>,
     /// How its rate varied, where that was asked for.
     pub rate_spread: Option<RateSpread>,
+    /// The time that its datagrams took, where it sent some and some arrived.
+    pub datagrams: Option<DatagramDelay>,
+}
+
+/// The time that the datagrams of a flow took: to the receiver, or there and back where the receiver echoes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatagramDelay {
+    /// How many arrived, or came back.
+    pub packets: u64,
+    /// Median.
+    pub p50: Duration,
+    /// 95th percentile.
+    pub p95: Duration,
+    /// 99th percentile.
+    pub p99: Duration,
+    /// Longest.
+    pub max: Duration,
+    /// Mean difference between the times of two datagrams in a row, which RFC 3550 §6.4.1 smooths.
+    pub jitter: Duration,
+}
+
+/// What somebody beside the load had of the network: a call, a ping, or web pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApplicationResult {
+    /// What it is.
+    pub kind: ApplicationKind,
+    /// Packets sent; objects asked for, of pages.
+    pub sent: u64,
+    /// Those that did not arrive; objects that were not complete at the end of the run.
+    pub lost: u64,
+    /// The time that its packets took, where some arrived.
+    pub delay: Option<DatagramDelay>,
+    /// The time that a packet takes over the empty network.
+    pub unloaded: Duration,
+    /// The time that each complete page took, in order.
+    pub completions: Vec<Duration>,
+}
+
+/// Applications that suffer from load, told apart by what they need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
+pub enum ApplicationKind {
+    /// One direction of a call: what its user hears and sees of the other one.
+    CallDown,
+    /// The other direction: what the other one hears and sees.
+    CallUp,
+    /// A ping: there and back.
+    Ping,
+    /// Small web pages.
+    Page,
+}
+
+impl ApplicationKind {
+    /// As tables and files write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CallDown => "call down",
+            Self::CallUp => "call up",
+            Self::Ping => "ping",
+            Self::Page => "page",
+        }
+    }
+
+    /// Whether it is a direction of the call.
+    #[must_use]
+    pub const fn is_call(self) -> bool {
+        matches!(self, Self::CallDown | Self::CallUp)
+    }
+}
+
+impl ApplicationResult {
+    /// The 95th percentile of the time that its packets waited in queues.
+    #[must_use]
+    pub fn waiting_p95(&self) -> Option<Duration> {
+        Some(self.delay?.p95.saturating_sub(self.unloaded))
+    }
+
+    /// The share of packets or objects that were lost; zero where none was sent.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        if self.sent == 0 { 0.0 } else { self.lost as f64 / self.sent as f64 }
+    }
+
+    /// The median time that a page took.
+    #[must_use]
+    pub fn completion_median(&self) -> Option<Duration> {
+        let mut sorted = self.completions.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied()
+    }
+
+    /// The longest time that a page took.
+    #[must_use]
+    pub fn completion_max(&self) -> Option<Duration> {
+        self.completions.iter().max().copied()
+    }
 }
 
 /// How the rate of a flow varied: statistics over samples of so many packets each.

@@ -41,7 +41,7 @@ impl Scheme {
 
     pub(crate) fn read(registry: &Registry, text: &str) -> Result<Self, Problem> {
         let text = text::bounded(text)?.trim();
-        let name = text.split(':').next().unwrap_or_default().trim();
+        let name = registry.registered(Role::Receiver, text.split(':').next().unwrap_or_default().trim());
         let receives =
             name != DEFAULT_RECEIVER && registry.descriptions(Role::Receiver).iter().any(|d| d.name == name);
         let (cc, receiver) = match text.split_once('/') {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
 use suimon_model::{Capacity, Impairments, Link};
-use suimon_units::{Duration, Rate};
+use suimon_units::{Duration, Probability, Rate};
 
-use crate::error::{Problem, ScenarioError};
+use crate::error::{Problem, ScenarioError, closest};
 use crate::reader::words::{self, enter, keys};
 use crate::reader::{AnyKey, Key, Node, Table, Value, Word};
 use crate::scheme::algorithm;
@@ -28,6 +28,9 @@ pub struct LinkSpec {
     pub link: Link,
     /// Round-trip time without queueing, half of it in each direction.
     pub rtt: Duration,
+    /// The rate of the way back, where two were given. It then has a buffer and a queue as the way there has, and is
+    /// reported too.
+    pub back: Option<Rate>,
     /// The keys of a scenario's link that say the same, as far as it was read from words.
     keys: Table,
 }
@@ -54,11 +57,17 @@ impl LinkSpec {
     fn with_keys(capacity: Capacity, keys: Table, rtt: Duration) -> Self {
         let buffer = text::buffer(text::DEFAULT_BUFFER).expect("the default buffer reads, as a test shows");
         let wire = Link::delaying("bottleneck".to_owned(), "sender", "receiver", Duration::ZERO);
-        Self { link: Link { capacity, buffer, reported: true, ..wire }, rtt, keys }
+        Self { link: Link { capacity, buffer, reported: true, ..wire }, rtt, back: None, keys }
+    }
+
+    /// Whether the words that it was read from say the key of a link called `name`.
+    #[must_use]
+    pub fn says(&self, name: &str) -> bool {
+        self.keys.get(name).is_some()
     }
 
     /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME] [outages=FROM..TO,..]`, as in `2Mbit 180ms 96kB`. In
-    /// place of the rate, `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, `FILE` either, and
+    /// place of the rate, `RATE/RATE` gives the way back a rate of its own, as in `20/5Mbit`; `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, `FILE` either, and
     /// a name such as `lte-driving` generates two minutes of [`CellularModel`] with seed 1, and
     /// `hsdpa PA3 10dB` and `wifi 802.11b 2Mbit` are radios, with `KEY=VALUE` for any key that a scenario's
     /// `hsdpa` or `[[medium]]` has. After `wifi` the round-trip time may be left out. The name of a file that
@@ -68,6 +77,15 @@ impl LinkSpec {
     /// # Errors
     /// When a word is not understood, which the message names, or a file does not read.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let (spec, rtt) = Self::read(text, None)?;
+        if rtt { Ok(spec) } else { Err(missing(RTT)) }
+    }
+
+    /// As [`LinkSpec::parse`], where the round-trip time may be left out; whether it was given.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse_partly(text: &str) -> Result<(Self, bool), ScenarioError> {
         Self::read(text, None)
     }
 
@@ -76,19 +94,25 @@ impl LinkSpec {
     /// # Errors
     /// As there.
     pub fn parse_with_rtt(text: &str, otherwise: Duration) -> Result<Self, ScenarioError> {
-        Self::read(text, Some(otherwise))
+        Self::read(text, Some(otherwise)).map(|(spec, _)| spec)
     }
 
     /// As [`LinkSpec::parse`], where the round-trip time does not matter and may be left out.
     ///
     /// # Errors
-    /// As there.
+    /// As there, and where the way back has a rate of its own.
     pub fn parse_capacity(text: &str) -> Result<Capacity, ScenarioError> {
-        Self::read(text, Some(Duration::ZERO)).map(|spec| spec.link.capacity)
+        let (spec, _) = Self::read(text, Some(Duration::ZERO))?;
+        match spec.back {
+            Some(_) => Err(refuse(text, &"has two rates", "one rate, since only one direction is asked for")),
+            None => Ok(spec.link.capacity),
+        }
     }
 
-    fn read(text: &str, otherwise: Option<Duration>) -> Result<Self, ScenarioError> {
+    /// The link, and whether its round-trip time is known.
+    fn read(text: &str, otherwise: Option<Duration>) -> Result<(Self, bool), ScenarioError> {
         let mut words = words(text);
+        let back = two_rates(&mut words)?;
         let (capacity, keys, otherwise) = match recorded(&mut words)? {
             Some((capacity, keys)) => (capacity, keys, otherwise.or(Some(Self::RECORDED_RTT))),
             None => {
@@ -97,6 +121,7 @@ impl LinkSpec {
             }
         };
         capacity.check()?;
+        let mut is_known = true;
         let mut words = words.iter().map(String::as_str).peekable();
         let rtt = match (words.peek(), otherwise) {
             // A WLAN is near, so that nothing need be said of it.
@@ -104,25 +129,36 @@ impl LinkSpec {
                 Duration::ZERO
             }
             (Some(word), Some(rtt)) if !is_time(word) => rtt,
+            (Some(word), None) if word.contains('=') || text::buffer(word).is_ok() => {
+                is_known = false;
+                Duration::ZERO
+            }
             (Some(word), _) => {
                 let rtt = word.parse().map_err(|error| refuse(word, &error, RTT))?;
                 words.next();
                 rtt
             }
             (None, Some(rtt)) => rtt,
-            (None, None) => return Err(missing(RTT)),
+            (None, None) => {
+                is_known = false;
+                Duration::ZERO
+            }
         };
-        let mut link = Self::with_keys(capacity, keys, rtt);
+        let mut link = Self { back, ..Self::with_keys(capacity, keys, rtt) };
         let mut seen = Vec::new();
         for word in words {
-            let name = word.split_once('=').map_or(BUFFER, |(name, _)| name);
+            let name = match word.split_once('=') {
+                Some((name, _)) => name,
+                None if text::buffer(word).is_ok() => BUFFER,
+                None => return Err(refuse(word, &format!("not understood{}", hint(word)), &options())),
+            };
             if seen.contains(&name) {
                 return Err(refuse(word, &format!("a second {name}"), "one of each"));
             }
             seen.push(name);
             link.set(word)?;
         }
-        Ok(link)
+        Ok((link, is_known))
     }
 
     /// What [`LinkSpec::set_key`] takes: the names of words behind the round-trip time, and `buffer`.
@@ -160,17 +196,18 @@ impl LinkSpec {
     }
 
     /// Both directions, `queue` in front of the first, which is called `bottleneck` and leads from `sender` to
-    /// `receiver`. The way back is as fast as it comes, but for a medium, where answers contend too.
+    /// `receiver`. The way back has a queue too where it has a rate of its own; else it is as fast as it comes, but for a
+    /// medium, where answers contend too.
     #[must_use]
     pub fn links(&self, queue: &AlgorithmSpec) -> [Link; 2] {
         let there = self.rtt / 2;
         let bottleneck = Link { delay: there, queue: queue.clone(), ..self.link.clone() };
         let back = self.rtt - there + bottleneck.capacity.uplink_delay();
         let reverse = Link {
-            capacity: match &bottleneck.capacity {
+            capacity: match (&bottleneck.capacity, self.back) {
                 // Answers contend for the medium too.
-                Capacity::Wifi(medium) => Capacity::Wifi(Arc::clone(medium)),
-                _ => Capacity::Rate(Rate::MAX),
+                (Capacity::Wifi(medium), _) => Capacity::Wifi(Arc::clone(medium)),
+                (_, back) => Capacity::Rate(back.unwrap_or(Rate::MAX)),
             },
             impairments: Impairments {
                 outages: bottleneck.impairments.outages.clone(),
@@ -178,8 +215,19 @@ impl LinkSpec {
             },
             ..Link::delaying(Link::other_direction(&bottleneck.name), &bottleneck.to, &bottleneck.from, back)
         };
+        let reverse = match self.back {
+            Some(_) => Link {
+                buffer: bottleneck.buffer,
+                queue: bottleneck.queue.clone(),
+                overhead: bottleneck.overhead,
+                reported: true,
+                ..reverse
+            },
+            None => reverse,
+        };
         [bottleneck, reverse]
     }
+
     /// Sets what a word behind the round-trip time says: a buffer, `loss=1%`, `jitter=1ms`, `reorder=1%/10ms`,
     /// `outages=10s..15s`.
     ///
@@ -190,8 +238,15 @@ impl LinkSpec {
         let Some((name, value)) = word.split_once('=') else {
             return self.set_buffer(word).map_err(|_| not_understood());
         };
+        if name == BUFFER {
+            return self.set_buffer(value).map_err(|error| refuse(word, error.problem(), text::BUFFER));
+        }
         let named = |word: &Word| matches!(word, Word::Named { name: known, .. } if *known == name);
-        let (key, _) = keys().find(|(_, word)| named(word)).ok_or_else(not_understood)?;
+        let (key, _) = keys().find(|(_, word)| named(word)).ok_or_else(|| {
+            let known = closest(name, keys().map(|(key, word)| self::name(key, word)));
+            let hint = known.map_or_else(String::new, |known| format!(" (did you mean {known}={value}?)"));
+            refuse(word, &format!("not understood{hint}"), &options())
+        })?;
         enter(key, value, &mut self.link, &mut self.keys).map_err(|error| {
             // The fault of a part, where the key has some.
             let part = error.key().and_then(|key| key.rsplit('.').next()).unwrap_or_default();
@@ -222,10 +277,20 @@ impl LinkSpec {
             keys.insert("medium", name.clone());
         }
         let mut reverse = Table::default();
-        if !self.link.capacity.is_radio() {
-            reverse.insert("rate", Node::text("unlimited"));
+        match self.back {
+            Some(rate) => {
+                let buffer = keys.get("buffer").cloned();
+                reverse.insert("rate", Node::text(&format!("{}bit", rate.as_bps())));
+                reverse.insert("buffer", buffer.unwrap_or_else(|| Node::text(text::DEFAULT_BUFFER)));
+                reverse.insert("reported", Node { line: None, value: Value::Flag(true) });
+            }
+            None => {
+                if !self.link.capacity.is_radio() {
+                    reverse.insert("rate", Node::text("unlimited"));
+                }
+                reverse.insert("buffer", Node::text("unbounded"));
+            }
         }
-        reverse.insert("buffer", Node::text("unbounded"));
         keys.insert("delay", Node::text(&exact(self.rtt / 2)));
         keys.insert("reverse", Node { line: None, value: Value::Table(reverse) });
         let mut text = String::new();
@@ -258,6 +323,20 @@ fn name(key: &Key<Link>, word: Word) -> &'static str {
         Word::Bare(_) => key.about.name,
         Word::Named { name, .. } | Word::Radio { name, .. } => name,
     }
+}
+
+/// What a word without a name may have been meant as, after the words that say it is not understood.
+fn hint(word: &str) -> String {
+    let meant = if word.ends_with('%') && word.parse::<Probability>().is_ok() {
+        format!("loss={word}")
+    } else if is_time(word) {
+        format!("jitter={word}")
+    } else if word.parse::<Rate>().is_ok() {
+        return ", a second rate (two are written 20/5Mbit)".to_owned();
+    } else {
+        return String::new();
+    };
+    format!(" (did you mean {meant}?)")
 }
 
 /// What may stand behind the round-trip time, in words.
@@ -345,6 +424,22 @@ fn capacity(words: &mut Vec<String>) -> Result<Read, ScenarioError> {
     }
 }
 
+/// Where the first of `words` is two rates, as in `20/5Mbit` or `20Mbit/768kbit`: leaves the first there and gives the
+/// second, whose unit holds for both where the first has none.
+fn two_rates(words: &mut [String]) -> Result<Option<Rate>, ScenarioError> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let Some(word) = words.first_mut().filter(|word| word.starts_with(is_digit)) else { return Ok(None) };
+    let Some((there, back)) = word.split_once('/').filter(|(_, back)| back.starts_with(is_digit)) else {
+        return Ok(None);
+    };
+    let unit = back.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let has_unit = there.ends_with(|c: char| c.is_ascii_alphabetic());
+    let there = if has_unit { there.to_owned() } else { format!("{there}{unit}") };
+    let rate = text::rate(back).map_err(|error| refuse(word, &error, &accepted_capacity()))?;
+    *word = there;
+    Ok(Some(rate))
+}
+
 fn is_time(word: &str) -> bool {
     word.parse::<Duration>().is_ok()
 }
@@ -382,7 +477,7 @@ fn refuse(word: &str, reason: &dyn Display, accepted: &str) -> ScenarioError {
 mod tests {
     use crate::Document;
     use suimon_model::{Buffer, Loss, Outage};
-    use suimon_units::{Bytes, Instant, Probability, Rate};
+    use suimon_units::{Bytes, Instant};
 
     use super::*;
 
@@ -393,6 +488,25 @@ mod tests {
         assert_eq!(link.rtt, Duration::from_millis(180));
         assert_eq!(link.link.buffer, Buffer::Bytes(Bytes::new(96_000)));
         assert_eq!(LinkSpec::parse("2 Mbit 180 ms 96 kB"), Ok(link));
+    }
+
+    #[test]
+    fn two_rates_are_a_way_there_and_a_way_back_with_a_queue_each() {
+        for text in [
+            "20/5Mbit 60ms 50packets",
+            "20/5 Mbit/s 60 ms buffer=50packets",
+            "20Mbit/5000kbit 60ms 50packets",
+        ] {
+            let spec = LinkSpec::parse(text).unwrap();
+            let [there, back] = spec.links(&drop_tail());
+            assert_eq!(there.capacity, Capacity::Rate(Rate::from_bps(20_000_000)), "{text}");
+            assert_eq!(back.capacity, Capacity::Rate(Rate::from_bps(5_000_000)), "{text}");
+            assert_eq!((there.buffer, back.buffer), (Buffer::Packets(50), Buffer::Packets(50)));
+            assert!(back.reported && back.queue == there.queue);
+        }
+        let (spec, has_rtt) = LinkSpec::parse_partly("20/5Mbit").unwrap();
+        assert!(!has_rtt && !spec.says("buffer"));
+        assert!(LinkSpec::parse_partly("20Mbit 5ms 9kB").unwrap().0.says("buffer"));
     }
 
     #[test]
@@ -523,7 +637,7 @@ mod tests {
         let message = |text| LinkSpec::parse(text).unwrap_err().to_string();
         assert_eq!(
             message("2MB 180ms"),
-            "link: \"2MB\": has an unknown unit; accepted: a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
+            "link: \"2MB\": has an unknown unit: bits are meant by Mbit, bytes by MB/s; accepted: a rate such as 2Mbit, unlimited, a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE, \
              3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving"
         );
         assert!(message("").contains("accepted: a rate"), "{}", message(""));
@@ -533,6 +647,17 @@ mod tests {
         assert!(message("2Mbit 180ms los=1%").contains("\"los=1%\": not understood"));
         assert!(message("2Mbit 180ms loss=101%").contains("out of range"));
         assert!(message("2Mbit 180ms 1kB 2kB").contains("a second buffer"));
+        assert!(
+            message("2Mbit 180ms 500packets 1%").contains("\"1%\": not understood (did you mean loss=1%?)")
+        );
+        assert!(message("2Mbit 180ms 5ms").contains("\"5ms\": not understood (did you mean jitter=5ms?)"));
+        assert!(message("20Mbit 60ms 5Mbit").contains("a second rate (two are written 20/5Mbit)"));
+        assert!(message("2Mbit 180ms los=1%").contains("not understood (did you mean loss=1%?)"));
+        assert!(message("2Mbit 180ms loss=1").contains("may be meant as 1 % or as all; accepted: "));
+        assert!(message("20/5Mb 60ms").contains("bits are meant by Mbit, bytes by MB/s"));
+        assert!(message("20/0Mbit 60ms").contains("no rate at which anything moves"));
+        let both = LinkSpec::parse_capacity("20/5Mbit").unwrap_err().to_string();
+        assert!(both.contains("has two rates; accepted: one rate"), "{both}");
         assert!(message("2Mbit 180ms reorder=1%").contains("SHARE/DELAY"));
         assert!(message("2Mbit 180ms outages=10s").contains("is not a period; accepted: periods, such as"));
         assert!(message("2Mbit 180ms outages=1s..2").contains("has no unit; accepted: periods"));

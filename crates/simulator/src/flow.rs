@@ -13,7 +13,7 @@ use crate::multipath::Subflow;
 use crate::packet::{Packet, PacketKind};
 use crate::routes::{NOWHERE, Planner};
 use crate::tcp::{Counters, Receiver, Sender, Source};
-use crate::udp::DatagramSource;
+use crate::udp::{DatagramSource, DelayMeter};
 
 /// A flow.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Way {
 #[derive(Debug)]
 pub(crate) enum Endpoints {
     Tcp { sender: Box<Sender>, receiver: Box<Receiver> },
-    Udp { source: DatagramSource, received: u64 },
+    Udp { source: DatagramSource, received: u64, delays: Box<DelayMeter> },
 }
 
 impl Endpoints {
@@ -105,20 +105,26 @@ impl Flow {
                 (Endpoints::tcp(tcp, profiles.share(&tcp.profile), source), tcp.on_off)
             }
             Traffic::Udp(udp) => {
-                (Endpoints::Udp { source: DatagramSource::new(udp), received: 0 }, udp.on_off)
+                let delays = Box::new(DelayMeter::new(udp.echo));
+                (Endpoints::Udp { source: DatagramSource::new(udp), received: 0, delays }, udp.on_off)
             }
         };
         let there = match &flow.via {
             Some(via) => routes.over(via),
             None => routes.between(&flow.from, &flow.to),
         };
-        let (back, header) = match (&flow.traffic, &flow.via) {
-            // Nothing answers a datagram, so there need not be a way back; its payload counts as all of it.
-            (Traffic::Udp(_), _) => (NOWHERE, Bytes::ZERO),
-            (Traffic::Tcp(tcp), None) => (routes.between(&flow.to, &flow.from), tcp.profile.header),
-            (Traffic::Tcp(tcp), Some(via)) => {
+        let (answered, header) = match &flow.traffic {
+            // The payload of a datagram counts as all of it.
+            Traffic::Udp(udp) => (udp.echo, Bytes::ZERO),
+            Traffic::Tcp(tcp) => (true, tcp.profile.header),
+        };
+        let back = match &flow.via {
+            // There need not be a way back.
+            _ if !answered => NOWHERE,
+            None => routes.between(&flow.to, &flow.from),
+            Some(via) => {
                 let back: Vec<_> = via.iter().rev().map(|link| Link::other_direction(link)).collect();
-                (routes.over(&back), tcp.profile.header)
+                routes.over(&back)
             }
         };
         let header = header.get() as u32;
@@ -312,8 +318,11 @@ impl Flow {
         if let Some(spread) = &mut self.spread {
             spread.begin(now);
         }
-        if let Endpoints::Tcp { sender, .. } = &mut self.endpoints {
-            (sender.counters.rtt_min, sender.counters.rtt_max) = (None, None);
+        match &mut self.endpoints {
+            Endpoints::Tcp { sender, .. } => {
+                (sender.counters.rtt_min, sender.counters.rtt_max) = (None, None);
+            }
+            Endpoints::Udp { delays, .. } => delays.begin_measuring(now),
         }
     }
 
@@ -328,6 +337,10 @@ impl Flow {
             rtt_min,
             rtt_max,
             rate_spread: self.spread.as_ref().and_then(|spread| spread.result()),
+            datagrams: match &self.endpoints {
+                Endpoints::Tcp { .. } => None,
+                Endpoints::Udp { delays, .. } => delays.result(),
+            },
             ..self.current().result(&self.before_measuring, flow, times, (measured_from, end))
         }
     }

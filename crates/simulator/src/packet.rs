@@ -139,12 +139,14 @@ pub(crate) enum PacketKind {
     Data,
     Ack,
     Datagram,
+    /// A datagram that comes back.
+    Echo,
 }
 
 impl PacketKind {
     /// True for packets of the flow's sending side.
     pub(crate) fn is_forward(self) -> bool {
-        !matches!(self, Self::SynAck | Self::Ack)
+        !matches!(self, Self::SynAck | Self::Ack | Self::Echo)
     }
 
     /// True for packets with the flow's payload.
@@ -168,9 +170,9 @@ impl Packet {
         }
     }
 
-    /// Bytes of payload; none in a pure ACK.
+    /// Bytes of payload, or of a datagram that comes back; none in a pure ACK.
     pub(crate) fn payload(&self) -> u32 {
-        if self.kind.is_data() { self.bytes } else { 0 }
+        if self.kind.is_data() || self.kind == PacketKind::Echo { self.bytes } else { 0 }
     }
 }
 

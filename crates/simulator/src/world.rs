@@ -267,9 +267,18 @@ impl<'a> World<'a> {
             spread.on_packet(now, frame.size);
         }
         match &mut flow.endpoints {
-            Endpoints::Udp { received, .. } => {
+            Endpoints::Udp { delays, .. } if packet.kind == PacketKind::Echo => {
+                delays.record(now, packet.ts_val)
+            }
+            Endpoints::Udp { received, delays, .. } => {
                 *received += u64::from(packet.bytes);
                 flow.last_delivery = now;
+                if delays.echo {
+                    let answer = Packet { kind: PacketKind::Echo, ..*packet };
+                    self.send_answer(now, index, Some(answer));
+                } else {
+                    delays.record(now, packet.ts_val);
+                }
             }
             Endpoints::Tcp { receiver, .. } if packet.kind.is_forward() => {
                 let before = receiver.delivered();
@@ -673,6 +682,7 @@ impl<'a> World<'a> {
             measured: end.saturating_since(measured_from),
             flows,
             aggregates,
+            applications: Vec::new(),
             queues,
             events: self.kept_events,
             events_not_kept: self.events_not_kept,

@@ -67,8 +67,13 @@ fn busy(seconds: u64) -> Scenario {
     flows.push(tcp("slow", ("a", "b"), "cubic", |tcp| {
         tcp.application_rate = Some(Rate::from_bps(5_000_000));
     }));
-    let datagrams =
-        UdpFlow { rate: Rate::from_bps(5_000_000), packet: Bytes::new(500), size: None, on_off: None };
+    let datagrams = UdpFlow {
+        rate: Rate::from_bps(5_000_000),
+        packet: Bytes::new(500),
+        size: None,
+        echo: false,
+        on_off: None,
+    };
     flows.push(Flow { traffic: Traffic::Udp(datagrams), ..tcp("udp", ("b", "c"), "reno", |_| {}) });
     scenario(Duration::from_secs(seconds), links, flows)
 }

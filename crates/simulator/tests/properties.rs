@@ -121,6 +121,7 @@ fn datagrams(nth: usize, hops: usize) -> impl Strategy<Value = Flow> {
                 rate: Rate::from_bps(rate),
                 packet: Bytes::new(packet),
                 size: Some(Bytes::new(size)),
+                echo: false,
                 on_off: None,
             }),
             ..tcp(&format!("udp {nth}"), (&format!("n{from}"), &format!("n{hops}")), "reno", |_| {})

@@ -59,7 +59,7 @@ fn sparse(tcp: &mut TcpFlow) {
 
 /// Datagrams that heed nothing.
 fn flood(name: &str, from: &str, rate: Rate) -> Flow {
-    let traffic = UdpFlow { rate, packet: Bytes::new(1_500), size: None, on_off: None };
+    let traffic = UdpFlow { rate, packet: Bytes::new(1_500), size: None, echo: false, on_off: None };
     Flow { traffic: Traffic::Udp(traffic), ..tcp(name, (from, "b"), "reno", |_| {}) }
 }
 

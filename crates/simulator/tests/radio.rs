@@ -103,7 +103,8 @@ fn qualnet(name: &str, ends: (&str, &str)) -> Flow {
 }
 
 fn udp(name: &str, ends: (&str, &str), rate: Rate, packet: u64, size: Option<u64>) -> Flow {
-    let traffic = UdpFlow { rate, packet: Bytes::new(packet), size: size.map(Bytes::new), on_off: None };
+    let traffic =
+        UdpFlow { rate, packet: Bytes::new(packet), size: size.map(Bytes::new), echo: false, on_off: None };
     Flow { traffic: Traffic::Udp(traffic), ..tcp(name, ends, "reno", |_| {}) }
 }
 

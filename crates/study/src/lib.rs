@@ -23,7 +23,7 @@ pub use comparison::Comparison;
 pub use error::{StudyError, problem_of_link};
 pub use findings::{Findings, quoted, write_tables};
 pub use request::defaults;
-pub use simulate::{Observer, Unobserved, simulate, simulate_one, total_duration};
+pub use simulate::{Observer, Unobserved, simulate, simulate_one, simulate_totals, total_duration};
 pub use worlds::{Pair, compare_worlds, in_both_worlds};
 
 /// The version that made the results, for their header: the release, and the commit that it was built from with a mark

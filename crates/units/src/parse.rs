@@ -19,6 +19,8 @@ enum Problem {
     NoNumber,
     NoUnit,
     UnknownUnit,
+    /// A prefix without saying of what, or bytes without saying in which time.
+    BitsOrBytes(char),
     Negative,
     TooLarge,
     OutOfRange,
@@ -33,6 +35,19 @@ impl ParseUnitError {
         Self { text: text.to_owned(), problem: Problem::OutOfRange, accepted }
     }
 
+    /// The same of a rate, which `text` gives: where its unit may stand for bits or for bytes, both are named.
+    pub(crate) fn in_a_rate(self, text: &str) -> Self {
+        let unit =
+            text.trim().trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | ' '));
+        let problem = match (self.problem, unit) {
+            (Problem::UnknownUnit, "k" | "K" | "kb" | "KB" | "Kb" | "kB") => Problem::BitsOrBytes('k'),
+            (Problem::UnknownUnit, "m" | "M" | "mb" | "MB" | "Mb" | "mB") => Problem::BitsOrBytes('M'),
+            (Problem::UnknownUnit, "g" | "G" | "gb" | "GB" | "Gb" | "gB") => Problem::BitsOrBytes('G'),
+            (problem, _) => problem,
+        };
+        Self { problem, ..self }.about(text)
+    }
+
     /// The same of the whole `text` that a part was read from.
     pub(crate) fn about(self, text: &str) -> Self {
         Self { text: text.to_owned(), ..self }
@@ -45,6 +60,13 @@ impl fmt::Display for ParseUnitError {
             Problem::NoNumber => "does not start with a number",
             Problem::NoUnit => "has no unit",
             Problem::UnknownUnit => "has an unknown unit",
+            Problem::BitsOrBytes(prefix) => {
+                let (text, accepted) = (&self.text, self.accepted);
+                return write!(
+                    f,
+                    "\"{text}\" has an unknown unit: bits are meant by {prefix}bit, bytes by {prefix}B/s; accepted: {accepted}"
+                );
+            }
             Problem::Negative => "is negative",
             Problem::TooLarge => "is too large",
             Problem::OutOfRange => "is out of range",

@@ -107,21 +107,28 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let trimmed = text.trim();
-        let per_second = trimmed.strip_suffix("/s").or_else(|| trimmed.strip_suffix("ps"));
-        let units = [
-            ("bit", 1.0),
-            ("kbit", 1e3),
-            ("Kbit", 1e3),
-            ("Mbit", 1e6),
-            ("Gbit", 1e9),
+        let per_second = ["/sec", "/s", "ps"].iter().find_map(|suffix| trimmed.strip_suffix(suffix));
+        let written = per_second.unwrap_or(trimmed);
+        // Whoever writes "bit" cannot mean bytes, in whatever case.
+        let lower = written.trim_end_matches('s').to_ascii_lowercase();
+        let amount = if lower.ends_with("bit") { lower.as_str() } else { written };
+        let bits = [("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
+        // A "b" is a bit only with "per second" spelled out: "96 kb" might be meant as bytes.
+        let short = [
             ("b", 1.0),
             ("kb", 1e3),
+            ("mb", 1e6),
             ("Mb", 1e6),
             ("Gb", 1e9),
+            ("kB", 8e3),
+            ("MB", 8e6),
+            ("GB", 8e9),
         ];
-        // "b" alone is accepted only with "per second" spelled out: "96 kb" might be meant as bytes.
-        let accepted_units = if per_second.is_some() { &units[..] } else { &units[..5] };
-        let value = parse::scaled(per_second.unwrap_or(trimmed), accepted_units, ACCEPTED)?;
+        let result = match per_second {
+            Some(_) if !lower.ends_with("bit") => parse::scaled(amount, &short, ACCEPTED),
+            _ => parse::scaled(amount, &bits, ACCEPTED),
+        };
+        let value = result.map_err(|error| error.in_a_rate(text))?;
         if value >= u64::MAX as f64 {
             return Err(ParseUnitError::too_large(text, ACCEPTED));
         }
@@ -150,6 +157,27 @@ mod tests {
         assert_eq!("64kbps".parse(), Ok(Rate::from_bps(64_000)));
         assert!("3MB".parse::<Rate>().is_err());
         assert!("3Mb".parse::<Rate>().is_err());
+        for (text, bps) in [
+            ("2mbit", 2_000_000),
+            ("2 MBIT/s", 2_000_000),
+            ("2Mbits", 2_000_000),
+            ("2Mbits/sec", 2_000_000),
+            ("2mbps", 2_000_000),
+            ("2MB/s", 16_000_000),
+            ("96kB/s", 768_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Rate::from_bps(bps)), "{text}");
+        }
+        for (text, told) in [
+            ("2M", "\"2M\" has an unknown unit: bits are meant by Mbit, bytes by MB/s; accepted: bit, kbit"),
+            ("2Mb", "bits are meant by Mbit, bytes by MB/s"),
+            ("2MB", "bits are meant by Mbit, bytes by MB/s"),
+            ("96k", "bits are meant by kbit, bytes by kB/s"),
+            ("9furlongs", "\"9furlongs\" has an unknown unit; accepted: bit"),
+        ] {
+            let message = text.parse::<Rate>().unwrap_err().to_string();
+            assert!(message.contains(told), "{message}");
+        }
     }
 
     #[test]

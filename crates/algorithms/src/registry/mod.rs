@@ -130,6 +130,19 @@ impl Registry {
         self.added.iter().filter(move |one| one.build.role() == role)
     }
 
+    /// The registered name of the role that `text` spells in another way: in capitals, or with other marks between the
+    /// parts (`BBR`, `fq_codel`); else `text`.
+    #[must_use]
+    pub fn registered<'a>(&'a self, role: Role, text: &'a str) -> &'a str {
+        let letters = |text: &'a str| {
+            text.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).map(|c| c.to_ascii_lowercase())
+        };
+        let known = || self.descriptions(role).into_iter().map(|description| description.name);
+        let is_known = known().any(|name| name == text);
+        let spelled = known().find(|name| !is_known && letters(name).eq(letters(text)));
+        spelled.unwrap_or(text)
+    }
+
     /// The algorithm of that name in the role.
     fn find(&self, role: Role, name: &str) -> Option<Line> {
         let built_in = descriptions(role).into_iter().find(|d| d.name == name).map(Line::BuiltIn);

@@ -113,7 +113,7 @@ impl AlgorithmSpec {
     ) -> Result<Self, SpecError> {
         let Wrapping { wrappers, inner, default } = Wrapping::of(registry, role);
         let mut layers = Vec::new();
-        let mut names: Vec<_> = names.split('+').map(str::trim).collect();
+        let mut names: Vec<_> = names.split('+').map(|name| registry.registered(role, name.trim())).collect();
         if names.last().is_some_and(|last| wrappers.contains(last)) {
             names.push(default);
         }

@@ -17,7 +17,7 @@ use suimon_emulator::{LinkReport, Setup, TwoHosts, Verdict, run_result};
 use suimon_linux::confined::{self, Confined, Program};
 use suimon_linux::terminal::{self, PseudoTerminal};
 use suimon_linux::{Namespace, schedule};
-use suimon_report::{JsonSeries, ReportHeader, json};
+use suimon_report::{JsonDetail, ReportHeader, json};
 use suimon_scenario::{Link, LinkSpec};
 use suimon_study::{Findings, VERSION, quoted};
 use suimon_units::Duration;
@@ -276,7 +276,7 @@ impl Arguments {
         };
         let findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
         if let Some(path) = &self.json {
-            let text = json(&findings.header, &findings.runs, &[], JsonSeries::With);
+            let text = json(&findings.header, &findings.runs, &[], JsonDetail::Series);
             std::fs::write(path, text)?;
         }
         if let Some(folder) = &self.out {

@@ -5,9 +5,9 @@ use suimon_results::CaptureResult;
 
 use super::capture_notes;
 use super::tables::CaptureTables;
-use crate::document::JsonDocument;
+use crate::document::{JsonDocument, text_of};
 use crate::header::ReportHeader;
-use crate::json::{JSON_SCHEMA_VERSION, JsonSeries};
+use crate::json::{JSON_SCHEMA_VERSION, JsonDetail};
 
 #[derive(Serialize)]
 struct Capture<'a> {
@@ -28,7 +28,7 @@ struct Skipped<'a> {
 
 /// The result as one JSON document: the same bytes for the same result.
 #[must_use]
-pub fn capture_json(header: &ReportHeader, result: &CaptureResult, series: JsonSeries) -> String {
+pub fn capture_json(header: &ReportHeader, result: &CaptureResult, detail: JsonDetail) -> String {
     let tables = CaptureTables::new(result);
     let skipped = result.skipped.iter().map(|(reason, packets)| Skipped { reason, packets: *packets });
     let capture = Capture {
@@ -40,19 +40,21 @@ pub fn capture_json(header: &ReportHeader, result: &CaptureResult, series: JsonS
         out_of_order: result.out_of_order,
         cut_off_at_bytes: result.cut_off.map(|(_, offset)| offset),
     };
-    let mut document = JsonDocument::new();
-    document.value("schema_version", &JSON_SCHEMA_VERSION);
-    document.value("header", header);
-    document.value("capture", &capture);
-    document.value("notes", &capture_notes(result));
-    document.rows("estimators", &tables.estimators);
-    document.rows("flows", &tables.flows);
-    document.rows("flow_estimates", &tables.flow_estimates);
-    if series == JsonSeries::With {
-        document.rows("series", &tables.series);
-        document.rows("flow_series", &tables.flow_series);
-    }
-    document.finish()
+    text_of(|into| {
+        let mut document = JsonDocument::new(into)?;
+        document.value("schema_version", &JSON_SCHEMA_VERSION)?;
+        document.value("header", header)?;
+        document.value("capture", &capture)?;
+        document.value("notes", &capture_notes(result))?;
+        document.rows("estimators", &tables.estimators)?;
+        document.rows("flows", &tables.flows)?;
+        document.rows("flow_estimates", &tables.flow_estimates)?;
+        if detail == JsonDetail::Series {
+            document.rows("series", &tables.series)?;
+            document.rows("flow_series", &tables.flow_series)?;
+        }
+        document.finish()
+    })
 }
 
 #[cfg(test)]
@@ -62,13 +64,13 @@ mod tests {
     use super::*;
     use crate::capture::samples::two_flows;
 
-    fn document(series: JsonSeries) -> Value {
-        serde_json::from_str(&capture_json(&ReportHeader::default(), &two_flows(), series)).unwrap()
+    fn document(detail: JsonDetail) -> Value {
+        serde_json::from_str(&capture_json(&ReportHeader::default(), &two_flows(), detail)).unwrap()
     }
 
     #[test]
     fn it_says_what_was_read_and_what_was_not() {
-        let document = document(JsonSeries::Without);
+        let document = document(JsonDetail::Totals);
         assert_eq!(document["capture"]["packets"], 1_000);
         assert_eq!(document["capture"]["skipped"][0]["reason"], "not IP");
         assert_eq!(document["capture"]["cut_off_at_bytes"], 88_024);
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn samples_are_there_only_when_asked_for() {
-        assert_eq!(document(JsonSeries::With)["series"].as_array().unwrap().len(), 2);
-        assert_eq!(document(JsonSeries::With)["flow_series"].as_array().unwrap().len(), 2);
+        assert_eq!(document(JsonDetail::Series)["series"].as_array().unwrap().len(), 2);
+        assert_eq!(document(JsonDetail::Series)["flow_series"].as_array().unwrap().len(), 2);
     }
 }

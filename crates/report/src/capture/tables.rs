@@ -143,7 +143,7 @@ mod tests {
 
     fn rows(table: &Table) -> serde_json::Value {
         let mut text = Vec::new();
-        table.write_json_rows(&mut text);
+        table.write_json_rows(&mut text).unwrap();
         serde_json::from_slice(&text).unwrap()
     }
 

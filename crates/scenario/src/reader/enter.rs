@@ -80,7 +80,7 @@ impl<T> Kind<T> {
 /// A probability, or the table of a chain.
 fn loss(keys: &Keys<Loss>, field: &Field<'_>, shared: &Shared<'_>) -> Result<Loss, ScenarioError> {
     if !field.is_table() {
-        let probability = field.probability()?;
+        let probability = field.share()?;
         return Ok(if probability.get() == 0.0 { Loss::None } else { Loss::Random(probability) });
     }
     let zero = Probability::ZERO;

@@ -254,6 +254,20 @@ impl<'a> Field<'a> {
         self.quantity()
     }
 
+    /// A probability that is no bare `1`, which may be meant as 1 % or as all.
+    pub(super) fn share(&self) -> Result<Probability, ScenarioError> {
+        let share = self.probability()?;
+        let word = self.word()?;
+        if share == Probability::ONE && !word.trim().ends_with('%') {
+            return Err(self.error(Problem::Value {
+                text: word.into_owned(),
+                reason: "may be meant as 1 % or as all",
+                accepted: "1%, 100%, or a share below 1 such as 0.01".to_owned(),
+            }));
+        }
+        Ok(share)
+    }
+
     pub(super) fn decibels(&self) -> Result<Decibels, ScenarioError> {
         self.quantity()
     }

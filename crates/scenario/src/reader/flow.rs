@@ -42,6 +42,7 @@ impl Draft {
                 rate: Rate::ZERO,
                 packet: Bytes::ZERO,
                 size: None,
+                echo: false,
                 on_off: None,
             }),
         };

@@ -44,6 +44,9 @@ pub struct Experiment {
     /// It is run in both worlds: simulated, and live.
     #[serde(default)]
     pub(crate) live: bool,
+    /// It holds the baselines to numbers of others, and is counted apart from the paper's own numbers.
+    #[serde(default)]
+    pub(crate) baselines: bool,
     /// What a reader should know, such as how the setting differs from the paper's.
     pub(crate) note: Option<String>,
 }

@@ -63,8 +63,11 @@ pub fn evaluate<E: From<StudyError>>(
     let broken: usize = verdicts.iter().map(|(_, broken)| broken).sum();
     // An experiment that others judge has nothing to say of its own.
     let speaks = |table: &VerdictTable| !table.rows.is_empty() || table.note.is_some();
-    let verdicts: Vec<_> = verdicts.into_iter().map(|(table, _)| table).filter(speaks).collect();
-    let notes = summary(&verdicts);
+    let of_baselines = outcomes.iter().map(|outcome| outcome.experiment.baselines);
+    let tables = of_baselines.zip(verdicts.into_iter().map(|(table, _)| table));
+    let tables: Vec<_> = tables.filter(|(_, table)| speaks(table)).collect();
+    let notes = vec![summary(&tables)];
+    let verdicts = tables.into_iter().map(|(_, table)| table).collect();
     // What is judged together was run apart.
     let own = outcomes.into_iter().filter(|outcome| outcome.experiment.scenario.is_some());
     let runs = own.filter_map(|outcome| outcome.results.ok()).flatten().collect();
@@ -214,15 +217,31 @@ fn judge_outcome(paper: &Paper, outcome: &Outcome<'_>) -> Result<(VerdictTable, 
     Ok((table, broken))
 }
 
-fn summary(tables: &[VerdictTable]) -> Vec<String> {
-    let rows: Vec<&VerdictRow> = tables.iter().flat_map(|table| &table.rows).collect();
-    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    vec![format!(
-        "Of {} numbers {} are reproduced, {} are not, {} are shown without a judgement, {} were not tested.",
-        rows.len(),
-        count(Verdict::Reproduced),
-        count(Verdict::NotReproduced),
-        count(Verdict::Shown),
-        count(Verdict::NotTested),
-    )]
+/// How many judged numbers are reproduced: the paper's, and those of the baselines where an experiment has some.
+fn summary(tables: &[(bool, VerdictTable)]) -> String {
+    let of = |baselines: bool| {
+        let tables = tables.iter().filter(move |(others, _)| *others == baselines);
+        tables.flat_map(|(_, table)| &table.rows).collect::<Vec<_>>()
+    };
+    let count = |rows: &[&VerdictRow], verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let judged = |rows: &[&VerdictRow]| {
+        let held = count(rows, Verdict::Reproduced);
+        (held, held + count(rows, Verdict::NotReproduced))
+    };
+    let (own, baselines) = (of(false), of(true));
+    let (held, all) = judged(&own);
+    let mut told = format!("{held} of {all} judged numbers reproduced");
+    if !baselines.is_empty() {
+        let (held, all) = judged(&baselines);
+        told += &format!("; {held} of {all} of the baselines' numbers");
+    }
+    let every = [own, baselines].concat();
+    let others = [(Verdict::Shown, "shown without a judgement"), (Verdict::NotTested, "not tested")];
+    for (verdict, what) in others {
+        match count(&every, verdict) {
+            0 => {}
+            count => told += &format!("; {count} {what}"),
+        }
+    }
+    told + "."
 }

@@ -128,7 +128,8 @@ pub(crate) const FLOW: Keys<Draft> = Keys(&[
     Key::new(
         "udp",
         Kind::Section(&UDP, |draft: &mut Draft, table, shared| {
-            let mut udp = UdpFlow { rate: Rate::ZERO, packet: Bytes::ZERO, size: None, on_off: None };
+            let mut udp =
+                UdpFlow { rate: Rate::ZERO, packet: Bytes::ZERO, size: None, echo: false, on_off: None };
             UDP.enter(&mut udp, table, shared)?;
             draft.udp = Some(udp);
             Ok(())
@@ -219,6 +220,12 @@ pub(crate) const UDP: Keys<UdpFlow> = Keys(&[
         Kind::Bytes(|udp, size| udp.packet = size),
         Preset::Text("1500B"),
         "Size of a datagram, headers included.",
+    ),
+    Key::new(
+        "echo",
+        Kind::Flag(|udp, echo| udp.echo = echo),
+        Preset::Flag(false),
+        "The receiver sends each datagram back, as it answers a ping.",
     ),
 ]);
 
