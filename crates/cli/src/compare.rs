@@ -5,8 +5,10 @@ use suimon_algorithms::registry::Registry;
 use suimon_study::{Comparison, Findings};
 
 use crate::error::CliError;
+use crate::live::LiveOptions;
 use crate::output::{OutputOptions, command_line};
 use crate::progress::simulate;
+use crate::view::ViewOptions;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -32,12 +34,20 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     comparison: Comparison,
     #[command(flatten)]
+    live: LiveOptions,
+    #[command(flatten)]
+    view: ViewOptions,
+    #[command(flatten)]
     output: OutputOptions,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let comparison = &arguments.comparison;
-    let results = simulate(&comparison.runs(&Registry::standard())?);
+    let runs = comparison.runs(&Registry::standard())?;
+    let results = match arguments.live.is_wanted() {
+        true => arguments.live.run(&runs, &[], &arguments.view)?,
+        false => simulate(&runs),
+    };
     let header = comparison.header(command_line());
     arguments.output.deliver(&Findings::new(header, comparison.name(), results))
 }

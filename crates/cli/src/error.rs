@@ -43,6 +43,17 @@ pub(crate) enum CliError {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Guest(#[from] GuestError),
+    /// A guest made no result.
+    #[cfg(feature = "live")]
+    #[error("in the guest: {said}")]
+    InGuest {
+        /// What its program complained of.
+        said: String,
+    },
+    /// No fault: in a guest, the one run to make has been handed over.
+    #[cfg(feature = "live")]
+    #[error("the run was handed over")]
+    HandedOver,
     /// A second run in a guest gave other bytes.
     #[cfg(feature = "live")]
     #[error("two runs gave different bytes: SHA-256 {one} and {other}")]
@@ -156,7 +167,7 @@ impl CliError {
             #[cfg(feature = "bond")]
             Self::Bench(_) => 1,
             #[cfg(feature = "live")]
-            Self::Differs { .. } => 1,
+            Self::Differs { .. } | Self::HandedOver => 1,
             #[cfg(feature = "live")]
             Self::Guest(
                 GuestError::NoProgram(_) | GuestError::NoKernel { .. } | GuestError::TooLarge { .. },
@@ -174,7 +185,7 @@ impl CliError {
             #[cfg(feature = "bpf")]
             Self::Congestion(_) => 4,
             #[cfg(feature = "live")]
-            Self::Live(_) | Self::Linux(_) | Self::Guest(_) => 4,
+            Self::Live(_) | Self::Linux(_) | Self::Guest(_) | Self::InGuest { .. } => 4,
             Self::Without(_) => 4,
         }
     }

@@ -131,7 +131,7 @@ fn own_program(command: &[String]) -> Result<Vec<String>, CliError> {
 }
 
 /// The files that words name, or parts of them, and the files that those of them name that are scenarios.
-fn named_files(words: &[String]) -> BTreeSet<PathBuf> {
+pub(crate) fn named_files(words: &[String]) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     for word in words {
         for part in word.split([' ', '=', ',', ';']).chain([word.as_str()]) {
@@ -153,6 +153,10 @@ fn is_of_the_system(path: &Path) -> bool {
 
 /// The files that the strings of a scenario name.
 fn files_of_scenario(path: &Path) -> Vec<PathBuf> {
+    if path.is_dir() {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        return entries.filter(|entry| entry.path().is_file()).flat_map(|entry| files_of_scenario(&entry.path())).collect();
+    }
     let is_scenario = path.extension().is_some_and(|extension| extension == "toml");
     let text = is_scenario.then(|| fs::read_to_string(path).ok()).flatten().unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -1,42 +1,110 @@
-//! Runs on the kernel's own stacks, in real time.
+//! Runs on a kernel's own stacks, in real time here or in virtual time in guests.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 
+use clap::Args;
 use suimon_lab::controls::hold_missing;
 use suimon_live::{Glance, KernelNames, Observer};
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_study::Pair;
+use suimon_study::numbers::whole;
 use suimon_units::Duration;
 
 use crate::error::CliError;
+use crate::guests::{Only, guests};
 use crate::progress::{Progress, simulate};
 use crate::view::{View, ViewOptions};
 
-/// Runs everything live; results come in the order of `runs`.
-pub(crate) fn live(runs: &[Run], view: &ViewOptions) -> Result<Vec<RunResult>, CliError> {
-    live_with(runs, &hold_missing(runs)?.names, view)
+/// Options of commands that run on a kernel rather than in the simulator.
+#[derive(Debug, Args, Default)]
+pub(crate) struct LiveOptions {
+    /// Run on this machine's kernel instead of simulating: real TCP over emulated links, in real time; needs root
+    #[arg(long)]
+    live: bool,
+    /// Run on an unmodified kernel in virtual time, see suimon lab; the kernel's random numbers have this seed
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(conflicts_with_all = ["live", "view", "web"], value_parser = whole)]
+    lab: Option<u64>,
+    /// With --lab: the kernel, by the beginning of its version [default: the newest that is set up]
+    #[arg(long, value_name = "VERSION", requires = "lab")]
+    lab_kernel: Option<String>,
 }
 
-/// The same; congestion controls go by `names` in the kernel.
+impl LiveOptions {
+    /// Whether a kernel runs.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.live || self.lab.is_some()
+    }
+
+    /// Whether it runs in virtual time.
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.lab.is_some()
+    }
+
+    /// Runs everything; results come in the order of `runs`. In virtual time each run has a guest of its own, in which
+    /// this command runs with `--live`; the guest takes `files` along.
+    pub(crate) fn run(
+        &self,
+        runs: &[Run],
+        files: &[PathBuf],
+        view: &ViewOptions,
+    ) -> Result<Vec<RunResult>, CliError> {
+        match self.lab {
+            Some(seed) => guests(runs, &["--live"], files, seed, self.lab_kernel.as_deref()),
+            None => live_with(runs, &hold_missing(runs)?.names, view),
+        }
+    }
+
+    /// The same in virtual time; the command in the guests has these `words` in place of `--lab`.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn run_as(
+        &self,
+        runs: &[Run],
+        words: &[&str],
+        files: &[PathBuf],
+    ) -> Result<Vec<RunResult>, CliError> {
+        guests(runs, words, files, self.lab.unwrap_or(1), self.lab_kernel.as_deref())
+    }
+
+    /// The same runs live and simulated, the simulator being told what the senders do and the scenario does not say.
+    pub(crate) fn beside_simulation(
+        &self,
+        runs: &[Run],
+        files: &[PathBuf],
+        view: &ViewOptions,
+    ) -> Result<Vec<Pair>, CliError> {
+        let live = self.run(runs, files, view)?;
+        let mut runs = runs.to_vec();
+        runs.iter_mut().for_each(|run| suimon_live::write_as_live(&mut run.scenario));
+        let pair = |(simulated, live)| Pair { simulated, live };
+        Ok(simulate(&runs).into_iter().zip(live).map(pair).collect())
+    }
+}
+
+/// Runs everything on this kernel; congestion controls go by `names` there. In a guest that has one of the runs to make
+/// it makes this one, and hands it over.
 pub(crate) fn live_with(
     runs: &[Run],
     names: &KernelNames,
     view: &ViewOptions,
 ) -> Result<Vec<RunResult>, CliError> {
+    if let Some(only) = Only::here() {
+        let run = runs.get(only.0..=only.0).unwrap_or_default();
+        return only.hand_over(&suimon_live::run_all(run, names, &Unseen)?);
+    }
     let title = runs.first().map_or("", |run| run.scenario.name.as_str());
     let view = if view.is_wanted() { Some(view.show(title, None)?) } else { None };
     let progress = LiveProgress::new(runs, view);
     Ok(suimon_live::run_all(runs, names, &progress)?)
 }
 
-/// The same runs live and simulated, the simulator being told what the senders do and the scenario does not say.
-pub(crate) fn beside_simulation(runs: &[Run], view: &ViewOptions) -> Result<Vec<Pair>, CliError> {
-    let live = live(runs, view)?;
-    let mut runs = runs.to_vec();
-    runs.iter_mut().for_each(|run| suimon_live::write_as_live(&mut run.scenario));
-    let pair = |(simulated, live)| Pair { simulated, live };
-    Ok(simulate(&runs).into_iter().zip(live).map(pair).collect())
+/// Nobody watches.
+struct Unseen;
+
+impl Observer for Unseen {
+    fn glance(&self, _: &Glance<'_>) {}
 }
 
 /// A bar over the time that all runs take together, and a view of their links.

@@ -8,6 +8,8 @@ mod part;
 mod compare;
 mod error;
 mod files;
+#[cfg(feature = "live")]
+mod guests;
 mod link;
 mod list;
 #[cfg_attr(not(feature = "live"), path = "live_missing.rs")]
@@ -94,6 +96,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough, as `head` does.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        #[cfg(feature = "live")]
+        Err(CliError::HandedOver) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
 }

@@ -7,7 +7,7 @@ use suimon_study::in_both_worlds;
 use suimon_study::paper::{Judged, Paper, World, evaluate, find};
 
 use crate::error::CliError;
-use crate::live::beside_simulation;
+use crate::live::LiveOptions;
 use crate::output::{OutputOptions, command_line};
 use crate::progress::{simulate, simulate_totals};
 use crate::view::ViewOptions;
@@ -36,9 +36,8 @@ pub(crate) struct Arguments {
     /// On the running kernel, over emulated links, beside the simulator: some minutes, needs root
     #[arg(long, conflicts_with_all = ["experiment", "live"])]
     kernel: bool,
-    /// On this machine's kernel, over emulated links in real time, beside the simulator; needs root
-    #[arg(long)]
-    live: bool,
+    #[command(flatten)]
+    live: LiveOptions,
     #[command(flatten)]
     view: ViewOptions,
     #[command(flatten)]
@@ -51,20 +50,29 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         return Err(CliError::Option { option: "--series", problem });
     }
     let folder = find(&arguments.name, &places(arguments))?;
-    if arguments.kernel {
+    if arguments.kernel || (arguments.live.is_virtual() && folder.join("kernel.toml").exists()) {
         #[cfg(not(feature = "bpf"))]
         return crate::part::Part::BPF.refuse();
         #[cfg(feature = "bpf")]
-        return crate::paper_kernel::execute(&folder, arguments.output.json(), &arguments.view);
+        return crate::paper_kernel::execute(
+            &folder,
+            arguments.output.json(),
+            &arguments.live,
+            &arguments.view,
+        );
     }
     let paper = Paper::read(&folder)?;
-    let world = if arguments.live { World::Live } else { World::Simulated };
+    let world = if arguments.live.is_wanted() { World::Live } else { World::Simulated };
     let experiments = paper.select(arguments.experiment.as_deref(), world)?;
     let Judged { findings, broken } =
         evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| match world {
             World::Simulated if arguments.output.with_series() => Ok::<_, CliError>(simulate(runs)),
             World::Simulated => Ok(simulate_totals(runs)),
-            World::Live => Ok(in_both_worlds(beside_simulation(runs, &arguments.view)?)),
+            World::Live => Ok(in_both_worlds(arguments.live.beside_simulation(
+                runs,
+                std::slice::from_ref(&folder),
+                &arguments.view,
+            )?)),
         })?;
     arguments.output.deliver(&findings)?;
     match broken {

@@ -4,10 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
-use suimon_lab::kernel::{Experiment, Program, Results, Row};
+use suimon_lab::controls::hold_missing;
+use suimon_lab::kernel::{Experiment, Program, ProgramRows, Results, Row};
+use suimon_scenario::Run;
 
 use crate::error::CliError;
-use crate::live::live_with;
+use crate::live::{LiveOptions, live_with};
 use crate::progress::{Progress, simulate};
 use crate::view::ViewOptions;
 
@@ -15,10 +17,23 @@ use crate::view::ViewOptions;
 ///
 /// # Errors
 /// Where it cannot be run; and at the end where a bar is missed.
-pub(crate) fn execute(folder: &Path, json: bool, view: &ViewOptions) -> Result<(), CliError> {
+pub(crate) fn execute(
+    folder: &Path,
+    json: bool,
+    live: &LiveOptions,
+    view: &ViewOptions,
+) -> Result<(), CliError> {
     let experiment = Experiment::read(folder)?;
-    let results: Results =
-        experiment.measure(|runs, names| live_with(runs, names, view), simulate, Progress::new)?;
+    let on_kernel = |runs: &[Run]| -> Result<_, CliError> {
+        if live.is_virtual() {
+            let results = live.run_as(runs, &["--kernel"], &[folder.to_owned()])?;
+            return Ok((results, ProgramRows::left_out("programs, which run with --kernel only")));
+        }
+        let held = hold_missing(runs)?;
+        let results = live_with(runs, &held.names, view)?;
+        Ok((results, experiment.programs(&held.names, Progress::new)?))
+    };
+    let results: Results = experiment.measure(on_kernel, simulate)?;
     if json {
         let text = serde_json::to_string_pretty(&results).map_err(io::Error::from)?;
         writeln!(io::stdout(), "{text}")?;

@@ -9,7 +9,7 @@ use suimon_scenario::{Document, print_defaults};
 use suimon_study::{Findings, VERSION, compare_worlds, in_both_worlds};
 
 use crate::error::CliError;
-use crate::live::{beside_simulation, live};
+use crate::live::LiveOptions;
 use crate::output::{OutputOptions, command_line};
 use crate::progress::simulate;
 use crate::view::ViewOptions;
@@ -18,7 +18,8 @@ const EXAMPLE: &str = "\
 Example:
   suimon run --print-defaults > my.toml
   suimon run my.toml --set duration=10s --set flow.main.cc=fs-at
-  sudo suimon run my.toml --live --beside-simulation";
+  sudo suimon run my.toml --live --beside-simulation
+  suimon run my.toml --lab --beside-simulation";
 
 /// Run scenario files and show the result
 #[derive(Debug, Args)]
@@ -33,11 +34,10 @@ pub(crate) struct Arguments {
     /// Print a scenario with every key, its default and its meaning
     #[arg(long, conflicts_with_all = ["scenarios", "set"])]
     print_defaults: bool,
-    /// Run on this machine's kernel instead of simulating: real TCP over emulated links, in real time; needs root
+    #[command(flatten)]
+    live: LiveOptions,
+    /// With --live or --lab: simulate the same and show both worlds side by side
     #[arg(long)]
-    live: bool,
-    /// With --live: simulate the same and show both worlds side by side
-    #[arg(long, requires = "live")]
     beside_simulation: bool,
     #[command(flatten)]
     view: ViewOptions,
@@ -66,15 +66,19 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         runs.append(&mut of_document);
         texts.push(document.text().to_owned());
     }
-    if arguments.view.is_wanted() && !arguments.live {
+    if arguments.beside_simulation && !arguments.live.is_wanted() {
+        let problem = "a simulation is beside itself; accepted: with --live or --lab".to_owned();
+        return Err(CliError::Option { option: "--beside-simulation", problem });
+    }
+    if arguments.view.is_wanted() && !arguments.live.is_wanted() {
         let problem = "a simulation is over before it could be seen; accepted: with --live".to_owned();
         return Err(CliError::Option { option: "--view, --web", problem });
     }
-    let (results, worlds) = match (arguments.live, arguments.beside_simulation) {
+    let (results, worlds) = match (arguments.live.is_wanted(), arguments.beside_simulation) {
         (false, _) => (simulate(&runs), None),
-        (true, false) => (live(&runs, &arguments.view)?, None),
+        (true, false) => (arguments.live.run(&runs, &[], &arguments.view)?, None),
         (true, true) => {
-            let pairs = beside_simulation(&runs, &arguments.view)?;
+            let pairs = arguments.live.beside_simulation(&runs, &[], &arguments.view)?;
             let table = compare_worlds(&pairs);
             (in_both_worlds(pairs), Some(table))
         }

@@ -15,6 +15,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// The result of one run.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RunResult {
     /// Name of the scenario.
     pub scenario: String,
@@ -55,6 +56,7 @@ pub struct RunResult {
 
 /// Totals of one flow.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FlowResult {
     /// The flow's name.
     pub name: String,
@@ -98,6 +100,7 @@ pub struct FlowResult {
 
 /// The time that the datagrams of a flow took: to the receiver, or there and back where the receiver echoes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DatagramDelay {
     /// How many arrived, or came back.
     pub packets: u64,
@@ -115,6 +118,7 @@ pub struct DatagramDelay {
 
 /// What somebody beside the load had of the network: a call, a ping, or web pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ApplicationResult {
     /// What it is.
     pub kind: ApplicationKind,
@@ -132,6 +136,7 @@ pub struct ApplicationResult {
 
 /// Applications that suffer from load, told apart by what they need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ApplicationKind {
     /// One direction of a call: what its user hears and sees of the other one.
     CallDown,
@@ -192,6 +197,7 @@ impl ApplicationResult {
 
 /// How the rate of a flow varied: statistics over samples of so many packets each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RateSpread {
     /// How many samples.
     pub samples: u64,
@@ -207,6 +213,7 @@ pub struct RateSpread {
 
 /// Totals of one stream that several flows carried; the flows have rows of their own.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AggregateResult {
     /// The aggregate's name.
     pub name: String,
@@ -236,6 +243,7 @@ pub struct AggregateResult {
 
 /// Totals of one link and the queue before it.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QueueResult {
     /// The link's name.
     pub name: String,
@@ -280,6 +288,7 @@ pub struct QueueResult {
 
 /// How exactly an emulated link did as it was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EmulatedLink {
     /// The link's name.
     pub name: String,
@@ -301,6 +310,7 @@ pub struct EmulatedLink {
 
 /// Statistics of one link's queue, and of the flows across that link, in one window of time.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WindowResult {
     /// The window's name.
     pub window: String,
@@ -343,6 +353,7 @@ pub struct WindowResult {
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Event {
     /// The time of the event.
     pub time: Instant,
@@ -354,6 +365,7 @@ pub struct Event {
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EventKind {
     /// The flow started.
     Started,
@@ -392,6 +404,7 @@ impl EventKind {
 
 /// Samples over time of one flow or queue.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Series {
     /// Name of the flow or link.
     pub subject: String,
@@ -403,6 +416,7 @@ pub struct Series {
 
 /// One sampled quantity.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Column {
     /// Name that ends in the unit: `cwnd_bytes`, `srtt_ms`, `goodput_bps`, `backlog_packets`.
     pub name: String,

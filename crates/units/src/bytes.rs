@@ -6,6 +6,7 @@ use core::str::FromStr;
 use crate::parse::{self, ParseUnitError};
 
 /// A count of bytes.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 

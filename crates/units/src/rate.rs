@@ -10,6 +10,7 @@ use crate::{Bytes, Duration};
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A data rate in bits per second. Zero is a rate: that of a link in an outage.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
 

@@ -11,6 +11,7 @@ const NANOS_PER_SECOND: f64 = 1e9;
 ///
 /// Not the standard library's: that one is two words and divides on every conversion, which shows in
 /// an event loop that adds durations a hundred million times a second.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
@@ -158,6 +159,7 @@ impl fmt::Display for Duration {
 ///
 /// The simulator starts its world at zero; a live driver chooses its own epoch. Algorithms only ever
 /// compare and subtract.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 

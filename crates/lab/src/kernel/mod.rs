@@ -18,7 +18,6 @@ use suimon_units::{Bytes, Duration};
 
 pub use self::programs::Program;
 use self::programs::{Job, Programs, installed};
-use crate::controls::hold_missing;
 use crate::error::LabError;
 
 /// `kernel.toml` of a paper's folder.
@@ -157,6 +156,22 @@ pub struct Results {
 type Cell = (String, String);
 type Cells = BTreeMap<Cell, Measured>;
 
+/// What programs of everybody's came to.
+#[derive(Debug, Default)]
+pub struct ProgramRows {
+    rows: Vec<ProgramRow>,
+    /// Why some are left out.
+    left_out: Vec<String>,
+}
+
+impl ProgramRows {
+    /// None, for this reason.
+    #[must_use]
+    pub fn left_out(reason: &str) -> Self {
+        Self { rows: Vec::new(), left_out: vec![reason.to_owned()] }
+    }
+}
+
 impl Experiment {
     /// Reads `kernel.toml` in `folder`.
     ///
@@ -178,24 +193,20 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Makes every transfer by `live` on the kernel and by `simulate`, and then runs programs on the kernel; their
-    /// observer is made of the time that all take together.
+    /// Makes every transfer, and runs programs, by `live` on a kernel; makes every transfer by `simulate`.
     ///
     /// # Errors
     /// Where it cannot be run.
-    pub fn measure<E: From<LabError>, O: Observer>(
+    pub fn measure<E: From<LabError>>(
         &self,
-        live: impl FnOnce(&[Run], &KernelNames) -> Result<Vec<RunResult>, E>,
+        live: impl FnOnce(&[Run]) -> Result<(Vec<RunResult>, ProgramRows), E>,
         simulate: impl FnOnce(&[Run]) -> Vec<RunResult>,
-        observer: impl FnOnce(Duration) -> O,
     ) -> Result<Results, E> {
         let (cells, runs): (Vec<_>, Vec<_>) = self.runs()?.into_iter().unzip();
-        let held = hold_missing(&runs)?;
-        let live = live(&runs, &held.names)?;
+        let (live, ProgramRows { rows: programs, left_out }) = live(&runs)?;
         let simulated = simulate(&as_emulated(runs, &live));
         let of = |results: &[RunResult]| means(cells.iter().zip(results.iter().map(Measured::of)));
         let (kernel, simulator) = (of(&live), of(&simulated));
-        let (programs, left_out) = self.programs(&held.names, observer)?;
         Ok(Results {
             rows: self.rows(&kernel, &simulator),
             bars: self.bars.iter().filter_map(|bar| bar.judge(&kernel, &simulator)).collect(),
@@ -247,13 +258,17 @@ impl Experiment {
         cells.filter_map(row).collect()
     }
 
-    /// What programs of everybody's come to, all at once; and why some are left out.
-    fn programs<O: Observer>(
+    /// Runs programs of everybody's, all at once, on this machine's kernel, which has congestion controls by these
+    /// `names`. Their observer is made of the time that all take together.
+    ///
+    /// # Errors
+    /// Where one cannot be run.
+    pub fn programs<O: Observer>(
         &self,
         names: &KernelNames,
         observer: impl FnOnce(Duration) -> O,
-    ) -> Result<(Vec<ProgramRow>, Vec<String>), LabError> {
-        let Some(programs) = &self.programs else { return Ok((Vec::new(), Vec::new())) };
+    ) -> Result<ProgramRows, LabError> {
+        let Some(programs) = &self.programs else { return Ok(ProgramRows::default()) };
         let (there, left_out) = installed();
         let mut jobs = Vec::new();
         for program in there {
@@ -307,7 +322,7 @@ impl Experiment {
                 ping_p95_ms: quantile(&pings, 0.95),
             });
         }
-        Ok((rows, left_out))
+        Ok(ProgramRows { rows, left_out })
     }
 }
 

@@ -1,0 +1,158 @@
+//! The runs of a command, each in a guest of its own.
+//!
+//! A guest runs the same command, told to make one of the runs only. So whatever a command reads and decides, it reads
+//! and decides in the guest as here, and nothing but the result has to be handed over.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use suimon_guest::{Job, Lab, Store, Watcher};
+use suimon_results::RunResult;
+use suimon_scenario::Run;
+use suimon_units::Duration;
+
+use crate::error::CliError;
+use crate::lab::named_files;
+use crate::output::tell;
+use crate::progress::Progress;
+
+/// The variable that names the only run to make.
+const ONLY: &str = "SUIMON_ONLY_RUN";
+/// The file in which its result is handed over.
+const RESULT: &str = ".suimon-run-result";
+/// A guest that has not come to its end by then is ended.
+const LIMIT: Duration = Duration::from_secs(3_600);
+
+/// The only run that this process is to make: its place among all.
+pub(crate) struct Only(pub(crate) usize);
+
+impl Only {
+    /// The run that this process was told to make, where it was told one.
+    pub(crate) fn here() -> Option<Self> {
+        std::env::var(ONLY).ok()?.parse().ok().map(Self)
+    }
+
+    /// Writes the result for the process outside. There is nothing more to do then, which is said by an error.
+    pub(crate) fn hand_over(&self, results: &[RunResult]) -> Result<Vec<RunResult>, CliError> {
+        let bytes = postcard::to_stdvec(results).map_err(std::io::Error::other)?;
+        std::fs::write(RESULT, bytes)?;
+        Err(CliError::HandedOver)
+    }
+}
+
+/// Makes each of `runs` in a guest, as many at once as this machine has cores. Guests run this command with `words` in
+/// place of `--lab`.
+pub(crate) fn guests(
+    runs: &[Run],
+    words: &[&str],
+    files: &[PathBuf],
+    seed: u64,
+    kernel: Option<&str>,
+) -> Result<Vec<RunResult>, CliError> {
+    let lab = Lab::open(Store::of_user(), kernel, Lab::MEMORY)?;
+    let words = command(words)?;
+    let mut carried = named_files(&words[1..]);
+    carried.extend(files.iter().flat_map(|file| named_files(&[file.to_string_lossy().into_owned()])));
+    let job = |run: usize| -> Result<Job, CliError> {
+        Ok(Job {
+            words: words.clone(),
+            folder: std::env::current_dir()?,
+            environment: vec![(ONLY.to_owned(), run.to_string())],
+            files: carried.iter().cloned().collect(),
+            programs: Vec::new(),
+            seed,
+        })
+    };
+    let progress = Progress::new(suimon_study::total_duration(runs));
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Result<RunResult, CliError>>>> =
+        Mutex::new(runs.iter().map(|_| None).collect());
+    let serve = || {
+        loop {
+            let run = next.fetch_add(1, Ordering::Relaxed);
+            if run >= runs.len() {
+                return;
+            }
+            let mut counted = Counted { progress: &progress, told: Duration::ZERO, errors: Vec::new() };
+            let result = job(run).and_then(|job| one(&lab, &job, &mut counted));
+            let failed = result.is_err();
+            if let Ok(mut results) = results.lock() {
+                results[run] = Some(result);
+            }
+            if failed {
+                // The others need not begin.
+                next.store(runs.len(), Ordering::Relaxed);
+            }
+        }
+    };
+    // The first guest may have to boot, from which the others go on.
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..cores.min(runs.len()) {
+            scope.spawn(serve);
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (made, mut missing): (Vec<_>, Vec<_>) = results.into_iter().partition(Option::is_some);
+    let made = made.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
+    match missing.pop() {
+        None => Ok(made),
+        Some(_) => Err(CliError::Input("--lab: a guest gave no result".to_owned())),
+    }
+}
+
+/// One run in one guest.
+fn one(lab: &Lab, job: &Job, watcher: &mut Counted<'_>) -> Result<RunResult, CliError> {
+    let outcome = lab.run(job, LIMIT, watcher)?;
+    let file = outcome.files.iter().find(|(path, _)| path.as_os_str() == RESULT);
+    let result = file.and_then(|(_, bytes)| postcard::from_bytes::<Vec<RunResult>>(bytes).ok()?.pop());
+    result.ok_or_else(|| {
+        let said = String::from_utf8_lossy(&watcher.errors).trim().to_owned();
+        CliError::InGuest { said: if said.is_empty() { format!("exit code {}", outcome.exit) } else { said } }
+    })
+}
+
+/// This command as it runs in a guest.
+fn command(words: &[&str]) -> Result<Vec<String>, CliError> {
+    let own = std::env::current_exe()?.to_string_lossy().into_owned();
+    let mut command = vec![own];
+    let mut given = std::env::args().skip(1).peekable();
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--lab-kernel" => drop(given.next()),
+            _ if word == "--lab" || word.starts_with("--lab=") => {
+                command.extend(words.iter().map(|word| (*word).to_owned()));
+            }
+            _ if word.starts_with("--lab-kernel=") => {}
+            _ => command.push(word),
+        }
+    }
+    Ok(command)
+}
+
+/// The watcher of one guest: it counts virtual time, and keeps complaints.
+struct Counted<'a> {
+    progress: &'a Progress,
+    told: Duration,
+    errors: Vec<u8>,
+}
+
+impl Watcher for Counted<'_> {
+    fn on_step(&mut self, what: &str) {
+        tell(what);
+    }
+
+    fn on_output(&mut self, is_error: bool, bytes: &[u8]) {
+        if is_error {
+            self.errors.extend(bytes);
+        }
+    }
+
+    fn on_time(&mut self, virtual_time: Duration) {
+        let more = virtual_time.saturating_sub(self.told);
+        self.told = virtual_time;
+        self.progress.advance_by(more.as_nanos());
+    }
+}
