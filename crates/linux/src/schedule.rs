@@ -148,8 +148,44 @@ pub fn wait_readable<const N: usize>(
     }
 }
 
-/// Signals to this process, asked for rather than acted upon: those that ask it to end, and those from the
-/// terminal, which the program that runs in front gets too.
+/// The thing to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// There is something to read, or the end.
+    Read,
+    /// There is room to write.
+    Write,
+}
+
+/// Waits until one of `sources` can be read or written, as it says, at most for `timeout`; tells which can. A place without
+/// a source waits for nothing.
+///
+/// # Errors
+/// Where a source is none that can be waited for.
+pub fn wait_ready<const N: usize>(
+    sources: [Option<(BorrowedFd<'_>, Wanted)>; N],
+    timeout: Duration,
+) -> Result<[bool; N], LinuxError> {
+    let mut polled: Vec<_> = (sources.iter().flatten())
+        .map(|(source, wanted)| match wanted {
+            Wanted::Read => PollFd::new(*source, PollFlags::POLLIN),
+            Wanted::Write => PollFd::new(*source, PollFlags::POLLOUT),
+        })
+        .collect();
+    let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(timeout.as_nanos()));
+    match nix::poll::ppoll(&mut polled, Some(timeout), None) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+        Err(error) => return Err(error).doing("waiting for input"),
+    }
+    let mut ready = polled.iter().map(|source| source.any().unwrap_or(false));
+    Ok(sources.map(|source| source.is_some() && ready.next().unwrap_or(false)))
+}
+
+/// Signals that somebody sends to this process rather than to the program that runs in front.
+const PASSED_ON: [Signal; 4] = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
+
+/// Signals to this process, asked for rather than acted upon: those that are passed on, and those from the terminal, which
+/// the program that runs in front gets too.
 #[derive(Debug)]
 pub struct Signals(SignalFd);
 
@@ -159,8 +195,7 @@ impl Signals {
     /// # Errors
     /// Where the process has no descriptors left.
     pub fn block() -> Result<Self, LinuxError> {
-        let signals = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
-        let set: SigSet = signals.into_iter().collect();
+        let set: SigSet = PASSED_ON.into_iter().chain([Signal::SIGINT, Signal::SIGQUIT]).collect();
         set.thread_block().doing("blocking signals")?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         SignalFd::with_flags(&set, flags).doing("waiting for signals").map(Self)
@@ -173,7 +208,7 @@ impl Signals {
     pub fn take(&mut self) -> Result<Option<i32>, LinuxError> {
         while let Some(signal) = self.0.read_signal().doing("reading signals")? {
             let number = signal.ssi_signo.cast_signed();
-            if number == libc::SIGTERM || number == libc::SIGHUP {
+            if PASSED_ON.iter().any(|signal| *signal as i32 == number) {
                 return Ok(Some(number));
             }
         }

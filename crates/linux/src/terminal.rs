@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::error::{Doing, LinuxError};
@@ -67,8 +67,15 @@ impl Read for PseudoTerminal {
 }
 
 impl Write for PseudoTerminal {
+    /// Gives the program as many keys as its terminal has room for; `WouldBlock` where it has none, as the program does not
+    /// read.
     fn write(&mut self, keys: &[u8]) -> io::Result<usize> {
-        self.0.write(keys)
+        // Reading waits, so the descriptor does not wait for the time of a write only.
+        let flags = OFlag::from_bits_retain(fcntl(&self.0, FcntlArg::F_GETFL)?);
+        fcntl(&self.0, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+        let written = self.0.write(keys);
+        fcntl(&self.0, FcntlArg::F_SETFL(flags))?;
+        written
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! A program on a terminal of its own, below the links that it is behind.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -18,7 +18,12 @@ pub(crate) struct Guest {
     screen: Parser,
     /// Nobody writes to it any more.
     is_over: bool,
+    /// Typed keys that the program has not taken yet.
+    keys: Vec<u8>,
 }
+
+/// Keys that wait for the program; beyond these none are taken from the user's terminal, which waits with them.
+const MAX_KEYS: usize = 64 * 1_024;
 
 /// Lines that are kept beyond those that are seen.
 const KEPT_LINES: usize = 10_000;
@@ -26,7 +31,7 @@ const KEPT_LINES: usize = 10_000;
 impl Guest {
     pub(crate) fn new(terminal: PseudoTerminal) -> Self {
         let screen = Parser::new(Parser::DEFAULT_ROWS, Parser::DEFAULT_COLS, KEPT_LINES);
-        Self { terminal, screen, is_over: false }
+        Self { terminal, screen, is_over: false, keys: Vec::new() }
     }
 
     /// Readable where the program has written something; none once it cannot any more.
@@ -43,10 +48,30 @@ impl Guest {
         }
     }
 
-    /// Gives the program the typed keys.
+    /// Writable where the program takes keys that wait; none where none wait.
+    pub(crate) fn sink(&self) -> Option<BorrowedFd<'_>> {
+        (!self.is_over && !self.keys.is_empty()).then(|| self.terminal.as_fd())
+    }
+
+    /// Whether there is room for more keys.
+    pub(crate) fn takes_keys(&self) -> bool {
+        self.keys.len() < MAX_KEYS
+    }
+
+    /// Gives the program the typed keys, or keeps them where it does not read.
     pub(crate) fn press(&mut self, keys: &[u8]) {
-        // A program that has ended takes no keys.
-        let _ = self.terminal.write_all(keys);
+        self.keys.extend_from_slice(keys);
+        self.pass_keys();
+    }
+
+    /// Gives the program as many of the waiting keys as it takes.
+    pub(crate) fn pass_keys(&mut self) {
+        match self.terminal.write(&self.keys) {
+            Ok(taken) => drop(self.keys.drain(..taken)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // A program that has ended takes no keys.
+            Err(_) => self.keys.clear(),
+        }
     }
 
     /// Shows the program's terminal, which becomes as large as `area`.
@@ -138,5 +163,26 @@ mod tests {
         let plain: String = vt100::capture::basic_formatted_to_plain(&guest.contents()).collect();
         let expected: Vec<_> = (1..=9).map(|line| format!("line {line}")).collect();
         assert_eq!(plain.lines().map(str::trim_end).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn keys_for_a_program_that_does_not_read_wait_and_hold_up_nothing() {
+        let (terminal, program) = PseudoTerminal::open().unwrap();
+        let mut guest = Guest::new(terminal);
+        // As programs have it that read keys as they come; else the kernel drops what is beyond a line.
+        let terminal = program.try_clone().unwrap();
+        let set = std::process::Command::new("stty").args(["raw", "-echo"]).stdin(terminal).status().unwrap();
+        assert!(set.success());
+        let pasted: Vec<u8> = (0..MAX_KEYS).map(|index| b'a' + (index % 26) as u8).collect();
+        guest.press(&pasted);
+        assert!(guest.sink().is_some(), "the kernel has room for a part");
+        let mut program = std::fs::File::from(program);
+        let (mut got, mut buffer) = (Vec::new(), [0; 4_096]);
+        while got.len() < pasted.len() {
+            let length = program.read(&mut buffer).unwrap();
+            got.extend_from_slice(&buffer[..length]);
+            guest.pass_keys();
+        }
+        assert!(got == pasted && guest.sink().is_none() && guest.takes_keys());
     }
 }

@@ -13,7 +13,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
-use suimon_linux::schedule::wait_readable;
+use suimon_linux::schedule::{Wanted, wait_ready};
 use suimon_linux::terminal::PseudoTerminal;
 use suimon_units::Duration;
 
@@ -140,13 +140,13 @@ fn watch_above(
         }
         // Output written by then is still taken in.
         let patience = if is_over { Duration::ZERO } else { frame.saturating_sub(since) };
-        let [typed, written] = match guest.source() {
-            Some(source) if has_keys => wait_readable([input.as_fd(), source], Some(patience)),
-            Some(source) => wait_readable([source], Some(patience)).map(|[written]| [false, written]),
-            None if has_keys => wait_readable([input.as_fd()], Some(patience)).map(|[typed]| [typed, false]),
-            None => wait_readable([], Some(patience)).map(|[]| [false, false]),
+        let keys = (has_keys && guest.takes_keys()).then(|| (input.as_fd(), Wanted::Read));
+        let output = guest.source().map(|source| (source, Wanted::Read));
+        let room = guest.sink().map(|sink| (sink, Wanted::Write));
+        let [typed, written, takes] = wait_ready([keys, output, room], patience).map_err(io::Error::other)?;
+        if takes {
+            guest.pass_keys();
         }
-        .map_err(io::Error::other)?;
         if written {
             guest.read();
             wrote = true;
