@@ -125,6 +125,7 @@ struct Entry {
 }
 
 fn list(json: bool) -> Result<(), CliError> {
+    congestion::remove_leftovers();
     let all = loaded()?;
     let entries = ALGORITHMS.iter().map(|algorithm| {
         let of_it = all.iter().filter(|one| one.algorithm.name == algorithm.name);

@@ -31,12 +31,19 @@ fn one_is_loaded_listed_watched_and_unloaded() {
         return;
     }
     let name = format!("c{}", std::process::id());
+    // A folder that any user may open and lock.
+    let lock = std::fs::File::open("/run").unwrap();
+    lock.lock().unwrap();
     let said = succeeds(folder.path(), &["cc", "load", "fs-at", "--as", &name]);
     assert!(said.contains(&name), "{said}");
     let twice = run_in(folder.path(), &["cc", "load", "fs-at", "--as", &name]);
     assert!(text(&twice.stderr).contains("already loaded"), "{}", text(&twice.stderr));
+    // As a loader leaves it that is killed before its last pin.
+    let left = std::path::Path::new("/run/suimon/bpf/fs-at").join(format!("{name}x"));
+    std::fs::create_dir(&left).unwrap();
     let listed = json(folder.path(), &["cc", "list", "--json"]);
     assert!(listed.to_string().contains(&name), "{listed}");
+    assert!(!left.exists());
     assert_eq!(json(folder.path(), &["cc", "stat", &name, "--json"]).as_array().map(Vec::len), Some(0));
     assert_eq!(succeeds(folder.path(), &["cc", "trace", &name, "--json", "--seconds", "1"]), "");
     let said = succeeds(folder.path(), &["cc", "unload", &name]);

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
 
@@ -14,6 +14,7 @@ use super::error::CongestionError;
 
 /// The folder is not below /sys, which `ip netns exec` mounts anew, so that pins there seem gone inside.
 pub(super) const ROOT: &str = "/run/suimon/bpf";
+const FOLDER: &str = "/run/suimon";
 const BPF_FS_MAGIC: FsType = FsType(0xcafe_4a11_u32 as _);
 
 /// Runs `work` on a thread that sees the machine's own mounts, also from within `ip netns exec`, whose
@@ -49,11 +50,37 @@ fn enter_host_mounts() -> io::Result<()> {
 }
 
 /// Held while pins are made or removed, so that two commands do not meet half-way.
-pub(super) fn lock() -> Result<File, CongestionError> {
-    let path = Path::new("/run");
-    let file = File::open(path).map_err(|error| CongestionError::file(path, error))?;
-    file.lock().map_err(|error| CongestionError::file(path, error))?;
-    Ok(file)
+#[derive(Debug)]
+pub(super) struct Lock {
+    _folder: File,
+}
+
+/// Waits until no other command makes or removes pins. The lock is on a folder that only root may open, so that nobody
+/// else can hold it.
+pub(super) fn lock() -> Result<Lock, CongestionError> {
+    let path = Path::new(FOLDER);
+    let wrong = |error| CongestionError::file(path, error);
+    loop {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(wrong)?;
+        let folder = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened.map_err(wrong)?,
+        };
+        folder.lock().map_err(wrong)?;
+        // Whoever had it before may have removed the folder; then this is the lock of nothing.
+        let is_there = |there: fs::Metadata| folder.metadata().is_ok_and(|held| held.ino() == there.ino());
+        if fs::metadata(path).is_ok_and(is_there) {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(wrong)?;
+            return Ok(Lock { _folder: folder });
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Only where nothing is left in there.
+        let _ = fs::remove_dir(FOLDER);
+    }
 }
 
 fn is_mounted() -> bool {
@@ -86,6 +113,5 @@ pub(super) fn tidy() {
     let is_empty = fs::read_dir(root).is_ok_and(|mut entries| !entries.any(|entry| entry.is_ok_and(is_ours)));
     if is_empty && is_mounted() && umount2(root, MntFlags::empty()).is_ok() {
         let _ = fs::remove_dir(root);
-        let _ = root.parent().map(fs::remove_dir);
     }
 }

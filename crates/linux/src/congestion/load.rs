@@ -29,6 +29,7 @@ pub fn load(algorithm: &'static Algorithm, kernel_name: &str) -> Result<Loaded, 
     check_name(kernel_name)?;
     support::require()?;
     let _lock = host::lock()?;
+    clear_leftovers();
     if loaded()?.iter().any(|one| one.kernel_name == kernel_name) {
         return Err(CongestionError::AlreadyLoaded(kernel_name.to_owned()));
     }
@@ -53,6 +54,7 @@ pub fn load(algorithm: &'static Algorithm, kernel_name: &str) -> Result<Loaded, 
 /// Where it is the default of a network namespace, unless `force`; or where its pins cannot be removed.
 pub fn unload(one: &Loaded, force: bool) -> Result<usize, CongestionError> {
     let _lock = host::lock()?;
+    clear_leftovers();
     if let Some(place) = default_of(&one.kernel_name)
         && !force
     {
@@ -101,6 +103,25 @@ fn default_of(kernel_name: &str) -> Option<String> {
     let found =
         named.map(|entry| entry.path()).find(|path| Namespace::open(path).is_ok_and(|one| is_default(&one)));
     found.map(|path| format!("the network namespace {}", path.display()))
+}
+
+/// Removes what loaders have left that were killed before their algorithms were loaded, where this process may.
+pub fn remove_leftovers() {
+    if Path::new(host::ROOT).exists()
+        && let Ok(_lock) = host::lock()
+    {
+        clear_leftovers();
+        host::tidy();
+    }
+}
+
+/// The same, under the lock.
+fn clear_leftovers() {
+    for algorithm in super::ALGORITHMS {
+        let Ok(entries) = fs::read_dir(Path::new(host::ROOT).join(algorithm.name)) else { continue };
+        let folders = entries.flatten().map(|entry| entry.path());
+        folders.filter(|folder| !folder.join(LINK).exists()).for_each(|folder| clear(&folder));
+    }
 }
 
 /// Removes the leftovers of a loader that did not come to its end, or an algorithm that is to go.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::error::CongestionError;
 pub use self::host::on_host;
-pub use self::load::{Held, hold, load, unload};
+pub use self::load::{Held, hold, load, remove_leftovers, unload};
 pub use self::record::{Counts, Event, Record, Status, Values};
 pub use self::support::{Check, checks};
 pub use self::trace::Trace;
