@@ -1,5 +1,6 @@
 //! Packets that wait until somebody at the far host listens for them.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,18 +20,27 @@ pub(crate) enum Transport {
     Udp,
 }
 
+/// A change of who listens.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Somebody should listen on the port.
+    Open(Port),
+    /// Nobody has used the port for a while; its socket.
+    Idle(Port, OwnedFd),
+}
+
 /// Ports that somebody listens on, and those that somebody should.
 #[derive(Debug)]
 pub(crate) struct Gate {
     opened: [Bits; 2],
     asked: [Bits; 2],
-    /// The thread that moves packets asks; it never waits for this, as nobody else takes it.
-    requests: Mutex<Sender<Port>>,
+    /// The thread that moves packets asks; it does not wait for this, as others take it for a moment only.
+    requests: Mutex<Sender<Request>>,
 }
 
 impl Gate {
     /// A gate and where it asks for ports to be opened.
-    pub(crate) fn new() -> (Arc<Self>, Receiver<Port>) {
+    pub(crate) fn new() -> (Arc<Self>, Receiver<Request>) {
         let (requests, asked) = channel();
         let gate =
             Self { opened: Default::default(), asked: Default::default(), requests: Mutex::new(requests) };
@@ -48,19 +58,28 @@ impl Gate {
         if self.opened[transport as usize].has(port.number) {
             return true;
         }
-        if !self.asked[transport as usize].set(port.number) {
-            let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-            if requests.send(port).is_err() {
-                // Nobody opens ports any more.
-                return true;
-            }
-        }
-        false
+        // Where nobody opens ports any more, the packet gets the answer that it gets.
+        !self.asked[transport as usize].set(port.number) && !self.request(Request::Open(port))
+    }
+
+    /// Nobody has used `port` for a while; `socket` listens on it.
+    pub(crate) fn report_idle(&self, port: Port, socket: OwnedFd) {
+        self.request(Request::Idle(port, socket));
+    }
+
+    fn request(&self, request: Request) -> bool {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).send(request).is_ok()
     }
 
     /// Somebody listens on `port` now, or cannot, so that packets to it get the answer that they get.
     pub(crate) fn open(&self, port: Port) {
         self.opened[port.transport as usize].set(port.number);
+    }
+
+    /// Nobody listens on `port` any more: packets to it wait until somebody does.
+    pub(crate) fn close(&self, port: Port) {
+        self.opened[port.transport as usize].clear(port.number);
+        self.asked[port.transport as usize].clear(port.number);
     }
 }
 
@@ -84,6 +103,10 @@ impl Bits {
         let bit = 1 << (port % 64);
         self.0[usize::from(port) / 64].fetch_or(bit, Ordering::AcqRel) & bit != 0
     }
+
+    fn clear(&self, port: u16) {
+        self.0[usize::from(port) / 64].fetch_and(!(1 << (port % 64)), Ordering::AcqRel);
+    }
 }
 
 #[cfg(test)]
@@ -101,9 +124,16 @@ mod tests {
         assert!(gate.admits(&key(1)), "no ports");
         assert!(!gate.admits(&key(6)) && !gate.admits(&key(6)));
         let port = Port { transport: Transport::Tcp, number: 443 };
-        assert_eq!(asked.try_iter().collect::<Vec<_>>(), [port]);
+        let opened = || {
+            asked.try_iter().filter(|asked| matches!(asked, Request::Open(asked) if *asked == port)).count()
+        };
+        assert_eq!(opened(), 1);
         gate.open(port);
         assert!(gate.admits(&key(6)));
         assert!(!gate.admits(&key(17)), "the other transport");
+        gate.close(port);
+        asked.try_iter().for_each(drop);
+        assert!(!gate.admits(&key(6)) && !gate.admits(&key(6)));
+        assert_eq!(opened(), 1, "asked for again, once");
     }
 }

@@ -10,17 +10,19 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{
     IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket,
 };
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,
 };
+use suimon_linux::schedule::wait_readable;
 use suimon_linux::{LinuxError, Namespace, Route};
 
-use crate::gate::{Gate, Port, Transport};
+use crate::gate::{Gate, Port, Request, Transport};
 use crate::topology::Path;
 
 /// The addresses that answer for the host that this runs on.
@@ -30,9 +32,12 @@ struct Outside {
     own: Vec<IpAddr>,
     /// The resolver that port 53 of that host stands for, where programs ask for names.
     resolver: Option<IpAddr>,
+    /// A port that nobody uses for so long is closed.
+    idle: Duration,
 }
 
-/// A datagram's way outside is kept so long after its latest answer (RFC 4787 §4.3 wants two minutes at least).
+/// A datagram's way outside is kept so long after its latest answer (RFC 4787 §4.3 wants two minutes at least), and a port
+/// after its latest use.
 const IDLE: Duration = Duration::from_secs(120);
 /// Most ways for datagrams at a time.
 const MAX_WAYS: usize = 1_024;
@@ -51,7 +56,7 @@ pub(crate) fn start(
     far: &Namespace,
     paths: &[Path],
     resolver: Option<IpAddr>,
-    requests: std::sync::mpsc::Receiver<Port>,
+    requests: Receiver<Request>,
     gate: Arc<Gate>,
 ) -> Result<(), LinuxError> {
     let has_ipv6 = far.addresses()?.iter().any(|(address, _)| *address == IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -78,24 +83,46 @@ pub(crate) fn start(
         far.add_route(&route((everything, 0), "lo", true))?;
     }
     let own = paths.iter().flat_map(|path| [IpAddr::V4(path.far), IpAddr::V6(path.far_v6)]).collect();
-    let outside = Outside { own, resolver };
+    let outside = Outside { own, resolver, idle: IDLE };
     let far = far.clone();
-    let serve = move || {
-        while let Ok(port) = requests.recv() {
-            // Without a listener the far host refuses, and the program is to see that.
-            let _ = match port.transport {
-                Transport::Tcp => listen(&far, port.number, &outside),
-                Transport::Udp => receive(&far, port.number, &outside),
-            };
-            gate.open(port);
-        }
-    };
     thread::Builder::new()
         .name("relay".to_owned())
-        .spawn(serve)
+        .spawn(move || serve(&far, &outside, &requests, &gate))
         .map(drop)
         .map_err(|error| LinuxError::new("starting a thread", error))
 }
+
+/// Opens ports that are asked for, and closes those that nobody uses any more, one after the other.
+fn serve(far: &Namespace, outside: &Outside, requests: &Receiver<Request>, gate: &Arc<Gate>) {
+    while let Ok(request) = requests.recv() {
+        match request {
+            Request::Open(port) => {
+                // Without a listener the far host refuses, and the program is to see that.
+                let _ = match port.transport {
+                    Transport::Tcp => listen(far, port, outside, gate),
+                    Transport::Udp => receive(far, port, outside, gate),
+                };
+                gate.open(port);
+            }
+            Request::Idle(port, socket) => {
+                gate.close(port);
+                // Packets that the gate let pass just before.
+                thread::sleep(LAST_PACKETS);
+                let is_used = wait_readable([socket.as_fd()], Some(suimon_units::Duration::ZERO));
+                if is_used.is_ok_and(|[is_used]| is_used) {
+                    let _ = match port.transport {
+                        Transport::Tcp => accept(socket.into(), port, outside, gate),
+                        Transport::Udp => take(socket.into(), port, outside, gate),
+                    };
+                    gate.open(port);
+                }
+            }
+        }
+    }
+}
+
+/// The time from the gate to the far host's socket.
+const LAST_PACKETS: Duration = Duration::from_millis(2);
 
 impl Outside {
     /// The destination outside for data sent to `address`.
@@ -112,24 +139,48 @@ impl Outside {
     }
 }
 
-fn listen(far: &Namespace, port: u16, outside: &Outside) -> io::Result<()> {
+fn listen(far: &Namespace, port: Port, outside: &Outside, gate: &Arc<Gate>) -> io::Result<()> {
     // An IPv6 listener takes both; a kernel without IPv6 has the other.
     let bind = || {
-        TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
-            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
+        TcpListener::bind((Ipv6Addr::UNSPECIFIED, port.number))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port.number)))
     };
-    let listener = far.run(bind).map_err(io::Error::other)??;
-    let outside = outside.clone();
+    accept(far.run(bind).map_err(io::Error::other)??, port, outside, gate)
+}
+
+fn accept(listener: TcpListener, port: Port, outside: &Outside, gate: &Arc<Gate>) -> io::Result<()> {
+    let (outside, gate) = (outside.clone(), Arc::clone(gate));
     let accept = move || {
-        for near in listener.incoming().map_while(Result::ok) {
+        while is_used(&listener, outside.idle) {
+            let Ok((near, _)) = listener.accept() else {
+                // Descriptors have run out, most likely.
+                thread::sleep(PAUSE);
+                continue;
+            };
             let outside = outside.clone();
             // Without a thread for it the connection closes.
             let _ = thread::Builder::new().stack_size(STACK).spawn(move || connect(near, &outside));
         }
+        gate.report_idle(port, listener.into());
     };
     thread::Builder::new().stack_size(STACK).spawn(accept).map(drop)
 }
 
+/// Waits until `socket` can be read, at most for `idle`.
+fn is_used(socket: &impl AsFd, idle: Duration) -> bool {
+    let ends = Instant::now() + idle;
+    loop {
+        let left = ends.saturating_duration_since(Instant::now());
+        let left = suimon_units::Duration::from_nanos(left.as_nanos() as u64);
+        match wait_readable([socket.as_fd()], Some(left)) {
+            Ok([true]) => return true,
+            Ok([false]) if left > suimon_units::Duration::ZERO => {}
+            _ => return false,
+        }
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(100);
 const STACK: usize = 256 * 1_024;
 
 fn connect(near: TcpStream, outside: &Outside) -> io::Result<()> {
@@ -158,18 +209,30 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
 /// Ways for datagrams, by who sends them and where to.
 type Ways = Arc<Mutex<HashMap<(SocketAddrV4, Ipv4Addr), Arc<UdpSocket>>>>;
 
-fn receive(far: &Namespace, port: u16, outside: &Outside) -> io::Result<()> {
-    let bind = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port));
+fn receive(far: &Namespace, port: Port, outside: &Outside, gate: &Arc<Gate>) -> io::Result<()> {
+    let bind = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port.number));
     let socket = far.run(bind).map_err(io::Error::other)??;
     setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
-    let (socket, outside) = (Arc::new(socket), outside.clone());
+    take(socket, port, outside, gate)
+}
+
+fn take(socket: UdpSocket, port: Port, outside: &Outside, gate: &Arc<Gate>) -> io::Result<()> {
+    let (mut socket, outside, gate) = (Arc::new(socket), outside.clone(), Arc::clone(gate));
     let take = move || {
         let ways = Ways::default();
         let mut data = vec![0; 65_536];
-        while let Ok(Some((length, from, to))) = receive_one(&socket, &mut data) {
-            // A datagram that finds no way is lost, as datagrams are.
-            let _ =
-                send_outside(&socket, &ways, &outside, &data[..length], from, SocketAddrV4::new(to, port));
+        loop {
+            while is_used(&*socket, outside.idle) {
+                let Ok(Some((length, from, to))) = receive_one(&socket, &mut data) else { continue };
+                let to = SocketAddrV4::new(to, port.number);
+                // A datagram that finds no way is lost, as datagrams are.
+                let _ = send_outside(&socket, &ways, &outside, &data[..length], from, to);
+            }
+            // Whoever may still answer holds it too.
+            match Arc::try_unwrap(socket) {
+                Ok(socket) => return gate.report_idle(port, socket.into()),
+                Err(held) => socket = held,
+            }
         }
     };
     thread::Builder::new().stack_size(STACK).spawn(take).map(drop)
@@ -233,4 +296,42 @@ fn answer_one(socket: &UdpSocket, data: &[u8], to: SocketAddrV4, from: Ipv4Addr)
     let controls = [ControlMessage::Ipv4PacketInfo(&info)];
     sendmsg(socket.as_raw_fd(), &parts, &controls, MsgFlags::empty(), Some(&SockaddrIn::from(to)))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_nobody_uses_is_closed_and_opened_again_when_asked_for() {
+        let free = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port();
+        let (gate, requests) = Gate::new();
+        let far = match Namespace::new() {
+            Ok(far) => far,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let own = vec![Ipv4Addr::LOCALHOST.into()];
+        let outside = Outside { own, resolver: None, idle: Duration::from_millis(300) };
+        let (served, there) = (Arc::clone(&gate), far.clone());
+        thread::spawn(move || serve(&there, &outside, &requests, &served));
+        let key = crate::packet::FlowKey {
+            from: "10.0.0.1:5".parse().unwrap(),
+            to: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), free),
+            protocol: 6,
+        };
+        for _ in 0..3 {
+            let began = Instant::now();
+            while !gate.admits(&key) {
+                assert!(began.elapsed() < Duration::from_secs(5), "it opens");
+                thread::sleep(Duration::from_millis(1));
+            }
+            let connect = || far.run(|| TcpStream::connect(key.to)).unwrap();
+            connect().unwrap();
+            let began = Instant::now();
+            while connect().is_ok() {
+                assert!(began.elapsed() < Duration::from_secs(5), "it closes");
+                thread::sleep(Duration::from_millis(400));
+            }
+        }
+    }
 }
