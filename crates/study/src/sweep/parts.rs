@@ -1,7 +1,7 @@
 //! The folder of a sweep: a manifest, and a folder for each part that is whole.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use suimon_report::{ReportError, ReportHeader, Tables, write_parquet};
@@ -32,7 +32,11 @@ impl Folder {
             return refuse(path, "holds files but no sweep; accepted: another --out, an empty folder");
         }
         let lock_path = path.join(LOCK);
-        let lock = File::create(&lock_path).map_err(at(&lock_path))?;
+        if fs::symlink_metadata(&lock_path).is_ok_and(|there| !there.is_file()) {
+            return refuse(&lock_path, "is there and is no file; accepted: another --out");
+        }
+        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path);
+        let lock = lock.map_err(at(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -78,7 +82,9 @@ impl Folder {
             remove(&self.path.join(name))?;
         }
         for name in others {
-            if name.starts_with(UNFINISHED) || (everything && part_number(&name).is_some()) {
+            let is_part = part_number(&name).is_some();
+            if name.starts_with(UNFINISHED) || (is_part && (everything || !is_whole(&self.path.join(&name))))
+            {
                 self.discard(&name)?;
             }
         }
@@ -113,7 +119,27 @@ fn remove(path: &Path) -> Result<(), StudyError> {
 
 /// Whether `part` is in the folder at `path`.
 pub(super) fn has(path: &Path, part: u64) -> bool {
-    path.join(part_name(part)).is_dir()
+    is_whole(&path.join(part_name(part)))
+}
+
+/// Whether the folder of a part has its runs, and no table that was cut off: Parquet begins and ends with its mark, and
+/// before the last one stands the length of what describes the table.
+fn is_whole(part: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(part) else { return false };
+    let mut tables = entries.flatten().map(|entry| entry.path());
+    part.join(RUNS).is_file() && tables.all(|table| is_whole_table(&table).unwrap_or(false))
+}
+
+fn is_whole_table(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let length = file.seek(SeekFrom::End(0))?;
+    let (mut mark, mut foot) = ([0; 4], [0; 8]);
+    file.rewind()?;
+    file.read_exact(&mut mark)?;
+    file.seek(SeekFrom::Start(length.saturating_sub(8)))?;
+    file.read_exact(&mut foot)?;
+    let described = u32::from_le_bytes([foot[0], foot[1], foot[2], foot[3]]);
+    Ok(mark == *PARQUET && foot[4..] == *PARQUET && u64::from(described) + 12 <= length)
 }
 
 /// Writes `part` into the folder at `path`; it is there once this returns, and not before. `writer` tells apart
@@ -147,7 +173,9 @@ pub fn progress_of(path: &Path) -> Result<(Manifest, u64), StudyError> {
     let Some(manifest) = read_manifest(path)? else {
         return refuse(path, "holds no sweep; accepted: the folder of a sweep");
     };
-    let parts = names(path)?.iter().filter_map(|name| part_number(name)).collect::<Vec<_>>();
+    let names = names(path)?;
+    let whole = names.iter().filter(|name| is_whole(&path.join(name)));
+    let parts = whole.filter_map(|name| part_number(name)).collect::<Vec<_>>();
     let done = parts.into_iter().map(|part| manifest.runs_in(part).count() as u64).sum();
     Ok((manifest, done))
 }
@@ -205,6 +233,9 @@ fn refuse<T>(folder: &Path, problem: impl Into<String>) -> Result<T, StudyError>
 const MANIFEST: &str = "sweep.json";
 const LOCK: &str = "sweep.lock";
 const PART: &str = "part-";
+/// The table that every part has.
+const RUNS: &str = "runs.parquet";
+const PARQUET: &[u8; 4] = b"PAR1";
 /// Starts with a dot, so that no pattern such as `part-*` takes it for a part.
 const UNFINISHED: &str = ".unfinished-";
 /// What is being removed.
@@ -226,7 +257,10 @@ mod tests {
             let (unfinished, finished) =
                 (place.path().join(".unfinished-part-000000w"), place.path().join("part-000000"));
             fs::create_dir(&unfinished).unwrap();
-            (0..FILES).for_each(|file| fs::write(unfinished.join(file.to_string()), "").unwrap());
+            let table = b"PAR1\0\0\0\0PAR1";
+            let write = |name: &str| fs::write(unfinished.join(name), table).unwrap();
+            (1..FILES).for_each(|file| write(&file.to_string()));
+            write(RUNS);
             let lock = File::create(place.path().join(LOCK)).unwrap();
             let folder = Folder { path: place.path().to_owned(), _lock: lock };
             thread::scope(|scope| {
@@ -243,5 +277,23 @@ mod tests {
                 "of a part that is there"
             );
         }
+    }
+
+    #[test]
+    fn a_part_that_was_cut_off_is_not_done() {
+        let place = tempfile::TempDir::new().unwrap();
+        let (part, table) = (place.path().join("part-000000"), b"PAR1\x02\0\0\0\0xx\x02\0\0\0PAR1");
+        fs::create_dir(&part).unwrap();
+        fs::write(part.join("flows.parquet"), table).unwrap();
+        assert!(!has(place.path(), 0), "without its runs");
+        for length in 0..=table.len() {
+            fs::write(part.join(RUNS), &table[..length]).unwrap();
+            assert_eq!(has(place.path(), 0), length == table.len(), "{length} bytes");
+        }
+        fs::write(part.join("flows.parquet"), &table[..9]).unwrap();
+        let lock = File::create(place.path().join(LOCK)).unwrap();
+        let folder = Folder { path: place.path().to_owned(), _lock: lock };
+        folder.clear(false).unwrap();
+        assert!(!part.exists(), "it is made again");
     }
 }
