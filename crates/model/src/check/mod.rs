@@ -25,6 +25,8 @@ const MAX_PACKET_SIZE: Bytes = Bytes::new(65_535);
 const MAX_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
 /// Most samples of one series.
 const MAX_SAMPLES: u64 = 1_000_000;
+/// Most samples of all flows, aggregates and links together: some 600 MB.
+const MAX_ALL_SAMPLES: u64 = 10_000_000;
 
 /// Checks at a key path; `Err` carries the path below it and what is wrong there.
 pub(crate) type Checked = Result<(), (String, Problem)>;
@@ -50,6 +52,15 @@ impl Scenario {
             if self.duration.as_nanos() / interval.as_nanos() > MAX_SAMPLES {
                 let accepted = format!("at most {MAX_SAMPLES} samples in a run");
                 return refuse("record_interval", &interval, "is too short for the duration", accepted);
+            }
+            let links = self.links.iter().filter(|link| link.reported).count();
+            let series = self.flows.len() + self.aggregates.len() + links;
+            if (self.duration.as_nanos() / interval.as_nanos()).saturating_mul(series as u64)
+                > MAX_ALL_SAMPLES
+            {
+                let accepted =
+                    format!("at most {MAX_ALL_SAMPLES} samples of all {series} series together, \"off\"");
+                return refuse("record_interval", &interval, "is too short for so many series", accepted);
             }
         }
         unique("window", self.record.windows.iter().map(|window| &window.name))?;

@@ -321,6 +321,18 @@ mod tests {
         let three = "[[flow]]\nname = \"b\"\nfrom = \"sender\"\nto = \"receiver\"\ncount = 1000000";
         assert!(message(&[LINK, FLOW, "count = 2", three]).contains("more flows; accepted: at most 1000000"));
         assert!(message(&["seeds = 100000", LINK, FLOW, "count = 1000"]).contains("at most 2000000"));
+        let sampled = |interval: &str| {
+            message(&[
+                "duration = \"100s\"",
+                &format!("record_interval = \"{interval}\""),
+                LINK,
+                FLOW,
+                "count = 99",
+            ])
+        };
+        let problem = "at most 10000000 samples of all 100 series together";
+        assert!(sampled("999us").contains(problem), "{}", sampled("999us"));
+        one(&["duration = \"100s\"", "record_interval = \"1ms\"", LINK, FLOW, "count = 99"]);
     }
 
     #[test]
