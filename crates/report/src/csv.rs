@@ -1,5 +1,6 @@
 //! Tables as CSV: a header line, then one line a row; a missing value is empty.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,11 @@ pub fn write_csv<'a>(
     Ok(written)
 }
 
+/// `text` as a spreadsheet takes it for a text: one that begins a formula gets an apostrophe before it.
+fn plain(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}").into() } else { text.into() }
+}
+
 fn write_table(table: &Table, into: &mut impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(into);
     writer.write_record(table.columns().iter().map(|column| column.name.as_str()))?;
@@ -34,7 +40,7 @@ fn write_table(table: &Table, into: &mut impl Write) -> io::Result<()> {
         for column in table.columns() {
             match column.values.get(row) {
                 None => writer.write_field("")?,
-                Some(Value::Text(text)) => writer.write_field(text)?,
+                Some(Value::Text(text)) => writer.write_field(plain(text).as_ref())?,
                 Some(Value::Count(count)) => writer.write_field(count.to_string())?,
                 Some(Value::Number(number)) => writer.write_field(number.to_string())?,
             }
@@ -101,6 +107,15 @@ mod tests {
         let csv = text(&Tables::new(&runs).runs);
         assert!(csv.starts_with("run,scenario,axis_link,seed,name"), "{csv}");
         assert!(csv.contains("\n1,dsl,\"a,\"\"b\"\"\",7,"), "{csv}");
+    }
+
+    #[test]
+    fn a_name_that_a_spreadsheet_would_compute_is_a_text() {
+        let runs = [run(&[("link", "=HYPERLINK(\"http://x\")")], vec![flow("@f", "reno", 1)], vec![])];
+        let tables = Tables::new(&runs);
+        let (csv, flows) = (text(&tables.runs), text(&tables.flows));
+        assert!(csv.contains(",\"'=HYPERLINK(\"\"http://x\"\")\","), "{csv}");
+        assert!(flows.contains(",'@f,reno,"), "{flows}");
     }
 
     #[test]
