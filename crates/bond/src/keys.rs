@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -144,9 +143,12 @@ impl PrivateKey {
                 _ => error.to_string(),
             },
         };
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(fail)?;
-        writeln!(file, "{PEM_HEAD}\n{}\n{PEM_FOOT}", STANDARD.encode(&self.pkcs8)).map_err(fail)
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // For its owner alone, without a name until it is whole: a full disk leaves nothing.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+        writeln!(file, "{PEM_HEAD}\n{}\n{PEM_FOOT}", STANDARD.encode(&self.pkcs8)).map_err(fail)?;
+        file.as_file().sync_all().map_err(fail)?;
+        file.persist_noclobber(path).map(drop).map_err(|refused| fail(refused.error))
     }
 
     /// Reads it from a file that only its owner may read.
@@ -322,6 +324,9 @@ mod tests {
         assert_eq!(PrivateKey::read(&path).unwrap().public(), key.public());
         assert_eq!(key.public().to_string().parse::<PublicKey>().unwrap(), key.public());
         assert!(key.write(&path).unwrap_err().to_string().contains("not overwritten"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        assert!(key.write(Path::new("/dev/full/x")).is_err());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(PrivateKey::read(&path).unwrap_err().to_string().contains("chmod 600"));
     }

@@ -36,12 +36,20 @@ const SCREEN: usize = 30;
 
 /// Says something beside the results. Where nobody reads it any more, that is no reason to fail.
 pub(crate) fn tell(message: impl Display) {
-    let _ = writeln!(io::stderr(), "suimon: {message}");
+    let _ = writeln!(io::stderr(), "suimon: {}", visible(&message.to_string()));
+}
+
+/// `text` with its control characters written out, as names in files and arguments may hold some that a terminal obeys.
+fn visible(text: &str) -> String {
+    let written = |c: char| {
+        if c.is_control() && c != '\n' && c != '\t' { c.escape_default().to_string() } else { c.to_string() }
+    };
+    text.chars().map(written).collect()
 }
 
 /// The command line as it was given, for the report.
 pub(crate) fn command_line() -> String {
-    let words = std::env::args().skip(1).map(|word| quoted(&word));
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once("suimon".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

@@ -39,6 +39,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Keygen(Keygen),
+    Pubkey(Pubkey),
     Server(ServerArguments),
     Client(ClientArguments),
     Status(status::Arguments),
@@ -49,6 +50,14 @@ enum Command {
 #[derive(Debug, Args)]
 struct Keygen {
     /// Where the private key goes; a file that is there is not overwritten
+    #[arg(value_name = "FILE", default_value = "suimon-bond.key")]
+    file: PathBuf,
+}
+
+/// Print the public half of a private key
+#[derive(Debug, Args)]
+struct Pubkey {
+    /// The private key, as `suimon bond keygen` makes it
     #[arg(value_name = "FILE", default_value = "suimon-bond.key")]
     file: PathBuf,
 }
@@ -113,6 +122,7 @@ fn public_key(text: &str) -> Result<PublicKey, String> {
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     match &arguments.command {
         Command::Keygen(arguments) => keygen(arguments),
+        Command::Pubkey(arguments) => Ok(writeln!(io::stdout(), "{}", PrivateKey::read(&arguments.file)?.public())?),
         Command::Server(arguments) => run::server(arguments),
         Command::Client(arguments) => run::client(arguments),
         Command::Status(arguments) => status::execute(arguments),

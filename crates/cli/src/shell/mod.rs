@@ -24,7 +24,7 @@ use suimon_units::Duration;
 
 use self::links::{alone, both};
 use self::names::{Names, covered};
-use self::record::{Files, Recorder};
+use self::record::{Files, Recorder, named};
 use crate::error::CliError;
 use crate::output::{command_line, tell};
 use crate::view::ViewOptions;
@@ -277,7 +277,7 @@ impl Arguments {
         let findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
         if let Some(path) = &self.json {
             let text = json(&findings.header, &findings.runs, &[], JsonDetail::Series);
-            std::fs::write(path, text)?;
+            std::fs::write(path, text).map_err(named(path))?;
         }
         if let Some(folder) = &self.out {
             let page = findings.write(folder)?;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use suimon_algorithms::queue::DropReason;
@@ -13,6 +13,11 @@ use suimon_units::Instant;
 
 use crate::error::CliError;
 
+/// The error of a file at `path`, with the file's name.
+pub(super) fn named(path: &Path) -> impl Fn(std::io::Error) -> std::io::Error {
+    move |error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 /// Writes records as they come, on a thread of its own.
 pub(super) struct Recorder {
     thread: JoinHandle<std::io::Result<u64>>,
@@ -20,8 +25,8 @@ pub(super) struct Recorder {
 
 /// The files that were asked for.
 pub(super) struct Files {
-    capture: Option<CaptureWriter<BufWriter<File>>>,
-    log: Option<BufWriter<File>>,
+    capture: Option<(PathBuf, CaptureWriter<BufWriter<File>>)>,
+    log: Option<(PathBuf, BufWriter<File>)>,
     /// The name of each direction of each link.
     names: Vec<String>,
 }
@@ -35,30 +40,29 @@ impl Files {
         log: Option<&Path>,
         names: Vec<String>,
     ) -> Result<Self, CliError> {
-        let create = |path: &Path| {
-            File::create(path)
-                .map(BufWriter::new)
-                .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-        };
+        let create = |path: &Path| File::create(path).map(BufWriter::new).map_err(named(path));
         // One for all, since tcpdump reads no more of raw IP: comments tell the ways apart.
         let capture = match capture {
-            Some(path) => Some(CaptureWriter::new(create(path)?, &["links"])?),
+            Some(path) => {
+                let writer = CaptureWriter::new(create(path)?, &["links"]).map_err(named(path))?;
+                Some((path.to_owned(), writer))
+            }
             None => None,
         };
-        let mut log = log.map(create).transpose()?;
-        if let Some(log) = &mut log {
-            writeln!(log, "{COLUMNS}")?;
+        let mut log = log.map(|path| Ok::<_, std::io::Error>((path.to_owned(), create(path)?))).transpose()?;
+        if let Some((path, log)) = &mut log {
+            writeln!(log, "{COLUMNS}").map_err(named(path))?;
         }
         Ok(Self { capture, log, names })
     }
 
     fn write(&mut self, clock: Clock, record: &PacketRecord) -> std::io::Result<()> {
         let direction = 2 * record.link + record.direction;
-        if let (Some(capture), Fate::Delivered { late }) = (&mut self.capture, record.fate) {
+        if let (Some((path, capture)), Fate::Delivered { late }) = (&mut self.capture, record.fate) {
             let at = clock.calendar(record.at + late);
-            capture.write(0, at, &record.packet, &self.names[direction])?;
+            capture.write(0, at, &record.packet, &self.names[direction]).map_err(named(path))?;
         }
-        if let Some(log) = &mut self.log {
+        if let Some((path, log)) = &mut self.log {
             let (event, waited, late, marked) = match record.fate {
                 Fate::Arrived => ("arrived", None, None, false),
                 Fate::Sent { waited, marked } => ("sent", Some(waited), None, marked),
@@ -83,7 +87,8 @@ impl Files {
                 u8::from(marked),
                 record.packet.len(),
                 flow.unwrap_or_default(),
-            )?;
+            )
+            .map_err(named(path))?;
         }
         Ok(())
     }
@@ -92,11 +97,11 @@ impl Files {
         while let Some(record) = records.next() {
             self.write(clock, &record)?;
         }
-        if let Some(capture) = &mut self.capture {
-            capture.flush()?;
+        if let Some((path, capture)) = &mut self.capture {
+            capture.flush().map_err(named(path))?;
         }
-        if let Some(log) = &mut self.log {
-            log.flush()?;
+        if let Some((path, log)) = &mut self.log {
+            log.flush().map_err(named(path))?;
         }
         Ok(records.missed())
     }

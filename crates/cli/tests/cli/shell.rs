@@ -266,3 +266,58 @@ fn what_is_wrong_is_said() {
         );
     }
 }
+
+#[test]
+fn a_word_that_is_no_utf8_costs_neither_the_result_nor_the_exit_code() {
+    use std::os::unix::ffi::OsStrExt;
+
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let output = suimon()
+        .args(["shell", "--quiet", "--link", "1Mbit", "--json"])
+        .arg(&file)
+        .args(["--", "sh", "-c", "exit 7"])
+        .arg(std::ffi::OsStr::from_bytes(b"\xff\x1b[2J"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(fs::read_to_string(&file).unwrap().contains("exit 7"));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_and_control_characters_are_written_out() {
+    if !can_emulate() {
+        return;
+    }
+    for (option, name) in [("--log", "/dev/full"), ("--json", "/dev/full"), ("--pcap", "/dev/full")] {
+        let output = suimon()
+            .args(["shell", "--quiet", "--link", "1Mbit", option, name, "--", "ping", "-c1", "far"])
+            .output();
+        let said = String::from_utf8(output.unwrap().stderr).unwrap();
+        assert!(said.contains("/dev/full: "), "{option}: {said}");
+    }
+    let output = suimon().args(["run", "no\x1b[31msuch.toml"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("\\u{1b}[31m") && !said.contains('\x1b'), "{said:?}");
+}
+
+#[test]
+fn a_signal_of_the_users_own_reaches_the_program() {
+    if !can_emulate() {
+        return;
+    }
+    let script = "trap 'exit 9' USR1; echo ready; while true; do sleep 0.05; done";
+    let mut shell = suimon()
+        .args(["shell", "--quiet", "--link", "1Mbit", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    Command::new("kill").args(["-USR1", &shell.id().to_string()]).status().unwrap();
+    assert_eq!(shell.wait().unwrap().code(), Some(9));
+}
