@@ -82,9 +82,9 @@ impl Folder {
             remove(&self.path.join(name))?;
         }
         for name in others {
-            let is_part = part_number(&name).is_some();
-            if name.starts_with(UNFINISHED) || (is_part && (everything || !is_whole(&self.path.join(&name))))
-            {
+            let (is_part, path) = (part_number(&name).is_some(), self.path.join(&name));
+            let is_broken = path.is_dir() && !is_whole(&path);
+            if name.starts_with(UNFINISHED) || (is_part && (everything || is_broken)) {
                 self.discard(&name)?;
             }
         }
