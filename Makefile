@@ -161,12 +161,13 @@ bench-emulator: setup-build ## Measure emulated links on this machine: rate, del
 	cargo run --release --locked -p suimon-emulator --example accuracy
 
 .PHONY: fuzz
-fuzz: setup-build ## Throw random input at the readers, a minute each (nightly Rust, cargo-fuzz)
-	cargo +nightly fuzz run scenario -- -max_total_time=60
-	cargo +nightly fuzz run trace -- -max_total_time=60
-	cargo +nightly fuzz run packet -- -max_total_time=60
-	cargo +nightly fuzz run bond -- -max_total_time=60
-	cargo +nightly fuzz run capture fuzz/corpus/capture crates/capture/tests/data -- -max_total_time=60
+fuzz: setup-build ## Give every reader mutated input, ten million in all (SUIMON_FUZZ_SEED=1; a quarter of an hour)
+	SUIMON_FUZZ_INPUTS=$${SUIMON_FUZZ_INPUTS:-10000000} cargo test --locked -p suimon-fuzz --test fuzz -- --nocapture
+
+.PHONY: fuzz-coverage
+fuzz-coverage: setup-build ## Look for input by coverage, a minute each reader (nightly Rust, cargo-fuzz)
+	for target in $$(sed -n 's/^name = "\(.*\)"$$/\1/p' fuzz/Cargo.toml | tail -n +2); do \
+	    cargo +nightly fuzz run "$$target" -- -max_total_time=60; done
 
 .PHONY: clean
 clean: ## Remove what was built and what was simulated

@@ -1,14 +1,6 @@
-//! Traces and schedules: a value or a refusal with a message, never a panic.
+//! The reader called "trace" on input that is chosen by coverage.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use suimon_scenario::trace::{Opportunities, RateSchedule};
 
-fuzz_target!(|text: &str| {
-    if let Ok(trace) = Opportunities::parse(text, "input") {
-        assert_eq!(Opportunities::parse(&trace.to_text(), "input"), Ok(trace));
-    }
-    if let Err(error) = RateSchedule::parse(text, "input") {
-        assert!(!error.to_string().is_empty());
-    }
-});
+fuzz_target!(|bytes: &[u8]| suimon_fuzz::read("trace", bytes));
