@@ -22,6 +22,9 @@ pub struct StackProfile {
     pub loss_detection: LossDetection,
     /// Lost retransmissions are noticed without a timeout.
     pub detects_lost_retransmissions: bool,
+    /// Send a segment where nothing was heard for two round-trip times, so that a loss at the end of the flight is
+    /// noticed without a timeout (RFC 8985 §7).
+    pub tail_loss_probe: bool,
     /// Timestamps (RFC 7323), which also tell unnecessary retransmissions (RFC 3522).
     pub timestamps: bool,
     /// Which segment's round-trip time congestion control gets of an ACK that covers several.
@@ -64,6 +67,9 @@ pub enum RecoveryAlgorithm {
     },
     /// Proportional rate reduction (RFC 6937).
     Prr,
+    /// The same where an ACK lets a segment more out only if it confirms data in order and shows no further loss
+    /// (RFC 9937's `SafeACK`), counted in whole segments of the window before, as Linux does.
+    PrrSafeAck,
 }
 
 /// When a segment counts as lost.
@@ -74,6 +80,9 @@ pub enum LossDetection {
     /// The highest selectively acknowledged byte lies three segments above it (forward
     /// acknowledgement; Mathis, Mahdavi 1996).
     Fack,
+    /// A segment sent later was confirmed, and a reordering window has passed since, which is nothing in recovery and
+    /// with three segments selectively acknowledged (RFC 8985 §6.2).
+    Rack,
 }
 
 /// Which of the segments that an ACK covers gives its round-trip time.
@@ -96,7 +105,8 @@ pub enum RtoMinimum {
 
 impl StackProfile {
     /// Every profile, the default first.
-    const ALL: [Self; 4] = [Self::linux_6(), Self::linux_2_6_16(), Self::ns_2(), Self::qualnet_3_9()];
+    const ALL: [Self; 5] =
+        [Self::linux_6(), Self::rfc_6675(), Self::linux_2_6_16(), Self::ns_2(), Self::qualnet_3_9()];
 
     /// The names that [`StackProfile::named`] knows.
     pub const NAMES: &'static [&'static str] = &{
@@ -124,9 +134,10 @@ impl StackProfile {
             header: Bytes::new(52),
             initial_window: 10,
             counting: AckCounting::Bytes { limit: 64 },
-            recovery: RecoveryAlgorithm::Prr,
-            loss_detection: LossDetection::Rfc6675,
+            recovery: RecoveryAlgorithm::PrrSafeAck,
+            loss_detection: LossDetection::Rack,
             detects_lost_retransmissions: true,
+            tail_loss_probe: true,
             timestamps: true,
             rtt_sample: RttSample::Newest,
             f_rto: true,
@@ -140,6 +151,19 @@ impl StackProfile {
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
             write: Bytes::ZERO,
+        }
+    }
+
+    /// Loss recovery by RFC 6675 and RFC 6937, where Linux 6 has RACK, tail loss probes and its own form of
+    /// proportional rate reduction.
+    #[must_use]
+    pub const fn rfc_6675() -> Self {
+        Self {
+            name: "rfc-6675",
+            recovery: RecoveryAlgorithm::Prr,
+            loss_detection: LossDetection::Rfc6675,
+            tail_loss_probe: false,
+            ..Self::linux_6()
         }
     }
 
@@ -157,7 +181,7 @@ impl StackProfile {
             // Linux acknowledges the first segments at once; paper 1's maxima are those of a receiver
             // that delays from the start.
             quick_acks: 0,
-            ..Self::linux_6()
+            ..Self::rfc_6675()
         }
     }
 
@@ -177,7 +201,7 @@ impl StackProfile {
             quick_acks: 0,
             delayed_ack_timeout: Duration::from_millis(100),
             mark_floor: 1,
-            ..Self::linux_6()
+            ..Self::rfc_6675()
         }
     }
 
@@ -199,7 +223,7 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Timeout,
             delayed_ack: false,
             quick_acks: 0,
-            ..Self::linux_6()
+            ..Self::rfc_6675()
         }
     }
 

@@ -240,7 +240,8 @@ proptest! {
             let segments = flow.delivered.get().div_ceil(tcp.profile.mss.get());
             prop_assert!(flow.packets_sent - flow.retransmissions >= segments);
             prop_assert!(flow.retransmissions >= flow.packets_lost, "what was lost was sent again");
-            prop_assert!(flow.timeouts + flow.window_cuts > 0 || flow.retransmissions == 0);
+            let may_probe = tcp.profile.tail_loss_probe;
+            prop_assert!(flow.timeouts + flow.window_cuts > 0 || flow.retransmissions == 0 || may_probe);
             let there = path(&scenario, spec);
             let back = path(&scenario, &Flow { from: spec.to.clone(), to: spec.from.clone(), ..spec.clone() });
             for link in &there {

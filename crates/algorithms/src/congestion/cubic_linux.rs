@@ -1,11 +1,12 @@
-//! CUBIC as Linux has it today, 4.0 to 6.18 at least: the curve of RFC 8312 in whole segments.
+//! CUBIC as Linux has it today, 4.0 to 6.18 at least: the curve of RFC 8312 in whole segments, after HyStart.
 
 use alloc::boxed::Box;
 
 use suimon_units::{Bytes, Duration, Instant};
 
+use super::hystart::HyStart;
 use super::reno::slow_start;
-use super::whole_curve::{Epoch, UPDATE_INTERVAL, least_delay, reno_ratio, window_to_reach};
+use super::whole_curve::{Epoch, UPDATE_INTERVAL, delay_settled, reno_ratio, window_to_reach};
 use super::window::scaled_down;
 use super::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 use crate::parameters::{Arguments, Parameter, Range, Value};
@@ -44,6 +45,12 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Flag(true),
             range: Range::Any,
         },
+        Parameter {
+            name: "hystart",
+            help: "end slow start where ACKs spread over half a round-trip time, or where it grows",
+            default: Value::Flag(true),
+            range: Range::Any,
+        },
     ],
 };
 
@@ -56,6 +63,7 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
         c: arguments.number("c"),
         fast_convergence: arguments.flag("fast_convergence"),
         tcp_friendly: arguments.flag("tcp_friendly"),
+        hystart: arguments.flag("hystart").then(HyStart::default),
         reno_ratio: reno_ratio(beta),
         last_max_cwnd: 0,
         epoch: None,
@@ -77,6 +85,7 @@ struct CubicLinux {
     c: f64,
     fast_convergence: bool,
     tcp_friendly: bool,
+    hystart: Option<HyStart>,
     reno_ratio: f64,
     /// In segments; zero before the first loss and after a timeout.
     last_max_cwnd: u64,
@@ -138,9 +147,19 @@ impl CubicLinux {
 }
 
 impl CongestionControl for CubicLinux {
+    fn on_established(&mut self, now: Instant, _limits: &mut Limits) {
+        if let Some(hystart) = &mut self.hystart {
+            hystart.reset(now, 0);
+        }
+    }
+
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
-        if let Some(rtt) = ack.rtt {
-            self.delay_min = least_delay(self.delay_min, self.epoch.as_ref(), ack.now, rtt);
+        if let Some(rtt) = ack.rtt.filter(|_| delay_settled(self.epoch.as_ref(), ack.now)) {
+            let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
+            self.delay_min = Some(delay_min);
+            if let Some(hystart) = &mut self.hystart {
+                hystart.on_ack(ack, rtt, delay_min, limits);
+            }
         }
         self.leave_out_idle_time(ack);
         if ack.in_recovery || !ack.cwnd_limited || ack.newly_acked == Bytes::ZERO {
@@ -171,6 +190,9 @@ impl CongestionControl for CubicLinux {
         };
         if event.kind == CongestionKind::Timeout {
             self.delay_min = None;
+            if let Some(hystart) = &mut self.hystart {
+                hystart.reset(event.now, event.snd_nxt);
+            }
         }
     }
 

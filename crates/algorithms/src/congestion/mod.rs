@@ -15,6 +15,7 @@ pub mod dctcp;
 pub mod fs_at;
 pub mod highspeed;
 pub mod htcp;
+mod hystart;
 pub mod prague;
 pub mod reno;
 pub mod scalable;

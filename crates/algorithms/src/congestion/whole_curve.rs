@@ -79,6 +79,11 @@ pub(super) fn reno_ratio(beta: f64) -> f64 {
     libm::floor(8.0 * (1.0 + beta) / (3.0 * (1.0 - beta))) / 8.0
 }
 
+/// False where a round-trip time may still show the queue that the last loss came from.
+pub(super) fn delay_settled(epoch: Option<&Epoch>, now: Instant) -> bool {
+    epoch.is_none_or(|epoch| now.saturating_since(epoch.start) >= DELAY_SETTLES)
+}
+
 /// The least RTT of the path, after one more was measured.
 pub(super) fn least_delay(
     least: Option<Duration>,
@@ -86,8 +91,7 @@ pub(super) fn least_delay(
     now: Instant,
     rtt: Duration,
 ) -> Option<Duration> {
-    let settled = epoch.is_none_or(|epoch| now.saturating_since(epoch.start) >= DELAY_SETTLES);
-    if settled { Some(least.map_or(rtt, |least| least.min(rtt))) } else { least }
+    if delay_settled(epoch, now) { Some(least.map_or(rtt, |least| least.min(rtt))) } else { least }
 }
 
 /// The window to come back to after a loss at `cwnd`: lower where the last was not reached (RFC 8312 §4.6).

@@ -29,6 +29,9 @@ pub struct Settings {
 pub struct Cobalt {
     /// How fast signals follow each other: an interval apart over the root of this; 0 at rest.
     count: u32,
+    /// `count` has moved before, as it does with the first signal. Until then Linux has no root of `count` to divide
+    /// the interval by, and waits for no time at all.
+    has_root: bool,
     /// When the next signal falls due, or a step back; at rest until when the queue is remembered.
     drop_next: Instant,
     dropping: bool,
@@ -82,9 +85,10 @@ impl Cobalt {
         let sojourn = packet.sojourn(now);
         let over_target = sojourn > settings.target && sojourn > settings.mtu_time * 4;
         let next_due = self.count > 0 && now >= self.drop_next;
+        let was_late = now > self.drop_next;
         if over_target {
             if !self.dropping {
-                self.drop_next = control_law(now, settings.interval, self.count.max(1));
+                self.drop_next = self.after(now, settings);
             }
             self.count = self.count.max(1);
         }
@@ -105,7 +109,7 @@ impl Cobalt {
         drop |= self.p_drop > 0 && random.below(1 << 32) < u64::from(self.p_drop);
         if self.count == 0 {
             self.drop_next = now + settings.interval;
-        } else if now > self.drop_next && !drop {
+        } else if !drop && (if next_due { now > self.drop_next } else { was_late }) {
             // One signal at a time: signals that fell due meanwhile are forgone.
             self.drop_next = now;
         }
@@ -115,7 +119,13 @@ impl Cobalt {
     /// The frequency becomes that of `count`, and the next step falls due by it.
     fn step(&mut self, settings: &Settings, count: u32) {
         self.count = count;
-        self.drop_next = control_law(self.drop_next, settings.interval, count.max(1));
+        self.has_root = true;
+        self.drop_next = self.after(self.drop_next, settings);
+    }
+
+    /// When the step after one at `t` falls due.
+    fn after(&self, t: Instant, settings: &Settings) -> Instant {
+        if self.has_root { control_law(t, settings.interval, self.count.max(1)) } else { t }
     }
 
     /// BLUE's probability.
@@ -163,23 +173,42 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn signals_begin_an_interval_after_delay_rose_and_follow_codels_law() {
-        let times = signals(&SETTINGS, &mut Cobalt::default(), Ecn::NotCapable, MS * 6, 1_000, 2_000);
-        let (mut due, mut expected) = (1_100.0, Vec::new());
+    /// When packets a millisecond apart are signalled up to `to`, where signals fall due at `first` and then by
+    /// CoDel's law from `from`.
+    fn expected(first: u64, from: f64, to: u64) -> Vec<u64> {
+        let (mut due, mut expected) = (from, vec![first]);
         for count in 2.. {
-            if due > 1_999.0 {
+            due += 100.0 / f64::from(count).sqrt();
+            if due > to as f64 - 1.0 {
                 break;
             }
             expected.push(libm::ceil(due - 1e-5) as u64);
-            due += 100.0 / f64::from(count).sqrt();
         }
-        assert_eq!(times, expected);
-        assert_eq!(signals(&SETTINGS, &mut Cobalt::default(), Ecn::Capable, MS * 6, 1_000, 2_000), times);
-        assert_eq!(signals(&SETTINGS, &mut Cobalt::default(), Ecn::Capable, MS * 5, 1_000, 2_000), []);
+        expected
+    }
+
+    #[test]
+    fn a_queue_signals_at_once_the_first_time_and_an_interval_after_delay_rose_later() {
+        let mut cobalt = Cobalt::default();
+        // The packet at 1000 begins the series, and the next one bears the signal.
+        let times = signals(&SETTINGS, &mut cobalt, Ecn::NotCapable, MS * 6, 1_000, 2_000);
+        assert_eq!(times, expected(1_001, 1_000.0, 2_000));
+        assert_eq!(signals(&SETTINGS, &mut cobalt, Ecn::NotCapable, MS, 2_000, 9_000), []);
+        let later = signals(&SETTINGS, &mut cobalt, Ecn::NotCapable, MS * 6, 9_000, 10_000);
+        assert_eq!(later, expected(9_100, 9_100.0, 10_000));
+    }
+
+    #[test]
+    fn marks_come_when_drops_would_and_neither_below_the_target_or_four_packets() {
+        let marks = |settings: &Settings, sojourn| {
+            signals(settings, &mut Cobalt::default(), Ecn::Capable, sojourn, 1_000, 2_000)
+        };
+        let times = expected(1_001, 1_000.0, 2_000);
+        assert_eq!(marks(&SETTINGS, MS * 6), times);
+        assert_eq!(marks(&SETTINGS, MS * 5), []);
         let slow = Settings { mtu_time: MS * 2, ..SETTINGS };
-        assert_eq!(signals(&slow, &mut Cobalt::default(), Ecn::Capable, MS * 8, 1_000, 2_000), []);
-        assert_eq!(signals(&slow, &mut Cobalt::default(), Ecn::Capable, MS * 9, 1_000, 2_000), times);
+        assert_eq!(marks(&slow, MS * 8), []);
+        assert_eq!(marks(&slow, MS * 9), times);
     }
 
     #[test]

@@ -252,6 +252,7 @@ mod tests {
             recovery = "rate-halving-to-half"
             loss_detection = "fack"
             detects_lost_retransmissions = false
+            tail_loss_probe = false
             timestamps = false
             rtt_sample = "oldest"
             f_rto = false

@@ -3,6 +3,17 @@
 use suimon_model::RecoveryAlgorithm;
 use suimon_units::Bytes;
 
+/// The part of an ACK that moves the window during a reduction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress {
+    /// Bytes that it confirmed for the first time.
+    pub(crate) delivered: Bytes,
+    /// Bytes in flight after it.
+    pub(crate) flight_size: Bytes,
+    /// It moved `snd_una` and showed no further loss (`SafeACK` of RFC 9937).
+    pub(crate) is_safe: bool,
+}
+
 /// One reduction of the congestion window, from the event to the end of recovery.
 #[derive(Debug, Clone)]
 pub(crate) struct Reduction {
@@ -10,7 +21,7 @@ pub(crate) struct Reduction {
     algorithm: Option<RecoveryAlgorithm>,
     /// The window at the end of recovery.
     target: Bytes,
-    /// `RecoverFS` of RFC 6937.
+    /// `RecoverFS` of RFC 6937: bytes in flight at the start, for which Linux takes the window.
     flight_at_start: Bytes,
     prr_delivered: Bytes,
     prr_out: Bytes,
@@ -30,7 +41,11 @@ impl Reduction {
         Self {
             algorithm,
             target: ssthresh.min(cwnd),
-            flight_at_start: flight_size,
+            flight_at_start: if algorithm == Some(RecoveryAlgorithm::PrrSafeAck) {
+                cwnd
+            } else {
+                flight_size
+            },
             prr_delivered: Bytes::ZERO,
             prr_out: Bytes::ZERO,
             odd_ack: false,
@@ -42,8 +57,9 @@ impl Reduction {
         Self { algorithm: None, ..self }
     }
 
-    /// The window after an ACK that confirmed `delivered` bytes and left `flight_size` in flight.
-    pub(crate) fn on_ack(&mut self, cwnd: Bytes, delivered: Bytes, flight_size: Bytes, mss: Bytes) -> Bytes {
+    /// The window after an ACK.
+    pub(crate) fn on_ack(&mut self, cwnd: Bytes, progress: Progress, mss: Bytes) -> Bytes {
+        let flight_size = progress.flight_size;
         match self.algorithm {
             None => cwnd,
             Some(RecoveryAlgorithm::Rfc6675) => self.target,
@@ -53,19 +69,29 @@ impl Reduction {
                 let halved = if self.odd_ack { cwnd } else { cwnd.saturating_sub(mss).max(floor.min(cwnd)) };
                 halved.min((flight_size + mss).max(if floor_is_half { Bytes::ZERO } else { self.target }))
             }
-            Some(RecoveryAlgorithm::Prr) => flight_size + self.proportional(delivered, flight_size, mss),
+            Some(RecoveryAlgorithm::Prr) => flight_size + self.proportional(progress, mss, Bytes::new(1)),
+            Some(RecoveryAlgorithm::PrrSafeAck) if progress.delivered == Bytes::ZERO => cwnd,
+            Some(RecoveryAlgorithm::PrrSafeAck) => {
+                let grant = if progress.is_safe { mss } else { Bytes::ZERO };
+                let sndcnt = self.proportional(progress, grant, mss);
+                // The first retransmission goes out whatever the rest says.
+                let forced = if self.prr_out == Bytes::ZERO { mss } else { Bytes::ZERO };
+                flight_size + sndcnt.max(forced)
+            }
         }
     }
 
-    /// `sndcnt` of RFC 6937 §3.1, with the slow-start reduction bound.
-    fn proportional(&mut self, delivered: Bytes, flight_size: Bytes, mss: Bytes) -> Bytes {
+    /// `sndcnt` of RFC 6937 §3.1, with the slow-start reduction bound and `grant` beyond what was delivered. The share
+    /// is rounded up to whole `unit`s.
+    fn proportional(&mut self, progress: Progress, grant: Bytes, unit: Bytes) -> Bytes {
+        let Progress { delivered, flight_size, .. } = progress;
         self.prr_delivered += delivered;
         if flight_size > self.target {
             let share = self.prr_delivered.get() as u128 * u128::from(self.target.get());
-            let allowed = share.div_ceil(u128::from(self.flight_at_start.get().max(1)));
-            Bytes::new(allowed as u64).saturating_sub(self.prr_out)
+            let allowed = share.div_ceil(u128::from(self.flight_at_start.get().max(1))) as u64;
+            Bytes::new(allowed.next_multiple_of(unit.get())).saturating_sub(self.prr_out)
         } else {
-            let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + mss;
+            let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + grant;
             (self.target - flight_size).min(limit)
         }
     }
@@ -79,7 +105,9 @@ impl Reduction {
     pub(crate) fn exit(&self, cwnd: Bytes) -> Bytes {
         match self.algorithm {
             None => cwnd,
-            Some(RecoveryAlgorithm::Rfc6675 | RecoveryAlgorithm::Prr) => self.target,
+            Some(RecoveryAlgorithm::Rfc6675 | RecoveryAlgorithm::Prr | RecoveryAlgorithm::PrrSafeAck) => {
+                self.target
+            }
             Some(RecoveryAlgorithm::RateHalving { .. }) => cwnd.min(self.target),
         }
     }
@@ -101,7 +129,8 @@ mod tests {
         let mut windows = Vec::new();
         for _ in 0..acks {
             flight -= MSS;
-            cwnd = reduction.on_ack(cwnd, MSS, flight, MSS);
+            let progress = Progress { delivered: MSS, flight_size: flight, is_safe: false };
+            cwnd = reduction.on_ack(cwnd, progress, MSS);
             while flight + MSS <= cwnd {
                 flight += MSS;
                 sent += 1;

@@ -1,10 +1,13 @@
 //! The sender's scoreboard: the fate of each segment that is not acknowledged yet.
 
+mod rack;
+
 use std::collections::VecDeque;
 
 use suimon_model::LossDetection;
-use suimon_units::{Bytes, Instant};
+use suimon_units::{Bytes, Duration, Instant};
 
+use self::rack::Rack;
 use super::ranges::RangeSet;
 use crate::ring::Ring;
 
@@ -89,11 +92,25 @@ pub(crate) struct Scoreboard {
     marked_up_to: u64,
     dup_thresh: u64,
     detection: LossDetection,
+    /// `None` where losses are not detected by time.
+    rack: Option<Rack>,
+    /// How often a segment was found to be lost.
+    losses: u64,
     /// Retransmissions in order: position, and `snd_nxt` when sent. `None` where the stack does not
     /// notice that one was lost.
     retransmissions: Option<VecDeque<(u64, u64)>>,
     snd_una: u64,
     snd_nxt: u64,
+}
+
+/// The sender's state where losses are detected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) now: Instant,
+    pub(crate) mss: Bytes,
+    /// Losses of before are being repaired.
+    pub(crate) in_recovery: bool,
+    pub(crate) srtt: Duration,
 }
 
 /// The changes by one acknowledgement.
@@ -108,6 +125,8 @@ pub(crate) struct Update {
     /// When the newest segment that `snd_una` passed was sent, likewise: what waited behind a hole at
     /// the receiver says how long the hole was there.
     pub(crate) newest_sent_at: Option<Instant>,
+    /// A segment was found to be lost. Loss detection follows the acknowledgement, and its caller sets this.
+    pub(crate) lost: bool,
 }
 
 impl Scoreboard {
@@ -123,6 +142,8 @@ impl Scoreboard {
             marked_up_to: 0,
             dup_thresh: DUP_THRESH,
             detection,
+            rack: (detection == LossDetection::Rack).then(Rack::default),
+            losses: 0,
             retransmissions: detects_lost_retransmissions.then(VecDeque::new),
             snd_una: 0,
             snd_nxt: 0,
@@ -153,6 +174,18 @@ impl Scoreboard {
 
     pub(crate) fn has_retransmissions_in_flight(&self) -> bool {
         self.retransmitted > 0
+    }
+
+    /// How often a segment was found to be lost so far.
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// A round-trip time was measured.
+    pub(crate) fn on_rtt(&mut self, rtt: Duration) {
+        if let Some(rack) = &mut self.rack {
+            rack.min_rtt = Some(rack.min_rtt.map_or(rtt, |min| min.min(rtt)));
+        }
     }
 
     /// The receiver holds data out of order.
@@ -187,6 +220,27 @@ impl Scoreboard {
         self.segments.front().map(|segment| self.shown(segment))
     }
 
+    /// When the first unacknowledged segment was sent last.
+    pub(crate) fn first_sent_at(&self) -> Option<Instant> {
+        self.segments.front().map(Record::sent_at)
+    }
+
+    /// The segment sent last as new data, if it is not acknowledged yet.
+    pub(crate) fn last(&self) -> Option<Segment> {
+        self.segments.back().map(|segment| self.shown(segment))
+    }
+
+    /// The last segment was sent again as a probe, and counts as neither lost nor retransmitted.
+    pub(crate) fn on_probed(&mut self, now: Instant) {
+        let snd_nxt = self.snd_nxt;
+        if let Some(segment) = self.segments.len().checked_sub(1).and_then(|last| self.segments.get_mut(last))
+        {
+            let flags = segment.sent_and_flags & FLAGS;
+            *segment = Record::new(now, segment.seq(snd_nxt), segment.len);
+            segment.set(flags | EVER_RETRANSMITTED);
+        }
+    }
+
     fn shown(&self, segment: &Record) -> Segment {
         Segment { seq: segment.seq(self.snd_nxt), len: segment.len }
     }
@@ -211,19 +265,25 @@ impl Scoreboard {
     }
 
     /// Takes in a cumulative acknowledgement up to `ack` and SACK blocks.
-    pub(crate) fn on_ack(&mut self, ack: u64, blocks: impl Iterator<Item = (u64, u64)>) -> Update {
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: u64,
+        blocks: impl Iterator<Item = (u64, u64)>,
+    ) -> Update {
         let mut update = Update::default();
         let highest_sacked = self.highest_sacked;
-        self.acknowledge(ack, highest_sacked, &mut update);
+        self.acknowledge(now, ack, highest_sacked, &mut update);
         for (start, end) in blocks {
             if end > start.max(self.snd_una) && end <= self.snd_nxt {
-                self.selectively_acknowledge(start.max(self.snd_una), end, highest_sacked, &mut update);
+                let block = (start.max(self.snd_una), end);
+                self.selectively_acknowledge(now, block, highest_sacked, &mut update);
             }
         }
         update
     }
 
-    fn acknowledge(&mut self, ack: u64, highest_sacked: u64, update: &mut Update) {
+    fn acknowledge(&mut self, now: Instant, ack: u64, highest_sacked: u64, update: &mut Update) {
         if ack <= self.snd_una {
             return;
         }
@@ -235,6 +295,9 @@ impl Scoreboard {
                 self.sacked -= len;
             } else {
                 update.delivered += len;
+                if let Some(rack) = &mut self.rack {
+                    rack.on_delivered(now, &segment, segment.end(snd_nxt));
+                }
                 if !segment.is(EVER_RETRANSMITTED) && segment.seq(snd_nxt) < highest_sacked {
                     self.saw_reordering(segment.seq(snd_nxt), highest_sacked, len);
                 }
@@ -260,7 +323,13 @@ impl Scoreboard {
         self.sacked_ranges.remove_below(ack);
     }
 
-    fn selectively_acknowledge(&mut self, start: u64, end: u64, highest_sacked: u64, update: &mut Update) {
+    fn selectively_acknowledge(
+        &mut self,
+        now: Instant,
+        (start, end): (u64, u64),
+        highest_sacked: u64,
+        update: &mut Update,
+    ) {
         if self.sacked_ranges.containing(start).is_some_and(|known| end <= known.1) {
             return;
         }
@@ -279,6 +348,9 @@ impl Scoreboard {
             let len = u64::from(segment.len);
             self.sacked += len;
             update.delivered += len;
+            if let Some(rack) = &mut self.rack {
+                rack.on_delivered(now, segment, segment.end(snd_nxt));
+            }
             let original = !segment.is(EVER_RETRANSMITTED);
             if segment.is(LOST) {
                 self.lost -= len;
@@ -301,10 +373,24 @@ impl Scoreboard {
     fn saw_reordering(&mut self, seq: u64, highest_sacked: u64, mss: u64) {
         let distance = (highest_sacked - seq).div_ceil(mss.max(1));
         self.dup_thresh = self.dup_thresh.max(distance.min(MAX_REORDERING));
+        if let Some(rack) = &mut self.rack {
+            rack.reordering_seen = true;
+        }
     }
 
-    /// Marks the segments that the SACK information shows to be lost.
-    pub(crate) fn detect_losses(&mut self, mss: Bytes) {
+    /// Marks the segments that the latest acknowledgement shows to be lost. Gives how long to wait before others count
+    /// as lost too, where that is a matter of time.
+    pub(crate) fn detect_losses(&mut self, look: &Look) -> Option<Duration> {
+        if self.rack.is_some() {
+            return self.detect_once_advanced(look);
+        }
+        if self.sacked > 0 {
+            self.detect_by_sequence(look.mss);
+        }
+        None
+    }
+
+    fn detect_by_sequence(&mut self, mss: Bytes) {
         let Some(highest) = self.sacked_ranges.end() else { return };
         let edge = self.loss_edge(highest, mss);
         if edge > self.marked_up_to {
@@ -319,6 +405,7 @@ impl Scoreboard {
                 if !segment.is(SACKED | LOST) {
                     segment.set(LOST);
                     self.lost += u64::from(segment.len);
+                    self.losses += 1;
                     self.retransmit_from = self.retransmit_from.min(seq);
                 }
             }
@@ -331,7 +418,7 @@ impl Scoreboard {
     fn loss_edge(&self, highest: u64, mss: Bytes) -> u64 {
         match self.detection {
             LossDetection::Fack => highest.saturating_sub(self.dup_thresh * mss.get()),
-            LossDetection::Rfc6675 => {
+            LossDetection::Rfc6675 | LossDetection::Rack => {
                 // RFC 6675 §4 `IsLost`: DupThresh separate ranges above it, or more bytes than
                 // DupThresh - 1 full segments have.
                 let enough = (self.dup_thresh - 1) * mss.get();
@@ -362,6 +449,7 @@ impl Scoreboard {
                 {
                     segment.clear(RETRANSMITTED);
                     self.retransmitted -= u64::from(segment.len);
+                    self.losses += 1;
                     self.retransmit_from = self.retransmit_from.min(seq);
                 }
             }
@@ -416,6 +504,16 @@ impl Scoreboard {
         if late < self.highest_sacked {
             self.saw_reordering(late, self.highest_sacked, mss.get());
         }
+        if let Some(rack) = &mut self.rack {
+            rack.on_spurious();
+        }
+    }
+
+    /// All that was sent before a loss was noticed is acknowledged, and the loss was none that was forgiven.
+    pub(crate) fn on_recovered(&mut self) {
+        if let Some(rack) = &mut self.rack {
+            rack.on_recovered();
+        }
     }
 
     /// Index of the segment that holds `position`, or of the first behind it.
@@ -455,7 +553,6 @@ impl Scoreboard {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use suimon_units::Duration;
 
     const MSS: Bytes = Bytes::new(1_000);
 
@@ -467,9 +564,14 @@ mod tests {
         board
     }
 
+    fn look(now: Instant) -> Look {
+        Look { now, mss: MSS, in_recovery: false, srtt: Duration::from_millis(100) }
+    }
+
     fn sack(board: &mut Scoreboard, blocks: &[(u64, u64)]) -> Update {
-        let update = board.on_ack(board.snd_una(), blocks.iter().map(|b| (b.0 * 1_000, b.1 * 1_000)));
-        board.detect_losses(MSS);
+        let blocks = blocks.iter().map(|b| (b.0 * 1_000, b.1 * 1_000));
+        let update = board.on_ack(Instant::ZERO, board.snd_una(), blocks);
+        board.detect_losses(&look(Instant::ZERO));
         update
     }
 
@@ -511,7 +613,7 @@ mod tests {
         assert_eq!(sack(&mut board, &[(2, 4)]).delivered, 2_000);
         assert_eq!(sack(&mut board, &[(2, 5)]).delivered, 1_000);
         assert_eq!(sack(&mut board, &[(2, 5)]).delivered, 0);
-        let update = board.on_ack(6_000, std::iter::empty());
+        let update = board.on_ack(Instant::ZERO, 6_000, std::iter::empty());
         assert_eq!((update.newly_acked, update.delivered), (6_000, 3_000));
     }
 
@@ -533,7 +635,7 @@ mod tests {
     fn reordering_raises_the_threshold() {
         let mut board = board(LossDetection::Rfc6675, 20);
         sack(&mut board, &[(1, 6)]);
-        board.on_ack(6_000, std::iter::empty());
+        board.on_ack(Instant::ZERO, 6_000, std::iter::empty());
         sack(&mut board, &[(7, 12)]);
         assert!(!board.has_lost(), "five above were enough to be wrong the last time");
         sack(&mut board, &[(7, 13)]);
@@ -555,11 +657,11 @@ mod tests {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         board.on_sent(at(1), 1_000);
         board.on_sent(at(2), 1_000);
-        let update = board.on_ack(2_000, std::iter::empty());
+        let update = board.on_ack(Instant::ZERO, 2_000, std::iter::empty());
         assert_eq!((update.oldest_sent_at, update.newest_sent_at), (Some(at(1)), Some(at(2))));
         board.on_sent(at(3), 1_000);
         board.on_retransmitted(at(4), 2_000);
-        assert_eq!(board.on_ack(3_000, std::iter::empty()).newest_sent_at, None);
+        assert_eq!(board.on_ack(Instant::ZERO, 3_000, std::iter::empty()).newest_sent_at, None);
     }
 
     #[derive(Debug, Clone)]
@@ -595,7 +697,7 @@ mod tests {
                     Step::Send => board.on_sent(Instant::ZERO, 1_000),
                     Step::Ack(to) => {
                         let to = (to * 1_000).min(board.snd_nxt());
-                        delivered += board.on_ack(to, std::iter::empty()).delivered;
+                        delivered += board.on_ack(Instant::ZERO, to, std::iter::empty()).delivered;
                     }
                     Step::Sack(start, end) => delivered += sack(&mut board, &[(start, end)]).delivered,
                     Step::Retransmit => {

@@ -275,8 +275,9 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
                 profile.recovery = RecoveryAlgorithm::RateHalving { floor_is_half: true }
             }),
             ("prr", |profile| profile.recovery = RecoveryAlgorithm::Prr),
+            ("prr-safe-ack", |profile| profile.recovery = RecoveryAlgorithm::PrrSafeAck),
         ]),
-        "\"prr\"",
+        "\"prr-safe-ack\"",
         "How cwnd moves during fast recovery.",
     ),
     habit(
@@ -284,8 +285,9 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         Kind::Word(&[
             ("rfc6675", |profile| profile.loss_detection = LossDetection::Rfc6675),
             ("fack", |profile| profile.loss_detection = LossDetection::Fack),
+            ("rack", |profile| profile.loss_detection = LossDetection::Rack),
         ]),
-        "\"rfc6675\"",
+        "\"rack\"",
         "When a segment counts as lost.",
     ),
     habit(
@@ -293,6 +295,12 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         Kind::Flag(|profile, value| profile.detects_lost_retransmissions = value),
         "true",
         "Whether lost retransmissions are noticed without a timeout.",
+    ),
+    habit(
+        "tail_loss_probe",
+        Kind::Flag(|profile, value| profile.tail_loss_probe = value),
+        "true",
+        "Send a segment after two silent round-trip times, so that a loss at the end is noticed (RFC 8985).",
     ),
     habit(
         "timestamps",

@@ -1,7 +1,10 @@
 //! The sending end of a connection.
 
 mod delivery;
+#[cfg(test)]
+mod linux_tests;
 mod phase;
+mod probe;
 #[cfg(test)]
 mod script;
 #[cfg(test)]
@@ -18,6 +21,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::delivery::Deliveries;
 use self::phase::{Phase, Undo};
+use self::probe::{Probe, Purpose, Timer};
 use super::rto::Rto;
 use super::scoreboard::{Scoreboard, Segment, Update};
 use super::source::Source;
@@ -47,7 +51,9 @@ pub(crate) struct Sender {
     /// First byte that the peer does not let us send.
     window_edge: u64,
     undo: Option<Undo>,
-    retransmit_at: Option<Instant>,
+    timer: Option<Timer>,
+    /// The tail loss probe that is under way.
+    probe: Option<Probe>,
     /// Pacing lets nothing out before this.
     paced_until: Instant,
     stopped_by: StoppedBy,
@@ -116,7 +122,8 @@ impl Sender {
             source,
             window_edge: 0,
             undo: None,
-            retransmit_at: None,
+            timer: None,
+            probe: None,
             paced_until: Instant::ZERO,
             stopped_by: StoppedBy::Application,
             full_at: 0,
@@ -169,9 +176,9 @@ impl Sender {
         self.board.snd_nxt()
     }
 
-    /// The time when the retransmission timer runs out.
+    /// The time when the timer runs out.
     pub(crate) fn timer(&self) -> Option<Instant> {
-        self.retransmit_at
+        self.timer.map(|timer| timer.at)
     }
 
     /// The time when there will be more to send, if nothing arrives before.
@@ -188,7 +195,7 @@ impl Sender {
     /// Opens the connection.
     pub(crate) fn open(&mut self, now: Instant, out: &mut Vec<Packet>) {
         self.connection = Connection::SynSent { retries: 0 };
-        self.retransmit_at = Some(self.rto.deadline(now));
+        self.wait_for_timeout(now);
         out.push(self.syn(now));
     }
 
@@ -206,8 +213,12 @@ impl Sender {
 
     /// A timer may be due, or the application has new data.
     pub(crate) fn on_wakeup(&mut self, now: Instant, out: &mut Vec<Packet>) {
-        if self.retransmit_at.is_some_and(|due| due <= now) {
-            self.on_timeout(now, out);
+        if let Some(timer) = self.timer.filter(|timer| timer.at <= now) {
+            match timer.purpose {
+                Purpose::Retransmission => self.on_timeout(now, out),
+                Purpose::LossProbe => self.send_probe(now, out),
+                Purpose::Reordering => self.on_reordering_timeout(now),
+            }
         }
         self.transmit(now, out);
     }
@@ -219,11 +230,12 @@ impl Sender {
         match self.connection {
             Connection::SynSent { retries } if packet.kind == PacketKind::SynAck => {
                 self.connection = Connection::Established;
-                self.retransmit_at = None;
+                self.timer = None;
                 // The echo tells which SYN was answered; without it only the first leaves no doubt.
                 if self.profile.timestamps || retries == 0 {
                     let rtt = now.saturating_since(packet.ts_ecr);
                     self.rto.sample(rtt);
+                    self.board.on_rtt(rtt);
                     if let Some(deliveries) = &mut self.deliveries {
                         self.cc.on_delivery(&deliveries.on_established(now, rtt));
                     }
@@ -245,11 +257,14 @@ impl Sender {
             return;
         }
         let prior_flight_size = self.board.flight_size();
-        let update = self.board.on_ack(packet.seq, sack.ranges(packet.seq));
+        let losses = self.board.losses();
+        let mut update = self.board.on_ack(now, packet.seq, sack.ranges(packet.seq));
         // F-RTO judges by the next arrivals, so nothing may be given up before.
-        if self.board.has_sacked() && !matches!(self.phase, Phase::ForwardRto { .. }) {
-            self.board.detect_losses(self.profile.mss);
+        let mut reordering = None;
+        if !matches!(self.phase, Phase::ForwardRto { .. }) {
+            reordering = self.board.detect_losses(&self.look(now));
         }
+        update.lost = self.board.losses() > losses;
         let rtt = self.measure(now, packet, &update);
         if let Some(deliveries) = &mut self.deliveries
             && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
@@ -257,9 +272,18 @@ impl Sender {
             self.cc.on_delivery(&Delivery { next_departure: self.paced_until.max(now), ..delivery });
         }
         if update.newly_acked > 0 {
-            self.retransmit_at = (!self.board.is_empty()).then(|| self.rto.deadline(now));
+            self.timer = None;
+            if !self.board.is_empty() {
+                self.wait_for_timeout(now);
+            }
         }
+        self.judge_probe(now, &update, prior_flight_size);
         self.advance_phase(now, packet, &update, prior_flight_size);
+        match reordering {
+            Some(wait) => self.wait_for_reordered(now, wait),
+            None if update.newly_acked > 0 => self.wait_for_probe(now, now),
+            None => {}
+        }
         let ack = Ack {
             now,
             newly_acked: Bytes::new(update.newly_acked),
@@ -292,7 +316,7 @@ impl Sender {
         self.cc.on_ack(&ack, &mut self.limits);
         if self.source.end_position() == Some(self.board.snd_una()) {
             self.connection = Connection::Complete;
-            self.retransmit_at = None;
+            self.timer = None;
             if self.source.will_complete() {
                 self.counters.event = Some(EventKind::Completed);
             }
@@ -313,6 +337,7 @@ impl Sender {
             RttSample::Newest => update.newest_sent_at,
         };
         let rtt = now.saturating_since(sent_at?);
+        self.board.on_rtt(rtt);
         let counters = &mut self.counters;
         counters.rtt_samples += 1;
         counters.rtt_sum += rtt;
@@ -337,28 +362,30 @@ impl Sender {
             return;
         }
         self.restart_after_idle(now);
-        loop {
+        let snd_nxt = self.board.snd_nxt();
+        let reason = loop {
             if now < self.paced_until {
-                self.stop(StoppedBy::Pacing);
-                return;
+                break StoppedBy::Pacing;
             }
             let flight_size = self.board.flight_size();
             let retransmits = matches!(self.phase, Phase::Recovery { .. } | Phase::Loss { .. });
             if retransmits && let Some(segment) = self.board.next_lost() {
                 if flight_size + Bytes::new(u64::from(segment.len)) > self.limits.cwnd {
-                    self.stop(StoppedBy::CongestionWindow);
-                    return;
+                    break StoppedBy::CongestionWindow;
                 }
                 self.retransmit(now, segment, out);
                 continue;
             }
             match self.new_segment(now, flight_size) {
                 Ok(len) => self.send_new(now, len, out),
-                Err(reason) => {
-                    self.stop(reason);
-                    return;
-                }
+                Err(reason) => break reason,
             }
+        };
+        self.stop(reason);
+        if self.board.snd_nxt() > snd_nxt
+            && let Some(first) = self.board.first_sent_at()
+        {
+            self.wait_for_probe(now, first);
         }
     }
 
@@ -406,8 +433,8 @@ impl Sender {
             deliveries.on_sent(now, packet.seq, len, self.board.flight_size());
         }
         self.board.on_sent(now, len);
-        if self.retransmit_at.is_none() {
-            self.retransmit_at = Some(self.rto.deadline(now));
+        if self.timer.is_none() {
+            self.wait_for_timeout(now);
         }
         self.account(now, &packet);
         out.push(packet);
@@ -416,8 +443,8 @@ impl Sender {
     fn retransmit(&mut self, now: Instant, segment: Segment, out: &mut Vec<Packet>) {
         let mut packet = self.data_packet(now, segment.seq, segment.len);
         packet.ecn = self.ecn_of_control();
-        if segment.seq == self.board.snd_una() {
-            self.retransmit_at = Some(self.rto.deadline(now));
+        if segment.seq == self.board.snd_una() && !self.waits_for_reordered() {
+            self.wait_for_timeout(now);
         }
         if let Some(deliveries) = &mut self.deliveries {
             deliveries.on_sent(now, segment.seq, segment.len, self.board.flight_size());

@@ -7,7 +7,7 @@ use suimon_units::{Bytes, Instant};
 
 use super::{Connection, Sender, StoppedBy};
 use crate::packet::Packet;
-use crate::tcp::recovery::Reduction;
+use crate::tcp::recovery::{Progress, Reduction};
 use crate::tcp::scoreboard::Update;
 
 /// Congestion window after a timeout that F-RTO found to be real (RFC 5682 §2.1, step 3).
@@ -50,21 +50,22 @@ impl Sender {
             self.restore(now, update);
         }
         let snd_una = self.board.snd_una();
+        let progress = self.progress(update);
         match &mut self.phase {
             Phase::Open => {
                 if packet.ecn_flag && self.ecn != Ecn::NotCapable {
-                    self.begin_cut(now, prior_flight_size, Bytes::new(update.delivered));
+                    self.begin_cut(now, prior_flight_size, progress);
                 }
             }
             Phase::Cut { until, reduction } | Phase::Recovery { until, reduction } => {
                 if snd_una >= *until {
                     self.limits.cwnd = reduction.exit(self.limits.cwnd);
+                    if matches!(self.phase, Phase::Recovery { .. }) {
+                        self.board.on_recovered();
+                    }
                     self.phase = Phase::Open;
                 } else {
-                    let delivered = Bytes::new(update.delivered);
-                    let flight_size = self.board.flight_size();
-                    self.limits.cwnd =
-                        reduction.on_ack(self.limits.cwnd, delivered, flight_size, self.profile.mss);
+                    self.limits.cwnd = reduction.on_ack(self.limits.cwnd, progress, self.profile.mss);
                 }
             }
             Phase::ForwardRto { until, probing } => {
@@ -73,12 +74,21 @@ impl Sender {
             }
             Phase::Loss { until, .. } => {
                 if snd_una >= *until {
+                    self.board.on_recovered();
                     self.phase = Phase::Open;
                 }
             }
         }
         if matches!(self.phase, Phase::Open | Phase::Cut { .. }) && self.board.has_lost() {
-            self.begin_recovery(now, prior_flight_size, Bytes::new(update.delivered));
+            self.begin_recovery(now, prior_flight_size, self.progress(update));
+        }
+    }
+
+    fn progress(&self, update: &Update) -> Progress {
+        Progress {
+            delivered: Bytes::new(update.delivered),
+            flight_size: self.board.flight_size(),
+            is_safe: update.newly_acked > 0 && !update.lost,
         }
     }
 
@@ -106,7 +116,9 @@ impl Sender {
         self.counters.event = Some(EventKind::Spurious);
     }
 
-    fn notify(&mut self, now: Instant, kind: CongestionKind, flight_size: Bytes) {
+    pub(super) fn notify(&mut self, now: Instant, kind: CongestionKind, flight_size: Bytes) {
+        // A reduction of any kind ends the search for a loss at the tail.
+        self.probe = None;
         let snd_nxt = self.board.snd_nxt();
         let event = Congestion { now, kind, flight_size, snd_nxt, mss: self.profile.mss };
         self.cc.on_congestion(&event, &mut self.limits);
@@ -120,7 +132,7 @@ impl Sender {
         });
     }
 
-    fn begin_cut(&mut self, now: Instant, prior_flight_size: Bytes, delivered: Bytes) {
+    fn begin_cut(&mut self, now: Instant, prior_flight_size: Bytes, progress: Progress) {
         self.notify(now, CongestionKind::Ecn, prior_flight_size);
         self.undo = None;
         let target = self.window_after_mark(prior_flight_size);
@@ -130,14 +142,12 @@ impl Sender {
             self.limits.cwnd = self.limits.cwnd.min(self.limits.ssthresh);
             reduction = reduction.done();
         }
-        let flight_size = self.board.flight_size();
-        self.limits.cwnd = reduction.on_ack(self.limits.cwnd, delivered, flight_size, self.profile.mss);
+        self.limits.cwnd = reduction.on_ack(self.limits.cwnd, progress, self.profile.mss);
         self.phase = Phase::Cut { until: self.board.snd_nxt(), reduction };
     }
 
-    fn begin_recovery(&mut self, now: Instant, prior_flight_size: Bytes, delivered: Bytes) {
+    pub(super) fn begin_recovery(&mut self, now: Instant, prior_flight_size: Bytes, progress: Progress) {
         let mss = self.profile.mss;
-        let flight_size = self.board.flight_size();
         let reduction = match std::mem::replace(&mut self.phase, Phase::Open) {
             // A mark has cut the window for this flight already.
             Phase::Cut { reduction, .. } if !self.hears_shares => reduction,
@@ -147,12 +157,12 @@ impl Sender {
                 self.undo = provable.then_some(Undo { limits: self.limits, first_retransmission: None });
                 self.notify(now, CongestionKind::Loss, prior_flight_size);
                 let mut reduction = self.reduction(self.limits.ssthresh, prior_flight_size);
-                self.limits.cwnd = reduction.on_ack(self.limits.cwnd, delivered, flight_size, mss);
+                self.limits.cwnd = reduction.on_ack(self.limits.cwnd, progress, mss);
                 reduction
             }
         };
         // Fast retransmit sends the first lost segment whatever the window says.
-        self.limits.cwnd = self.limits.cwnd.max(flight_size + mss);
+        self.limits.cwnd = self.limits.cwnd.max(progress.flight_size + mss);
         self.phase = Phase::Recovery { until: self.board.snd_nxt(), reduction };
     }
 
@@ -210,7 +220,8 @@ impl Sender {
         self.counters.timeouts += 1;
         self.counters.event = Some(EventKind::Timeout);
         self.rto.back_off();
-        self.retransmit_at = Some(self.rto.deadline(now));
+        self.wait_for_timeout(now);
+        self.probe = None;
         if self.connection != Connection::Established {
             self.open_again(now, out);
             return;

@@ -19,8 +19,13 @@ pub(super) fn ms(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// The profile of today's Linux with round numbers.
+/// The profile of the RFCs' recovery with round numbers.
 pub(super) fn profile() -> StackProfile {
+    StackProfile { mss: Bytes::new(MSS), header: Bytes::new(40), ..StackProfile::rfc_6675() }
+}
+
+/// The profile of today's Linux with round numbers.
+pub(super) fn linux() -> StackProfile {
     StackProfile { mss: Bytes::new(MSS), header: Bytes::new(40), ..StackProfile::linux_6() }
 }
 
