@@ -26,4 +26,8 @@ static __always_inline void inner_cwnd_event(struct sock *sk, u32 event)
 {
 }
 
+static __always_inline void inner_tx_start(struct sock *sk)
+{
+}
+
 #include "fs_at_control.h"

@@ -13,9 +13,6 @@
 #include "connection.h"
 #include "fs_at.h"
 
-/* Set before loading: how many arguments this kernel gives cong_control, four since 6.10 and two before. */
-const volatile u32 cong_control_arguments = 4;
-
 /* The target never falls below this, in bytes. */
 static const u64 min_target = 8000;
 
@@ -196,20 +193,32 @@ static __always_inline void begin_anew(struct sock *sk, struct connection *c)
 	tell(sk, c, EVENT_PATH, 0);
 }
 
-static __always_inline void fs_at_cwnd_event(struct sock *sk, u32 event)
+/* Transmission starts with nothing in flight. */
+static __always_inline void fs_at_tx_start(struct sock *sk)
 {
 	struct connection *c = connection_of(sk);
 
-	inner_cwnd_event(sk, event);
+	inner_tx_start(sk);
 	if (!c)
 		return;
-	if (event == CA_EVENT_LOSS) {
+	restart_after_idle(sk, c);
+	if (c->last_ack_us && tcp_sk(sk)->tcp_mstamp > c->last_ack_us + IDLE_FORGETS_US)
+		begin_anew(sk, c);
+}
+
+static __always_inline void fs_at_cwnd_event(struct sock *sk, u32 event)
+{
+	struct connection *c;
+
+	if (event == CA_EVENT_TX_START) {
+		fs_at_tx_start(sk);
+		return;
+	}
+	c = connection_of(sk);
+	inner_cwnd_event(sk, event);
+	if (c && event == CA_EVENT_LOSS) {
 		c->counts.timeouts++;
 		tell(sk, c, EVENT_TIMEOUT, 0);
-	} else if (event == CA_EVENT_TX_START) {
-		restart_after_idle(sk, c);
-		if (c->last_ack_us && tcp_sk(sk)->tcp_mstamp > c->last_ack_us + IDLE_FORGETS_US)
-			begin_anew(sk, c);
 	}
 }
 
@@ -346,7 +355,7 @@ static __always_inline const struct rate_sample *rate_sample_of(u64 *ctx)
 {
 	u64 rs;
 
-	if (cong_control_arguments == 4)
+	if (this_kernel.cong_control_arguments == 4)
 		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
 	else
 		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
@@ -388,6 +397,13 @@ int fs_at_on_cwnd_event(u64 *ctx)
 	return 0;
 }
 
+SEC("struct_ops/cwnd_event_tx_start")
+int fs_at_on_tx_start(u64 *ctx)
+{
+	fs_at_tx_start((struct sock *)ctx[0]);
+	return 0;
+}
+
 SEC("struct_ops/cong_control")
 int fs_at_on_cong_control(u64 *ctx)
 {
@@ -403,6 +419,7 @@ struct tcp_congestion_ops ops = {
 	.undo_cwnd = (void *)fs_at_on_undo_cwnd,
 	.set_state = (void *)fs_at_on_set_state,
 	.cwnd_event = (void *)fs_at_on_cwnd_event,
+	.cwnd_event_tx_start = (void *)fs_at_on_tx_start,
 #ifdef INNER_PKTS_ACKED
 	.pkts_acked = (void *)INNER_PKTS_ACKED,
 #endif

@@ -8,6 +8,7 @@
 
 #define SEC(name) __attribute__((section(name), used))
 #define __ksym __attribute__((section(".ksyms")))
+#define __weak __attribute__((weak))
 #define __uint(name, val) int (*name)[val]
 #define __type(name, val) typeof(val) *name
 #define core __attribute__((preserve_access_index))
@@ -148,12 +149,14 @@ struct bpf_iter__bpf_sk_storage_map {
 	void *value;
 } core;
 
-/* libbpf fits this to the kernel's own by name; members that are null are left out. */
+/* libbpf fits this to the kernel's own by name, and leaves out members that a kernel lacks, with their programs. */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
 	void (*set_state)(struct sock *sk, u8 state);
 	void (*cwnd_event)(struct sock *sk, u32 event);
+	/* Since 7.1, in place of the event CA_EVENT_TX_START. */
+	void (*cwnd_event_tx_start)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
@@ -162,6 +165,14 @@ struct tcp_congestion_ops {
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 };
+
+/* Set before loading, as the verifier leaves out what a kernel has not only where a constant says so. */
+const volatile struct {
+	/* Four since 6.10, two before. */
+	u32 cong_control_arguments;
+	/* Whether it calls cwnd_event_tx_start. */
+	u32 has_tx_start;
+} this_kernel SEC(".rodata.kernel") = { 4, 1 };
 
 /* Functions of the kernel's own algorithms, open to struct_ops programs since 5.13. */
 extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;

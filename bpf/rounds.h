@@ -182,6 +182,24 @@ int round_on_set_state(u64 *ctx)
 	return 0;
 }
 
+/* From nothing in flight: the path may have changed meanwhile. */
+static __always_inline void forget_path(struct sock *sk, struct connection *c)
+{
+	c->base_rtt = 0;
+	begin_round(tcp_sk(sk), c);
+}
+
+SEC("struct_ops/cwnd_event_tx_start")
+int round_on_tx_start(u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct connection *c = connection_of(sk);
+
+	if (c)
+		forget_path(sk, c);
+	return 0;
+}
+
 SEC("struct_ops/cwnd_event")
 int round_on_cwnd_event(u64 *ctx)
 {
@@ -196,9 +214,7 @@ int round_on_cwnd_event(u64 *ctx)
 		c->base_rtt = 0;
 		tell(sk, c, EVENT_TIMEOUT, 0);
 	} else if (event == CA_EVENT_TX_START || event == CA_EVENT_CWND_RESTART) {
-		/* From nothing in flight: the path may have changed meanwhile. */
-		c->base_rtt = 0;
-		begin_round(tcp_sk(sk), c);
+		forget_path(sk, c);
 	}
 	return 0;
 }
@@ -213,6 +229,7 @@ struct tcp_congestion_ops ops = {
 	.undo_cwnd = (void *)round_on_undo_cwnd,
 	.set_state = (void *)round_on_set_state,
 	.cwnd_event = (void *)round_on_cwnd_event,
+	.cwnd_event_tx_start = (void *)round_on_tx_start,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = ALGORITHM,
 };

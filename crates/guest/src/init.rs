@@ -118,7 +118,6 @@ fn ready() -> Result<(), GuestError> {
         ("proc", "/proc"),
         ("sysfs", "/sys"),
         ("devtmpfs", "/dev"),
-        ("tmpfs", "/tmp"),
         ("tmpfs", "/run"),
         ("bpf", "/sys/fs/bpf"),
         ("cgroup2", "/sys/fs/cgroup"),

@@ -25,8 +25,11 @@ const EMULATOR: &str = "qemu-system-x86_64";
 /// The room that the files of a job have.
 pub(crate) const ROOM: Bytes = Bytes::new((256 << 20) - ARCHIVE_AT);
 
+/// The emulator answers within milliseconds; on a busy machine it may take this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 nokaslr random.trust_bootloader=off random.trust_cpu=off \
-     tsc=reliable tsc_early_khz=1000000 mitigations=off initcall_blacklist=load_system_certificate_list";
+     tsc=reliable tsc_early_khz=1000000 mitigations=off rootfstype=ramfs initcall_blacklist=load_system_certificate_list";
 
 /// The parts that a machine starts with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,13 +114,18 @@ impl Machine {
     /// The emulator's control socket, once it is there. What is handed over or saved is all but the job's file.
     fn control(&mut self) -> Result<Control, GuestError> {
         let path = self.folder.join("control");
-        while !path.exists() && self.ended()?.is_none() {
-            sleep(Duration::from_millis(2));
-        }
-        if self.ended()?.is_some() {
-            return Err(GuestError::Ended { last_words: self.last_words() });
-        }
-        let mut control = Control::connect(&path)?;
+        let begun = Instant::now();
+        let stream = loop {
+            match UnixStream::connect(&path) {
+                Ok(stream) => break stream,
+                _ if self.ended()?.is_some() => {
+                    return Err(GuestError::Ended { last_words: self.last_words() });
+                }
+                Err(error) if begun.elapsed() > PATIENCE => return Err(error).at(&path),
+                Err(_) => sleep(Duration::from_millis(2)),
+            }
+        };
+        let mut control = Control::over(stream)?;
         let without = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
         control.say("migrate-set-capabilities", &without)?;
         Ok(control)
@@ -147,7 +155,7 @@ impl Machine {
             match told["status"].as_str() {
                 Some("completed") => return Ok(()),
                 Some("failed" | "cancelled") => break,
-                _ if begun.elapsed() > Duration::from_secs(60) => break,
+                _ if begun.elapsed() > PATIENCE => break,
                 _ => sleep(Duration::from_millis(20)),
             }
         }
@@ -177,9 +185,8 @@ struct Control {
 }
 
 impl Control {
-    fn connect(path: &Path) -> Result<Self, GuestError> {
-        let stream = UnixStream::connect(path).at(path)?;
-        stream.set_read_timeout(Some(Duration::from_secs(30))).at(path)?;
+    fn over(stream: UnixStream) -> Result<Self, GuestError> {
+        stream.set_read_timeout(Some(PATIENCE)).at("the emulator's control socket")?;
         let mut control = Self { lines: BufReader::new(stream) };
         control.answer()?;
         control.say("qmp_capabilities", &json!({}))?;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{AsRawLibbpf, Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 
 use super::error::CongestionError;
 use super::{Algorithm, Loaded, host, loaded, support};
@@ -220,9 +220,18 @@ fn list_connections(object: &Object) -> libbpf_rs::Result<Link> {
     program.attach_iter(std::os::fd::AsFd::as_fd(&sockets))
 }
 
-/// Sets the values only known here: the name, and the arguments that the kernel gives `cong_control`.
+/// The address of the program in this section, as libbpf keeps it.
+fn program_of(open: &OpenObject, section: &str) -> Option<[u8; size_of::<usize>()]> {
+    let program = open.progs().find(|program| program.section() == section)?;
+    Some((program.as_libbpf_object().as_ptr() as usize).to_ne_bytes())
+}
+
+/// Sets the values only known here: the name, the arguments that the kernel gives `cong_control`, and null in place of a
+/// program for an operation that the kernel lacks, which libbpf then leaves out.
 fn configure(open: &mut OpenObject, algorithm: &Algorithm, kernel_name: &str) -> libbpf_rs::Result<()> {
-    let arguments = support::cong_control_arguments();
+    let has_tx_start = support::has_tx_start();
+    let this_kernel = [support::cong_control_arguments(), u32::from(has_tx_start)];
+    let lacking = if has_tx_start { None } else { program_of(open, "struct_ops/cwnd_event_tx_start") };
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let Some(value) = map.initial_value_mut() else { continue };
@@ -234,9 +243,16 @@ fn configure(open: &mut OpenObject, algorithm: &Algorithm, kernel_name: &str) ->
                 padded[..kernel_name.len()].copy_from_slice(kernel_name.as_bytes());
                 value[at..at + 16].copy_from_slice(&padded);
             }
-        } else if name.ends_with(".rodata") && !value.is_empty() {
-            // The only word of this section is cong_control_arguments.
-            value[..4].copy_from_slice(&arguments.to_ne_bytes());
+            // Until it is loaded, an operation is the address of its program.
+            let mut operations = value.chunks_exact_mut(size_of::<usize>());
+            if let Some(operation) =
+                operations.find(|operation| lacking.is_some_and(|one| **operation == one))
+            {
+                operation.fill(0);
+            }
+        } else if name.ends_with(".rodata.kernel") {
+            let words = this_kernel.map(u32::to_ne_bytes);
+            value.iter_mut().zip(words.as_flattened()).for_each(|(byte, set)| *byte = *set);
         }
     }
     Ok(())

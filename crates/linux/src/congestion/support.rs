@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::btf::{Btf, BtfType};
 
 use super::error::CongestionError;
 
@@ -100,11 +100,21 @@ pub(super) fn cong_control_arguments() -> u32 {
     count_arguments().unwrap_or(4)
 }
 
+/// Whether this kernel calls `cwnd_event_tx_start`, as it does since 7.1.
+pub(super) fn has_tx_start() -> bool {
+    with_operation("cwnd_event_tx_start", |_| ()).is_some()
+}
+
 fn count_arguments() -> Option<u32> {
+    let count = |prototype: FuncProto<'_>| prototype.iter().count() as u32;
+    with_operation("cong_control", |operation| FuncProto::try_from(operation).ok().map(count))?
+}
+
+/// The result of `look` at the type of an operation, where this kernel has that operation.
+fn with_operation<T>(name: &str, look: impl FnOnce(BtfType<'_>) -> T) -> Option<T> {
     let btf = Btf::from_vmlinux().ok()?;
     let operations = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
-    let member = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
+    let member = operations.iter().find(|member| member.name.is_some_and(|one| one == name))?;
     let pointer = btf.type_by_id::<Ptr<'_>>(member.ty)?;
-    let prototype = FuncProto::try_from(pointer.referenced_type()).ok()?;
-    Some(prototype.iter().count() as u32)
+    Some(look(pointer.referenced_type()))
 }
