@@ -2,7 +2,7 @@
 # Installs what this machine lacks; quick and silent where nothing is missing.
 #   scripts/setup.sh demo      what `make demo` needs: a C linker, Rust, curl
 #   scripts/setup.sh build     what the whole command needs beside it: clang, libelf, zlib
-#   scripts/setup.sh checks    what `make test` and `make lint` need beside it: Chromium, Node.js, Python tools, valgrind, ip
+#   scripts/setup.sh checks    what `make test` and `make lint` need beside it: Chromium, Node.js, Python tools, valgrind, ip, QEMU
 #   scripts/setup.sh dist      what `make dist` needs beside the whole command: a static C library, Debian's tools
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,6 +39,14 @@ if [ "$wanted" = checks ]; then
     have chromium || have chromium-browser || have google-chrome || [ -n "${CHROMIUM:-}" ] || packages+=(chromium)
     have valgrind || packages+=(valgrind)
     have ip || packages+=(iproute2)
+    # `suimon lab`: an emulated machine, and the means to take a kernel apart; some tests have its guests ping.
+    if [ "$(uname -sm)" = "Linux x86_64" ]; then
+        have qemu-system-x86_64 || packages+=(qemu-system-x86)
+        have depmod || packages+=(kmod)
+        have zstd || packages+=(zstd)
+        have xz || packages+=(xz-utils)
+        have ping || packages+=(iputils-ping)
+    fi
 fi
 if [ "$wanted" = dist ]; then
     have musl-gcc || packages+=(musl-tools)

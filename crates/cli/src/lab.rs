@@ -9,7 +9,7 @@ use std::time::{Duration as RealTime, Instant};
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use suimon_guest::{Job, Kernel, Lab, Outcome, Store, Watcher};
+use suimon_guest::{Job, Kernel, Lab, Store, Watcher};
 use suimon_study::numbers::whole;
 use suimon_units::{Bytes, Duration};
 
@@ -97,28 +97,26 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
         programs: arguments.with_program.clone(),
         seed: arguments.seed,
     };
-    let outcome = run(&lab, &job, arguments.limit)?;
-    if arguments.twice {
-        let again = lab.run(&job, arguments.limit, &mut Silent)?;
-        if again.digest != outcome.digest {
-            return Err(CliError::Differs { one: outcome.digest, other: again.digest });
-        }
-        tell(format!("the second run gave the same bytes: SHA-256 {}", outcome.digest));
-    }
-    Ok(ExitCode::from(outcome.exit))
-}
-
-/// Runs a job, shows what it prints, and writes the files that it wrote.
-fn run(lab: &Lab, job: &Job, limit: Duration) -> Result<Outcome, CliError> {
     let mut shown = Shown::new();
-    let outcome = lab.run(job, limit, &mut shown)?;
+    let outcome = lab.run(&job, arguments.limit, &mut shown)?;
     shown.bar.finish_and_clear();
+    // Before files come back, so that both runs find the same.
+    let again = if arguments.twice { Some(lab.run(&job, arguments.limit, &mut Silent)?) } else { None };
     for (path, contents) in &outcome.files {
         let path = job.folder.join(path);
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
         fs::write(&path, contents)?;
     }
-    Ok(outcome)
+    match again {
+        Some(again) if again.digest != outcome.digest => {
+            Err(CliError::Differs { one: outcome.digest, other: again.digest })
+        }
+        Some(_) => {
+            tell(format!("the second run gave the same bytes: SHA-256 {}", outcome.digest));
+            Ok(ExitCode::from(outcome.exit))
+        }
+        None => Ok(ExitCode::from(outcome.exit)),
+    }
 }
 
 /// The words of a command, in which `suimon` is this program.

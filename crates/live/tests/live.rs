@@ -128,7 +128,7 @@ fn what_real_hosts_do_not_have_is_refused_by_name() {
             other => panic!("{other}"),
         }
     };
-    let (key, problem) = refusal(&flow("f", "cc = \"ledbat\"").replace("ledbat", "scalable"));
+    let (key, problem) = refusal(&flow("f", "cc = \"prague\""));
     assert_eq!(key, "flow.f.cc");
     assert!(problem.contains("accepted:") && problem.contains("reno"), "{problem}");
     let (key, problem) = refusal(&flow("f", "cc = \"cubic/drs\""));

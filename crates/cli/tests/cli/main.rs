@@ -3,6 +3,7 @@
 mod cc;
 mod estimate;
 mod files;
+mod lab;
 mod link;
 mod papers;
 mod paths;
