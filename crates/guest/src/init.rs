@@ -99,6 +99,7 @@ fn live() -> Result<(), GuestError> {
     let results = OpenOptions::new().write(true).open(RESULTS).at(RESULTS)?;
     let results = Arc::new(Mutex::new(results));
     thread::sleep(WARM_UP);
+    count_on();
     send(&results, Kind::Ready, &[]);
     let exit = match wait_for_job().and_then(|job| run(&job, &results)) {
         Ok(exit) => exit,
@@ -137,14 +138,10 @@ fn ready() -> Result<(), GuestError> {
     ] {
         let _ = symlink(target, link);
     }
-    for needed in NEEDED {
-        start("modprobe", &["-q", needed])?;
-    }
-    for useful in USEFUL {
-        // Kernels differ in what they have.
-        let _ = start("modprobe", &["-q", useful]);
-    }
-    start("ip", &["link", "set", "lo", "up"])?;
+    start("modprobe", &["-qa"], NEEDED)?;
+    // Kernels differ in what they have.
+    let _ = start("modprobe", &["-qa"], USEFUL);
+    start("ip", &["link", "set", "lo"], &["up"])?;
     nix::unistd::sethostname("suimon").at("the host's name")?;
     (0..100).find(|_| {
         Path::new(RESULTS).exists() || {
@@ -155,9 +152,29 @@ fn ready() -> Result<(), GuestError> {
     Ok(())
 }
 
-fn start(program: &str, arguments: &[&str]) -> Result<(), GuestError> {
-    let status =
-        Command::new(program).args(arguments).env("PATH", PATH).stdin(Stdio::null()).status().at(program)?;
+/// Lets the processor work until the count of its instructions is past 2^32 and before 2^32 + 2^31. The emulator takes a
+/// saved guest's count for a number of 32 bits with a sign, and ends where it is negative.
+fn count_on() {
+    let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let mut times = uptime.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
+    let busy = times.next().unwrap_or_default() - times.next().unwrap_or_default();
+    // An instruction takes a nanosecond.
+    let wanted = (1_u64 << 32) + (1 << 30);
+    let until =
+        monotonic() + Duration::from_nanos(wanted).saturating_sub(Duration::from_secs_f64(busy.max(0.0)));
+    while monotonic() < until {
+        std::hint::spin_loop();
+    }
+}
+
+fn start(program: &str, options: &[&str], arguments: &[&str]) -> Result<(), GuestError> {
+    let status = Command::new(program)
+        .args(options)
+        .args(arguments)
+        .env("PATH", PATH)
+        .stdin(Stdio::null())
+        .status()
+        .at(program)?;
     if status.success() {
         return Ok(());
     }

@@ -270,6 +270,10 @@ fn copy_modules(from: &Path, part: &Path, to: &Path) -> Result<(), GuestError> {
             copy_modules(from, &inner, to)?;
         } else {
             fs::copy(entry.path(), to.join(&inner)).at(entry.path())?;
+            if inner.extension() == Some(OsStr::new("xz")) {
+                // Here it takes a moment, in a guest a good part of the boot.
+                run(Command::new("xz").arg("-d").arg(to.join(&inner)))?;
+            }
         }
     }
     Ok(())

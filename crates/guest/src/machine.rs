@@ -1,7 +1,6 @@
 //! The emulated machine: one processor whose instructions are its clock.
 //!
-//! With `-icount shift=0,sleep=off` each instruction takes a nanosecond of virtual time, and time in which the guest
-//! does nothing passes at once. The guest gets no input from outside that comes when this machine likes: no network, no
+//! Each instruction takes a nanosecond of virtual time, and time in which the guest does nothing passes at once. The guest gets no input from outside that comes when this machine likes: no network, no
 //! disk, no terminal, no random numbers of the processor.
 
 use std::fs::File;
@@ -27,6 +26,14 @@ pub(crate) const ROOM: Bytes = Bytes::new((256 << 20) - ARCHIVE_AT);
 
 /// The emulator answers within milliseconds; on a busy machine it may take this long.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An instruction takes a nanosecond, and time in which nothing is to be done passes at once.
+const CLOCK: &str = "shift=0,sleep=off";
+/// The same for jobs. The emulator has a thread that executes instructions, and one that lets time jump when the first is
+/// idle. The second may look in the microsecond after the first said that it is idle and before it has counted its last
+/// instructions; time then jumps too far by these. While it records a run, each waits for the other. The record itself
+/// is of no use, and a recorder cannot save its state.
+const CLOCK_IN_STEP: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 nokaslr random.trust_bootloader=off random.trust_cpu=off \
      tsc=reliable tsc_early_khz=1000000 mitigations=off rootfstype=ramfs initcall_blacklist=load_system_certificate_list";
@@ -55,7 +62,7 @@ pub(crate) fn arguments(memory: Bytes) -> Vec<String> {
     let most = megabytes + 2 * room;
     [
         "-nodefaults -no-user-config -display none -no-reboot -accel tcg,thread=single".to_owned(),
-        "-cpu max,-rdrand,-rdseed -M pc,nvdimm=on -icount shift=0,sleep=off".to_owned(),
+        "-cpu max,-rdrand,-rdseed -M pc,nvdimm=on".to_owned(),
         "-rtc base=2026-01-01T00:00:00,clock=vm".to_owned(),
         format!("-m {megabytes}M,slots=2,maxmem={most}M -device nvdimm,id=nvdimm,memdev=job,unarmed=on"),
         "-device virtio-serial-pci,ioeventfd=off".to_owned(),
@@ -97,9 +104,11 @@ impl Machine {
             "-qmp".to_owned(),
             format!("unix:{},server=on,wait=off", within("control")),
         ]);
-        if saved.is_some() {
-            command.args(["-incoming", "defer"]);
-        }
+        command.args(if saved.is_some() {
+            ["-icount", CLOCK_IN_STEP, "-incoming", "defer"].as_slice()
+        } else {
+            &["-icount", CLOCK]
+        });
         let complaints = File::create(folder.join("complaints")).at(folder)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
         let emulator = command.spawn().at("setpriv")?;
