@@ -116,6 +116,7 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	python3 scripts/check_text.py
+	python3 scripts/check_promises.py
 	bash -n scripts/*.sh .ci/run
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check python

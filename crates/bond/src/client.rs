@@ -310,7 +310,7 @@ fn text(address: Option<SocketAddr>) -> String {
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest pause. The kernel tells of an interface that is back, but not of a server, which programs shall reach
 /// within two seconds.
-const MAX_WAIT: Duration = Duration::from_millis(1_500);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 /// The kernel sends a SYN again after 1 and 3 s; a new try is as good.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// The server's own limit.

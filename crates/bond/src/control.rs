@@ -271,6 +271,7 @@ mod tests {
         let socket = folder.path().join("socket");
         drop(listen(&socket).await.unwrap());
         let served = listen(&socket).await.unwrap();
+        assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(listen(&socket).await.is_err(), "somebody serves it");
         drop(served);
     }
