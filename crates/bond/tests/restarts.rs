@@ -164,9 +164,9 @@ fn bring_about(world: &mut World, event: Event, meanwhile: impl FnOnce()) {
         Event::KillServer | Event::StopServer => {
             let server = world.server.take().unwrap();
             if event == Event::KillServer {
-                server.kill()
+                server.kill();
             } else {
-                drop(server)
+                drop(server);
             }
             meanwhile();
             world.server = Some(serve());
@@ -174,9 +174,9 @@ fn bring_about(world: &mut World, event: Event, meanwhile: impl FnOnce()) {
         Event::KillClient | Event::StopClient => {
             let client = world.client.take().unwrap();
             if event == Event::KillClient {
-                client.kill()
+                client.kill();
             } else {
-                drop(client)
+                drop(client);
             }
             meanwhile();
             world.client = Some(connect());
