@@ -132,8 +132,12 @@ fn go_through(seed: u64, events: u64) -> Tally {
                     assert!(back.elapsed() < PATIENCE, "{event:?}: dead for {:?}: {error}", back.elapsed());
                     thread::sleep(Duration::from_millis(10));
                 }
-                tally.longest = tally.longest.max(back.elapsed());
-                tally.late += u64::from(back.elapsed() > IN_TIME);
+                let took = back.elapsed();
+                tally.longest = tally.longest.max(took);
+                if took > IN_TIME {
+                    eprintln!("{event:?}: back after {took:.2?}");
+                    tally.late += 1;
+                }
             }
             tally.events += 1;
         }

@@ -207,8 +207,8 @@ fn unread(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     let mut client = join(arena, random)?;
     let opens: Vec<u8> = (0..200_u32).flat_map(|id| open(id, FLOODS.to_string().as_bytes())).collect();
     client.send(&Frame::Data { start: 0, bytes: &opens })?;
-    // Fewer than are answered at once.
-    let _asking: Vec<_> = (0..20).map(|_| arena.metrics()).collect();
+    // More than are answered at once.
+    let _asking: Vec<_> = (0..60).map(|_| arena.metrics()).collect();
     thread::sleep(Duration::from_secs(1));
     Ok(())
 }
