@@ -116,6 +116,7 @@ lint: setup ## Format, clippy, documentation, links, wording, Python
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	python3 scripts/check_text.py
+	python3 scripts/check_promises.py
 	bash -n scripts/*.sh .ci/run
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check python
@@ -177,6 +178,12 @@ bench: build-dist ## Measure speed beside ns-2 and ns-3, and two cores beside on
 .PHONY: bench-emulator
 bench-emulator: setup-build ## Measure emulated links on this machine: rate, delay, speed (root, two minutes, nothing else running)
 	cargo run --release --locked -p suimon-emulator --example accuracy
+
+.PHONY: attack
+attack: tested ## Hostile clients and ten thousand cuts, kills and restarts of the bond (as root, a quarter of an hour)
+	SUIMON_ATTACK_S=$${SUIMON_ATTACK_S:-20} cargo test --locked -p suimon-cli --test cli attack:: -- --nocapture
+	SUIMON_EVENTS=$${SUIMON_EVENTS:-10000} SUIMON_WORLDS=$${SUIMON_WORLDS:-4} \
+	    cargo test --locked -p suimon-bond --test bond restarts:: -- --nocapture
 
 .PHONY: fuzz
 fuzz: setup-build ## Give every reader mutated input, ten million in all (SUIMON_FUZZ_SEED=1; a quarter of an hour)

@@ -24,6 +24,7 @@ rm "$stage/usr/share/suimon/installed"
 doc=$stage/usr/share/doc/suimon
 rm "$doc/LICENSE"
 gzip -9n "$stage"/usr/share/man/man1/*.1
+scripts/third_party.py | gzip -9n > "$doc/THIRD-PARTY.txt.gz"
 cat > "$doc/changelog" <<CHANGELOG
 suimon ($version) unstable; urgency=medium
 
@@ -41,6 +42,8 @@ Copyright: $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y) the Suimon developers
 License: Apache-2.0
  On Debian systems, the full text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
+ .
+ THIRD-PARTY.txt.gz has the licences of the packages that the command contains.
 COPYRIGHT
 gzip -9n "$doc/changelog"
 mkdir -p "$stage/usr/share/lintian/overrides"

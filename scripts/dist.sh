@@ -38,9 +38,10 @@ packed() {
     rm -rf "$folder"
     install -D -m 755 "$1" "$folder/suimon"
     strip --strip-unneeded "$folder/suimon"
-    install -m 644 LICENSE README.md CHANGELOG.md LIMITATIONS.md "$folder"
+    install -m 644 LICENSE README.md CHANGELOG.md LIMITATIONS.md "$out/THIRD-PARTY.txt" "$folder"
     tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$folder/.." -cJf "$out/$2.tar.xz" "$2"
 }
+scripts/third_party.py > "$out/THIRD-PARTY.txt"
 packed "$command" "$name"
 
 stage "the Debian package"

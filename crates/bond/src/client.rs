@@ -78,6 +78,7 @@ impl Client {
                 commands: commands.clone(),
                 path: PathId(index),
                 attempt: 0,
+                peers: config.beside_tunnel.clone().unwrap_or_default(),
             };
             tokio::spawn(keeper.run(changes.clone()));
         }
@@ -151,6 +152,8 @@ struct Keeper {
     commands: mpsc::Sender<Command>,
     path: PathId,
     attempt: u32,
+    /// The server's addresses, as far as they are known.
+    peers: Vec<SocketAddr>,
 }
 
 /// A path that is up.
@@ -221,14 +224,26 @@ impl Keeper {
         }
     }
 
+    /// Learns the server's addresses. Names may be out of reach where the server is not, so known ones stay.
+    async fn look_up(&mut self) -> io::Result<()> {
+        if self.config.beside_tunnel.is_some() {
+            return Ok(());
+        }
+        let limit = if self.peers.is_empty() { FIRST_LOOKUP } else { LATER_LOOKUP };
+        match timeout(limit, tokio::net::lookup_host(&self.config.server)).await {
+            Ok(Ok(found)) => self.peers = found.collect(),
+            _ if !self.peers.is_empty() => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no name server answers")),
+        }
+        Ok(())
+    }
+
     async fn connect(&mut self) -> io::Result<Up> {
         let mut last = invalid(format!("{} has no address", self.config.server));
-        let peers: Vec<_> = match &self.config.beside_tunnel {
-            Some(known) => known.clone(),
-            None => tokio::net::lookup_host(&self.config.server).await?.collect(),
-        };
+        self.look_up().await?;
         let bound = self.config.beside_tunnel.is_some();
-        for peer in peers {
+        for peer in self.peers.clone() {
             let connecting = self.via().connect(peer, self.config.cc.as_deref(), bound);
             match timeout(CONNECT_TIMEOUT, connecting).await {
                 Ok(Ok(tcp)) => {
@@ -310,7 +325,11 @@ fn text(address: Option<SocketAddr>) -> String {
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest pause. The kernel tells of an interface that is back, but not of a server, which programs shall reach
 /// within two seconds.
-const MAX_WAIT: Duration = Duration::from_millis(1_500);
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Two tries of a resolver, which waits 5 s each time (resolv.conf(5)).
+const FIRST_LOOKUP: Duration = Duration::from_secs(10);
+/// An answer takes less where name servers are in reach, and known addresses are as good.
+const LATER_LOOKUP: Duration = Duration::from_secs(1);
 /// The kernel sends a SYN again after 1 and 3 s; a new try is as good.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// The server's own limit.

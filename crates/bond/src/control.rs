@@ -1,5 +1,6 @@
 //! Answers to those who ask how it goes: a Unix socket for `suimon bond status`, a page for Prometheus.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::client::Client;
@@ -92,18 +93,30 @@ pub async fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Answers under way. Where too many are, the one that takes longest makes room, so that nobody keeps others from asking.
+#[derive(Debug, Default)]
+struct Answers(VecDeque<AbortHandle>);
+
+impl Answers {
+    fn begin(&mut self, answer: impl Future<Output = io::Result<()>> + Send + 'static) {
+        self.0.retain(|other| !other.is_finished());
+        if self.0.len() >= ANSWERS
+            && let Some(oldest) = self.0.pop_front()
+        {
+            oldest.abort();
+        }
+        self.0.push_back(tokio::spawn(timeout(ANSWER_TIMEOUT, answer)).abort_handle());
+    }
+}
+
 /// Answers [`ask`], for ever.
 pub async fn serve_status(listener: UnixListener, report: Arc<dyn Fn() -> Report + Send + Sync>) {
-    let places = Arc::new(Semaphore::new(ANSWERS));
+    let mut answers = Answers::default();
     loop {
-        let place = places.clone().acquire_owned().await.expect("nobody closes it");
         match listener.accept().await {
             Ok((mut socket, _)) => {
                 let text = serde_json::to_vec(&report()).expect("plain data");
-                tokio::spawn(async move {
-                    let _ = timeout(ANSWER_TIMEOUT, socket.write_all(&text)).await;
-                    drop(place);
-                });
+                answers.begin(async move { socket.write_all(&text).await });
             }
             Err(error) => pause(&error).await,
         }
@@ -112,19 +125,14 @@ pub async fn serve_status(listener: UnixListener, report: Arc<dyn Fn() -> Report
 
 /// Answers Prometheus, for ever.
 pub async fn serve_metrics(listener: TcpListener, report: Arc<dyn Fn() -> Report + Send + Sync>) {
-    let places = Arc::new(Semaphore::new(ANSWERS));
+    let mut answers = Answers::default();
     loop {
-        let place = places.clone().acquire_owned().await.expect("nobody closes it");
         let (socket, _) = accept(&listener).await;
-        let report = report.clone();
-        tokio::spawn(async move {
-            let _ = timeout(ANSWER_TIMEOUT, answer(socket, &*report)).await;
-            drop(place);
-        });
+        answers.begin(answer(socket, report.clone()));
     }
 }
 
-async fn answer(mut socket: TcpStream, report: &(dyn Fn() -> Report + Send + Sync)) -> io::Result<()> {
+async fn answer(mut socket: TcpStream, report: Arc<dyn Fn() -> Report + Send + Sync>) -> io::Result<()> {
     let mut request = vec![0; 4096];
     let mut read = 0;
     while !request[..read].windows(4).any(|end| end == b"\r\n\r\n") && read < request.len() {
@@ -249,7 +257,7 @@ fn metrics(report: &Report) -> String {
 
 /// Whoever reads more slowly is left.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Answers under way; whoever comes then waits.
+/// Answers under way at once.
 const ANSWERS: usize = 32;
 
 #[cfg(test)]
@@ -271,6 +279,7 @@ mod tests {
         let socket = folder.path().join("socket");
         drop(listen(&socket).await.unwrap());
         let served = listen(&socket).await.unwrap();
+        assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(listen(&socket).await.is_err(), "somebody serves it");
         drop(served);
     }

@@ -35,6 +35,8 @@ where
         // Programs wait rather than take the descriptors of paths.
         let ticket = descriptors.wait().await;
         let (tcp, _) = accept(&listener).await;
+        // Where this process is killed, a program is not to take nothing for all.
+        let _ = reset_on_close(&tcp, true);
         let served = each(tcp);
         tokio::spawn(async move {
             if let Err(error) = served.await {
@@ -51,10 +53,7 @@ async fn forward(tcp: TcpStream, target: Target, client: Client) -> io::Result<(
             relay(tcp, stream).await;
             Ok(())
         }
-        Err(reason) => {
-            reset_on_close(&tcp, true)?;
-            Err(io::Error::other(format!("{target}: {reason}")))
-        }
+        Err(reason) => Err(io::Error::other(format!("{target}: {reason}"))),
     }
 }
 
@@ -74,7 +73,7 @@ async fn socks(mut tcp: TcpStream, client: Client) -> io::Result<()> {
                 ResetReason::TimedOut => TTL_EXPIRED,
                 _ => FAILED,
             };
-            answer(&mut tcp, code).await?;
+            refuse(&mut tcp, code).await?;
             Err(io::Error::other(format!("{target}: {reason}")))
         }
     }
@@ -88,6 +87,7 @@ async fn greet(tcp: &mut TcpStream) -> io::Result<Target> {
     let mut methods = vec![0; usize::from(tcp.read_u8().await?)];
     tcp.read_exact(&mut methods).await?;
     if !methods.contains(&NO_AUTHENTICATION) {
+        reset_on_close(tcp, false)?;
         tcp.write_all(&[VERSION, NO_METHOD]).await?;
         return Err(invalid("only SOCKS without authentication"));
     }
@@ -115,13 +115,13 @@ async fn greet(tcp: &mut TcpStream) -> io::Result<Target> {
             Host::Address(Ipv6Addr::from(bytes).into())
         }
         _ => {
-            answer(tcp, NO_ADDRESS_TYPE).await?;
+            refuse(tcp, NO_ADDRESS_TYPE).await?;
             return Err(invalid("an unknown type of address"));
         }
     };
     let port = tcp.read_u16().await?;
     if command != CONNECT {
-        answer(tcp, NO_COMMAND).await?;
+        refuse(tcp, NO_COMMAND).await?;
         return Err(invalid("only CONNECT"));
     }
     let target = match host {
@@ -134,7 +134,7 @@ async fn greet(tcp: &mut TcpStream) -> io::Result<Target> {
     match Target::from_bytes(&target) {
         Ok(target) => Ok(target),
         Err(problem) => {
-            answer(tcp, HOST_UNREACHABLE).await?;
+            refuse(tcp, HOST_UNREACHABLE).await?;
             Err(invalid(problem))
         }
     }
@@ -148,6 +148,12 @@ enum Host {
 async fn answer(tcp: &mut TcpStream, code: u8) -> io::Result<()> {
     // The bound address is nobody's business here: zero.
     tcp.write_all(&[VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]).await
+}
+
+/// Answers, and lets the connection end in order, so that the program reads it.
+async fn refuse(tcp: &mut TcpStream, code: u8) -> io::Result<()> {
+    reset_on_close(tcp, false)?;
+    answer(tcp, code).await
 }
 
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);

@@ -115,41 +115,20 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_LOOKUPS: usize = 65_536;
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use std::net::UdpSocket;
     use std::time::Instant;
 
-    /// A name server that never answers for names that begin with `slow`, and gives 127.0.0.1 for all others.
-    pub(crate) fn moody_server() -> SocketAddr {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        std::thread::spawn(move || {
-            let mut question = [0; 512];
-            while let Ok((len, from)) = socket.recv_from(&mut question) {
-                // RFC 1035 §4.1: a head of 12 bytes, the name's labels, type and class.
-                let question = &question[..len];
-                if question[13..].starts_with(b"slow") {
-                    continue;
-                }
-                let name = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 1;
-                let is_v4 = question[name..name + 2] == [0, 1];
-                let head = [&question[..2], &[0x81, 0x80, 0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]].concat();
-                let mut answer = [&head, &question[12..name + 4]].concat();
-                if is_v4 {
-                    answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
-                }
-                let _ = socket.send_to(&answer, from);
-            }
-        });
-        address
-    }
+    use suimon_testing::serve_names;
 
     #[test]
     fn a_thousand_names_that_nobody_answers_hold_up_no_other_and_no_thread() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let names = Names::of_servers(&[moody_server()]);
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let names = Names::of_servers(&[socket.local_addr().unwrap()]);
+            serve_names(socket);
             let slow: Vec<_> = (0..1_000)
                 .map(|nth| {
                     let names = names.clone();

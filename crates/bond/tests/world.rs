@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 
 /// Where clients of the bond find the server, programs the client, and the server its target.
 const SERVER_PORT: u16 = 4_443;
-const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
-const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_090);
+pub(crate) const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
+pub(crate) const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_090);
 
 fn session() -> SessionConfig {
     SessionConfig {
@@ -44,7 +44,7 @@ fn session() -> SessionConfig {
 }
 
 /// An end that runs on a thread in a namespace until it is dropped.
-struct Running {
+pub(crate) struct Running {
     stop: Option<oneshot::Sender<bool>>,
     thread: Option<JoinHandle<()>>,
     report: Arc<dyn Fn() -> Report + Send + Sync>,
@@ -78,7 +78,7 @@ impl Running {
         Self { stop: Some(stop), thread: Some(thread), report: Arc::new(move || report(&end)) }
     }
 
-    fn server(namespace: &Namespace, key: &PrivateKey, clients: &[PublicKey]) -> Self {
+    pub(crate) fn server(namespace: &Namespace, key: &PrivateKey, clients: &[PublicKey]) -> Self {
         let tls = Arc::new(server_config(key, clients.iter().copied()).unwrap());
         let config = ServerConfigBond {
             tls,
@@ -104,7 +104,7 @@ impl Running {
         Self::start(namespace, make, Server::report, async |server: Server| server.close().await)
     }
 
-    fn client(
+    pub(crate) fn client(
         namespace: &Namespace,
         key: &PrivateKey,
         server_key: PublicKey,
@@ -191,7 +191,7 @@ impl Running {
     }
 
     /// Ends it as a process that is killed does: without a word.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.stop.take();
         self.thread.take().unwrap().join().unwrap();
     }
@@ -209,12 +209,12 @@ impl Drop for Running {
 }
 
 /// A bond over emulated links.
-struct World {
-    client: Running,
-    server: Option<Running>,
-    hosts: TwoHosts,
-    server_key: PrivateKey,
-    client_key: PrivateKey,
+pub(crate) struct World {
+    pub(crate) client: Option<Running>,
+    pub(crate) server: Option<Running>,
+    pub(crate) hosts: TwoHosts,
+    pub(crate) server_key: PrivateKey,
+    pub(crate) client_key: PrivateKey,
 }
 
 fn link(text: &str) -> [Link; 2] {
@@ -223,7 +223,7 @@ fn link(text: &str) -> [Link; 2] {
 }
 
 impl World {
-    fn new(links: &[&str]) -> Self {
+    pub(crate) fn new(links: &[&str]) -> Self {
         let links: Vec<_> = links.iter().map(|text| link(text)).collect();
         let hosts = TwoHosts::new(&Setup::default(), &links).unwrap();
         let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
@@ -232,7 +232,11 @@ impl World {
         let address = hosts.paths[0].far.into();
         let client = Running::client(&hosts.near, &client_key, server_key.public(), address, &via);
         client.wait_for_paths(links.len(), Duration::from_secs(10));
-        Self { client, server: Some(server), hosts, server_key, client_key }
+        Self { client: Some(client), server: Some(server), hosts, server_key, client_key }
+    }
+
+    fn client(&self) -> &Running {
+        self.client.as_ref().expect("only who kills it takes it")
     }
 
     fn both(&self) -> (&Namespace, &Namespace) {
@@ -245,7 +249,7 @@ fn byte(index: u64) -> u8 {
     (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-fn pattern(from: u64, len: usize) -> Vec<u8> {
+pub(crate) fn pattern(from: u64, len: usize) -> Vec<u8> {
     (from..from + len as u64).map(byte).collect()
 }
 
@@ -327,7 +331,7 @@ fn streams_use_all_paths_both_ways() {
         assert_eq!((up.bytes, down.bytes), (bytes, bytes));
         // The status is half a second old at most.
         thread::sleep(Duration::from_millis(600));
-        let status = &world.client.report().sessions[0].status;
+        let status = &world.client().report().sessions[0].status;
         assert!(status.session.received_bytes > bytes && status.streams == 0, "{status:?}");
         for path in &status.paths {
             assert_in_time!(path.sent_bytes > bytes / 10 && path.received_bytes > bytes / 10, "{status:?}");
@@ -349,7 +353,7 @@ fn a_cut_path_costs_a_timeout_and_no_byte() {
             world.hosts.emulation.cut(0, Way::Both);
             thread::sleep(Duration::from_millis(3_000));
             world.hosts.emulation.restore(0, Way::Both);
-            world.client.wait_for_paths(2, Duration::from_secs(5));
+            world.client().wait_for_paths(2, Duration::from_secs(5));
         });
         assert_eq!((up.bytes, down.bytes), (5_000_000, 5_000_000));
         eprintln!("stalls: {:?} up, {:?} down", up.longest_stall, down.longest_stall);
@@ -374,7 +378,7 @@ fn a_session_without_paths_for_seconds_goes_on_where_it_was() {
                 world.hosts.emulation.cut(path, Way::Both);
             }
             thread::sleep(cut);
-            let paths = world.client.report().sessions[0].status.paths.clone();
+            let paths = world.client().report().sessions[0].status.paths.clone();
             assert_in_time!(paths.is_empty(), "both are given up: {paths:?}");
             for path in 0..2 {
                 world.hosts.emulation.restore(path, Way::Both);
@@ -437,7 +441,7 @@ fn a_restarted_server_ends_streams_with_an_error_and_serves_new_ones() {
         assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset, "no end that looks like one: {end}");
         let (up, down) = exchange(world.both(), 100_000, || ());
         assert_eq!((up.bytes, down.bytes), (100_000, 100_000));
-        world.client.wait_for_paths(2, Duration::from_secs(5));
+        world.client().wait_for_paths(2, Duration::from_secs(5));
     });
 }
 
@@ -471,7 +475,7 @@ fn a_client_comes_back_whenever_its_server_does() {
                 })
                 .collect();
             assert_in_time!(asking.len() < 20, "no stream within {:?}", back.elapsed());
-            let status = &world.client.report().sessions[0].status;
+            let status = &world.client().report().sessions[0].status;
             let why = if told { "as the other end closed it" } else { "as the server has lost it" };
             assert_eq!(status.last_end.as_deref(), Some(why), "{status:?}");
             assert!(status.ended >= 1, "{status:?}");
@@ -608,7 +612,7 @@ fn a_stalled_reader_holds_no_more_than_its_window_and_holds_up_nobody() {
         // The status is half a second old at most, and then of both streams.
         thread::sleep(Duration::from_millis(600));
         let server = world.server.as_ref().unwrap().report();
-        let client = world.client.report();
+        let client = world.client().report();
         let [held, waiting] =
             [&server, &client].map(|report| report.sessions[0].status.session.streams_bytes);
         let most = session().mux.window_most;

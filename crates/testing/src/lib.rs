@@ -1,11 +1,13 @@
 //! The checks that tests on a real kernel share: whether this machine lets links be made, and whether it was in time.
 
+mod names;
 mod stillness;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 
 use suimon_linux::{Namespace, Tun, TunOptions, guest};
 
+pub use names::serve_names;
 use stillness::Watch;
 
 /// Whether this machine lets namespaces and devices be made; says why where not.

@@ -1,5 +1,6 @@
 //! The command as a user runs it.
 
+mod attack;
 mod cc;
 mod estimate;
 mod files;

@@ -236,3 +236,14 @@ fn a_bench_of_the_bond_refuses_a_scheduler_before_it_starts() {
         says(&message, &["unknown path scheduler \"nosuch\"", "accepted: least-buffered, look-ahead"]);
     }
 }
+
+#[test]
+fn metrics_of_a_bond_stay_at_this_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = succeeds(folder.path(), &["bond", "keygen", "key"]);
+    assert_eq!(succeeds(folder.path(), &["bond", "pubkey", "key"]), key);
+    for address in ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"] {
+        let server = ["bond", "server", "--key", "key", "--client", key.trim(), "--metrics", address];
+        says(&refuses(folder.path(), &server), &["--metrics: ", address, "no", "loopback"]);
+    }
+}
