@@ -255,9 +255,9 @@ mod tests {
         let marks = |overflows: bool| {
             let mut queue = fq_codel(":rules=linux", Buffer::Packets(100));
             for flow in 1..=3 {
-                (0..if overflows { 101 } else { 0 }).for_each(|_| {
-                    queue.enqueue(Instant::ZERO, FlowPacket::new(flow, 1_500), &mut Vec::new())
-                });
+                for _ in 0..if overflows { 101 } else { 0 } {
+                    queue.enqueue(Instant::ZERO, FlowPacket::new(flow, 1_500), &mut Vec::new());
+                }
                 drain(&mut queue).for_each(drop);
             }
             marks_of_lone_packets(&mut queue)
