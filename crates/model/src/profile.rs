@@ -92,6 +92,9 @@ pub enum RttSample {
     Oldest,
     /// The last: the path's time alone.
     Newest,
+    /// The last, and rather that of a segment that the ACK confirms selectively, if there is one; where only
+    /// retransmissions are acknowledged, the time that timestamps tell (Linux since 3.18).
+    Delivered,
 }
 
 /// What the minimum retransmission timeout applies to.
@@ -133,13 +136,13 @@ impl StackProfile {
             mss: Bytes::new(1_448),
             header: Bytes::new(52),
             initial_window: 10,
-            counting: AckCounting::Bytes { limit: 64 },
+            counting: AckCounting::Delivered,
             recovery: RecoveryAlgorithm::PrrSafeAck,
             loss_detection: LossDetection::Rack,
             detects_lost_retransmissions: true,
             tail_loss_probe: true,
             timestamps: true,
-            rtt_sample: RttSample::Newest,
+            rtt_sample: RttSample::Delivered,
             f_rto: true,
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_millis(200),
@@ -160,9 +163,11 @@ impl StackProfile {
     pub const fn rfc_6675() -> Self {
         Self {
             name: "rfc-6675",
+            counting: AckCounting::Bytes { limit: 64 },
             recovery: RecoveryAlgorithm::Prr,
             loss_detection: LossDetection::Rfc6675,
             tail_loss_probe: false,
+            rtt_sample: RttSample::Newest,
             ..Self::linux_6()
         }
     }

@@ -268,7 +268,7 @@ impl<'a> World<'a> {
         }
         match &mut flow.endpoints {
             Endpoints::Udp { delays, .. } if packet.kind == PacketKind::Echo => {
-                delays.record(now, packet.ts_val)
+                delays.record(now, packet.ts_val);
             }
             Endpoints::Udp { received, delays, .. } => {
                 *received += u64::from(packet.bytes);

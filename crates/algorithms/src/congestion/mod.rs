@@ -149,7 +149,7 @@ pub struct Ack {
     pub marked: Bytes,
     /// Round-trip time of a segment that `snd_una` passed with this ACK, the first or the last as the
     /// stack has it; `None` where nothing or a retransmission was acknowledged, whose time would be
-    /// ambiguous.
+    /// ambiguous. With Linux also that of a segment that was selectively acknowledged.
     pub rtt: Option<Duration>,
     /// Oldest unacknowledged byte, counted from the start of the connection.
     pub snd_una: u64,
@@ -202,6 +202,9 @@ pub enum AckCounting {
         /// `L` of RFC 3465 §2.2.
         limit: u32,
     },
+    /// The bytes that an ACK confirms for the first time, cumulatively or selectively, without a limit, as Linux since
+    /// 3.15: the ACK that ends a recovery grows no window by what was selectively acknowledged before.
+    Delivered,
 }
 
 impl Ack {
@@ -236,6 +239,7 @@ impl Ack {
         match self.counting {
             AckCounting::PerAck => news.min(self.mss),
             AckCounting::Bytes { limit } => news.min(self.mss * u64::from(limit)),
+            AckCounting::Delivered => self.delivered,
         }
     }
 
@@ -245,6 +249,7 @@ impl Ack {
         match self.counting {
             AckCounting::PerAck => self.newly_acked.min(self.mss),
             AckCounting::Bytes { .. } => self.newly_acked,
+            AckCounting::Delivered => self.delivered,
         }
     }
 }

@@ -181,6 +181,19 @@ mod tests {
         assert_eq!(growth(AckCounting::PerAck), 1);
         assert_eq!(growth(AckCounting::Bytes { limit: 1 }), 1);
         assert_eq!(growth(AckCounting::Bytes { limit: 2 }), 2);
+        assert_eq!(growth(AckCounting::Delivered), 2);
+    }
+
+    #[test]
+    fn what_was_selectively_acknowledged_before_grows_no_window_where_the_stack_counts_what_is_delivered() {
+        let growth = |counting| {
+            let mut limits = Limits { ssthresh: MSS * 10, ..Limits::initial(MSS * 10) };
+            let end_of_recovery = Ack { newly_acked: MSS * 20, delivered: MSS, counting, ..ack(1) };
+            Reno::default().on_ack(&end_of_recovery, &mut limits);
+            (limits.cwnd - MSS * 10).whole(MSS)
+        };
+        assert_eq!(growth(AckCounting::Bytes { limit: 64 }), 1);
+        assert_eq!(growth(AckCounting::Delivered), 0);
     }
 
     #[test]

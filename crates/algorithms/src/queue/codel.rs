@@ -162,6 +162,11 @@ impl CoDel {
         Some(packet.packet)
     }
 
+    /// The queue lost `packets` for want of room: the next series begins stronger by as many.
+    pub(super) fn on_overflow(&mut self, packets: u32) {
+        self.count = self.count.saturating_add(packets);
+    }
+
     fn start_dropping(&mut self, settings: &Settings, now: Instant) {
         self.dropping = true;
         // Soon after the last time, the rate that controlled the queue then is where to start.

@@ -35,6 +35,12 @@ pub const DESCRIPTION: Description = Description {
             range: Range::Between(1.0, 65_535.0),
         },
         QUANTUM,
+        Parameter {
+            name: "rules",
+            help: "as RFC 8290 says; or as Linux does, where CoDel spares what is last in all queues and an overflow strengthens it",
+            default: Value::Choice("rfc-8290"),
+            range: Range::OneOf(&["rfc-8290", "linux"]),
+        },
     ],
 };
 
@@ -73,6 +79,7 @@ pub struct FqCoDel<P> {
     hash: FlowHash,
     quantum: i64,
     settings: Settings,
+    as_linux: bool,
 }
 
 impl<P: Packet> FqCoDel<P> {
@@ -88,6 +95,7 @@ impl<P: Packet> FqCoDel<P> {
             hash: FlowHash::new(&mut random),
             quantum: quantum(arguments),
             settings: Settings::new(arguments),
+            as_linux: arguments.choice("rules") == "linux",
         }
     }
 
@@ -96,7 +104,11 @@ impl<P: Packet> FqCoDel<P> {
     fn drop_batch(&mut self, dropped: &mut Vec<Dropped<P>>) {
         let fattest = self.queues.fattest();
         let half = self.queues.backlog_of(fattest).packets / 2;
-        for _ in 0..half.clamp(1, MAX_BATCH) {
+        let batch = half.clamp(1, MAX_BATCH);
+        if self.as_linux {
+            self.flows[fattest].codel.on_overflow(batch as u32);
+        }
+        for _ in 0..batch {
             let packet = self.queues.pop(fattest).map(|timed| timed.packet);
             dropped.extend(packet.map(|packet| Dropped { packet, reason: DropReason::Overflow }));
         }
@@ -132,8 +144,12 @@ impl<P: Packet + Send> QueueDiscipline<P> for FqCoDel<P> {
                 self.old.push_back(number);
                 continue;
             }
-            let queues = &mut self.queues;
-            let next = || queues.pop(at).map(|packet| (packet, queues.backlog_of(at).bytes));
+            let (queues, as_linux) = (&mut self.queues, self.as_linux);
+            let next = || {
+                let packet = queues.pop(at)?;
+                let left = if as_linux { queues.backlog() } else { queues.backlog_of(at) };
+                Some((packet, left.bytes))
+            };
             if let Some(packet) = flow.codel.dequeue(&self.settings, now, next, dropped) {
                 flow.credits -= packet.size().get() as i64;
                 return Some(packet);
@@ -141,7 +157,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for FqCoDel<P> {
             list.pop_front();
             // A new flow that is empty waits for its turn among the old ones first, or else it could come
             // back as a new one again and again while they starve.
-            if is_new {
+            if is_new && !(as_linux && self.old.is_empty()) {
                 self.old.push_back(number);
             } else {
                 flow.active = false;
@@ -208,6 +224,45 @@ mod tests {
             assert_eq!(dropped.len() as u64, gone, "{fat}");
             assert!(dropped.iter().all(|d| d.packet.flow == 1 && d.reason == DropReason::Overflow));
         }
+    }
+
+    /// How many of `packets` are marked that leave a millisecond apart from 200 ms on, one of flow 1 and one of flow 2
+    /// in turn, where each finds only the other flow's packets behind it.
+    fn marks_of_lone_packets(queue: &mut FqCoDel<FlowPacket>) -> usize {
+        let at = |millis| Instant::ZERO + suimon_units::Duration::from_millis(millis);
+        let add = |queue: &mut FqCoDel<FlowPacket>, flow, since| {
+            let packet = FlowPacket { ecn: crate::queue::Ecn::Capable, ..FlowPacket::new(flow, 1_500) };
+            queue.enqueue(at(since), packet, &mut Vec::new());
+        };
+        (1..=3).for_each(|flow| add(queue, flow, 190));
+        (200..500)
+            .filter(|now| {
+                let sent = queue.dequeue(at(*now), &mut Vec::new()).unwrap();
+                add(queue, sent.flow, now - 8);
+                sent.ecn == crate::queue::Ecn::CongestionExperienced
+            })
+            .count()
+    }
+
+    #[test]
+    fn linux_looks_at_all_queues_before_it_spares_a_flows_last_packet() {
+        assert_eq!(marks_of_lone_packets(&mut fq_codel("", Buffer::Unbounded)), 0);
+        assert!(marks_of_lone_packets(&mut fq_codel(":rules=linux", Buffer::Unbounded)) >= 3);
+    }
+
+    #[test]
+    fn an_overflow_strengthens_codel_as_linux_has_it() {
+        let marks = |overflows: bool| {
+            let mut queue = fq_codel(":rules=linux", Buffer::Packets(100));
+            for flow in 1..=3 {
+                for _ in 0..if overflows { 101 } else { 0 } {
+                    queue.enqueue(Instant::ZERO, FlowPacket::new(flow, 1_500), &mut Vec::new());
+                }
+                drain(&mut queue).for_each(drop);
+            }
+            marks_of_lone_packets(&mut queue)
+        };
+        assert!(marks(true) > marks(false) * 3, "{} {}", marks(true), marks(false));
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod flows;
 pub mod fq_codel;
 pub mod over;
 pub mod pie;
+pub mod pie_linux;
 pub mod policy;
 pub mod red;
 pub mod rem;

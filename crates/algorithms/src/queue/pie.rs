@@ -302,7 +302,7 @@ impl Pie {
 }
 
 /// The divisor of a change of the probability, so that small ones change little (RFC 8033 §4.2).
-fn scale(drop_prob: f64) -> f64 {
+pub(super) fn scale(drop_prob: f64) -> f64 {
     match drop_prob {
         p if p < 0.000_001 => 2_048.0,
         p if p < 0.000_01 => 512.0,

@@ -80,6 +80,7 @@ queues! { |arguments, buffer, random|
     codel => Queue::discipline(codel::CoDelQueue::new(arguments, buffer)),
     fq_codel => Queue::discipline(fq_codel::FqCoDel::new(arguments, buffer, random)),
     pie => Queue::policy(pie::Pie::new(arguments, buffer, random)),
+    pie_linux => Queue::policy(pie_linux::PieLinux::new(arguments, buffer, random)),
     dualpi2 => Queue::discipline(dualpi2::DualPi2::new(arguments, buffer)),
     cake => Queue::discipline(cake::Cake::new(arguments, buffer, random)),
 }

@@ -49,7 +49,8 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
     let counting = prop_oneof![
         Just(AckCounting::PerAck),
         Just(AckCounting::Bytes { limit: 1 }),
-        Just(AckCounting::Bytes { limit: 2 })
+        Just(AckCounting::Bytes { limit: 2 }),
+        Just(AckCounting::Delivered)
     ];
     let ack = (
         segments,

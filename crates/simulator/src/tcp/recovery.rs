@@ -10,6 +10,8 @@ pub(crate) struct Progress {
     pub(crate) delivered: Bytes,
     /// Bytes in flight after it.
     pub(crate) flight_size: Bytes,
+    /// The slow-start threshold now.
+    pub(crate) ssthresh: Bytes,
     /// It moved `snd_una` and showed no further loss (`SafeACK` of RFC 9937).
     pub(crate) is_safe: bool,
 }
@@ -72,6 +74,8 @@ impl Reduction {
             Some(RecoveryAlgorithm::Prr) => flight_size + self.proportional(progress, mss, Bytes::new(1)),
             Some(RecoveryAlgorithm::PrrSafeAck) if progress.delivered == Bytes::ZERO => cwnd,
             Some(RecoveryAlgorithm::PrrSafeAck) => {
+                // Congestion control may lower it under way, as HyStart does.
+                self.target = self.target.min(progress.ssthresh);
                 let grant = if progress.is_safe { mss } else { Bytes::ZERO };
                 let sndcnt = self.proportional(progress, grant, mss);
                 // The first retransmission goes out whatever the rest says.
@@ -129,7 +133,8 @@ mod tests {
         let mut windows = Vec::new();
         for _ in 0..acks {
             flight -= MSS;
-            let progress = Progress { delivered: MSS, flight_size: flight, is_safe: false };
+            let progress =
+                Progress { delivered: MSS, flight_size: flight, ssthresh: MSS * 10, is_safe: false };
             cwnd = reduction.on_ack(cwnd, progress, MSS);
             while flight + MSS <= cwnd {
                 flight += MSS;

@@ -125,6 +125,8 @@ pub(crate) struct Update {
     /// When the newest segment that `snd_una` passed was sent, likewise: what waited behind a hole at
     /// the receiver says how long the hole was there.
     pub(crate) newest_sent_at: Option<Instant>,
+    /// When the oldest and the newest of the segments were sent that were SACKed first now and sent once only.
+    pub(crate) sacked_sent_at: Option<(Instant, Instant)>,
     /// A segment was found to be lost. Loss detection follows the acknowledgement, and its caller sets this.
     pub(crate) lost: bool,
 }
@@ -352,6 +354,11 @@ impl Scoreboard {
                 rack.on_delivered(now, segment, segment.end(snd_nxt));
             }
             let original = !segment.is(EVER_RETRANSMITTED);
+            if original {
+                let sent_at = segment.sent_at();
+                let (oldest, newest) = update.sacked_sent_at.unwrap_or((sent_at, sent_at));
+                update.sacked_sent_at = Some((oldest.min(sent_at), newest.max(sent_at)));
+            }
             if segment.is(LOST) {
                 self.lost -= len;
             }

@@ -261,8 +261,8 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
     habit(
         "counting",
         Kind::Text(|profile, text| counting(text).map(|counting| profile.counting = counting)),
-        "\"bytes:2\"",
-        "How ACKs grow the window: \"per-ack\", or \"bytes:L\" for the acknowledged bytes, at most L segments an ACK in slow start.",
+        "\"delivered\"",
+        "How ACKs grow the window: \"per-ack\"; \"bytes:L\" for the acknowledged bytes, at most L segments an ACK in slow start; or \"delivered\" for the bytes confirmed for the first time.",
     ),
     habit(
         "recovery",
@@ -313,8 +313,9 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         Kind::Word(&[
             ("oldest", |profile| profile.rtt_sample = RttSample::Oldest),
             ("newest", |profile| profile.rtt_sample = RttSample::Newest),
+            ("delivered", |profile| profile.rtt_sample = RttSample::Delivered),
         ]),
-        "\"newest\"",
+        "\"delivered\"",
         "Which segment's round-trip time counts of an ACK that covers several.",
     ),
     habit(
@@ -388,10 +389,12 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
     ),
 ]);
 
-/// Reads `per-ack` or `bytes:L`.
+/// Reads `per-ack`, `delivered` or `bytes:L`.
 fn counting(text: &str) -> Result<AckCounting, Problem> {
-    if text == "per-ack" {
-        return Ok(AckCounting::PerAck);
+    match text {
+        "per-ack" => return Ok(AckCounting::PerAck),
+        "delivered" => return Ok(AckCounting::Delivered),
+        _ => {}
     }
     text.strip_prefix("bytes:")
         .and_then(|limit| limit.parse().ok())
@@ -400,6 +403,6 @@ fn counting(text: &str) -> Result<AckCounting, Problem> {
         .ok_or_else(|| Problem::Value {
             text: text.chars().take(crate::text::MAX_LENGTH).collect(),
             reason: "is not accepted",
-            accepted: "per-ack, or bytes:L with L from 1 to 1000".to_owned(),
+            accepted: "per-ack, delivered, or bytes:L with L from 1 to 1000".to_owned(),
         })
 }

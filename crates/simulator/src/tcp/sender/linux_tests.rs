@@ -1,7 +1,7 @@
 //! Packet scripts of Linux 6: loss detection by time, tail loss probes, its proportional rate reduction.
 
 use suimon_algorithms::congestion::CongestionKind;
-use suimon_units::Bytes;
+use suimon_units::{Bytes, Duration};
 
 use super::script::{MSS, Script, Steady, linux};
 use crate::tcp::Source;
@@ -135,6 +135,25 @@ fn after_a_probe_without_an_answer_the_timeout_follows() {
     script.wakes(308).sends("10");
     script.wakes(608).sends("r0");
     assert_eq!((cuts(&steady), script.sender.counters.timeouts), (vec![CongestionKind::Timeout], 1));
+}
+
+#[test]
+fn selectively_acknowledged_segments_give_round_trip_times_and_retransmissions_those_of_timestamps() {
+    let (mut script, steady) = ten_in_flight();
+    script.sack(203, 0, &[(1, 4)]).sends("r0 10");
+    script.ack(310, 4).sends_something();
+    let rtts: Vec<_> = steady.log.lock().unwrap().acks.iter().map(|ack| ack.rtt).collect();
+    assert_eq!(rtts, [103, 107].map(|millis| Some(Duration::from_millis(millis))));
+}
+
+#[test]
+fn a_threshold_that_is_lowered_in_recovery_is_where_recovery_ends() {
+    let (mut script, _) = ten_in_flight();
+    script.sack(200, 0, &[(1, 4)]).sends("r0 10");
+    script.sender.limits.ssthresh = Bytes::new(3 * MSS);
+    script.sack(201, 0, &[(1, 9)]).sends_nothing();
+    script.ack(300, 11).sends("11 12 13");
+    assert_eq!(script.cwnd(), 3);
 }
 
 /// RFC 9937 §6: one segment more than was delivered only where an ACK advances and shows no further loss.

@@ -325,16 +325,18 @@ impl Sender {
 
     /// Takes round-trip samples; gives that for congestion control.
     fn measure(&mut self, now: Instant, packet: &Packet, update: &Update) -> Option<Duration> {
-        if update.newly_acked == 0 {
+        let sacked = update.sacked_sent_at.filter(|_| self.profile.rtt_sample == RttSample::Delivered);
+        if update.newly_acked == 0 && sacked.is_none() {
             return None;
         }
         let echoed = self.profile.timestamps.then_some(packet.ts_ecr).filter(|echo| *echo > Instant::ZERO);
-        if let Some(sent_at) = update.oldest_sent_at.or(echoed) {
+        if let Some(sent_at) = update.oldest_sent_at.or(sacked.map(|sacked| sacked.0)).or(echoed) {
             self.rto.sample(now.saturating_since(sent_at));
         }
         let sent_at = match self.profile.rtt_sample {
             RttSample::Oldest => update.oldest_sent_at,
             RttSample::Newest => update.newest_sent_at,
+            RttSample::Delivered => sacked.map(|sacked| sacked.1).or(update.newest_sent_at).or(echoed),
         };
         let rtt = now.saturating_since(sent_at?);
         self.board.on_rtt(rtt);

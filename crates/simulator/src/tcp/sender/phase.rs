@@ -84,10 +84,11 @@ impl Sender {
         }
     }
 
-    fn progress(&self, update: &Update) -> Progress {
+    pub(super) fn progress(&self, update: &Update) -> Progress {
         Progress {
             delivered: Bytes::new(update.delivered),
             flight_size: self.board.flight_size(),
+            ssthresh: self.limits.ssthresh,
             is_safe: update.newly_acked > 0 && !update.lost,
         }
     }

@@ -6,7 +6,6 @@ use suimon_units::{Bytes, Duration, Instant};
 
 use super::{Phase, Sender};
 use crate::packet::Packet;
-use crate::tcp::recovery::Progress;
 use crate::tcp::scoreboard::{Look, Update};
 
 /// Linux adds two ticks to such a wait (`TCP_TIMEOUT_MIN`), 4 ms each where a second has 250.
@@ -138,7 +137,8 @@ impl Sender {
         self.board.detect_by_time(&self.look(now));
         let flight_size = self.board.flight_size();
         if flight_size < prior_flight_size && !matches!(self.phase, Phase::Recovery { .. }) {
-            let progress = Progress { delivered: self.profile.mss, flight_size, is_safe: false };
+            let update = Update { delivered: self.profile.mss.get(), ..Update::default() };
+            let progress = self.progress(&update);
             self.begin_recovery(now, prior_flight_size, progress);
         }
         self.resume_timeout(now, self.board.first_sent_at().unwrap_or(now));
