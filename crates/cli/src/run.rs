@@ -49,6 +49,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     if arguments.print_defaults {
         return Ok(std::io::stdout().write_all(print_defaults().as_bytes())?);
     }
+    arguments.output.check()?;
     let settings = arguments.set.iter().map(|text| setting(text)).collect::<Result<Vec<_>, _>>()?;
     let mut runs = Vec::new();
     let mut texts = Vec::new();

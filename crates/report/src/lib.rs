@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod capture;
 mod csv;
 mod document;
@@ -31,10 +32,13 @@ mod tables;
 mod terminal;
 mod verdict;
 
-pub use crate::capture::{CaptureTables, capture_figures, capture_json, capture_notes, terminal_capture};
+pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, terminal_advice};
+pub use crate::capture::{
+    CaptureTables, capture_figures, capture_json, capture_notes, capture_verdict, terminal_capture,
+};
 pub use crate::csv::write_csv;
 pub use crate::error::ReportError;
-pub use crate::grade::{GRADE_THRESHOLDS, Grade};
+pub use crate::grade::{GRADE_THRESHOLDS, Grade, LOSS_THRESHOLDS};
 pub use crate::header::ReportHeader;
 pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
 pub use crate::json::{JSON_SCHEMA_VERSION, JsonDetail, json, write_json};

@@ -1,6 +1,6 @@
 //! The table of results that terminal and page share: columns, units and formatted cells.
 
-use suimon_results::QueueResult;
+use suimon_results::{ApplicationKind, ApplicationResult, DatagramDelay, QueueResult};
 use suimon_units::Duration;
 
 use crate::grade::Grade;
@@ -31,6 +31,8 @@ pub(crate) enum Section {
     Cost,
     /// The performance of a stream over several flows, where there is one.
     Streams,
+    /// What a call, a ping and pages beside the load have, where there are some.
+    Applications,
 }
 
 /// A row: a run, or the flows of one algorithm in it.
@@ -70,8 +72,12 @@ impl ResultTable {
         // One unit for the whole column, so that rows compare at a glance.
         let (unit, factor) = rate_unit(fastest);
         let streams = summaries.iter().any(|summary| !summary.run.aggregates.is_empty());
-        let cells = |run, flows: &FlowTotals| {
+        let applications = summaries.iter().any(|summary| !summary.run.applications.is_empty());
+        let cells = |run: Option<&RunSummary<'_>>, flows: &FlowTotals| {
             let mut cells = cells(run, flows, factor);
+            if applications {
+                cells.extend(run.map_or_else(Default::default, application_cells));
+            }
             if streams {
                 cells.extend(stream_cells(flows));
             }
@@ -97,11 +103,71 @@ impl ResultTable {
             }));
         }
         let mut columns = columns(unit);
+        if applications {
+            columns.extend(application_columns());
+        }
         if streams {
             columns.extend(stream_columns());
         }
         Self { columns, rows }
     }
+}
+
+fn application_columns() -> [ResultColumn; 11] {
+    let column = |title, detail, unit| ResultColumn {
+        title,
+        detail,
+        unit,
+        section: Section::Applications,
+        essential: true,
+    };
+    [
+        column("Call", "p50", "ms"),
+        column("Call", "p95", "ms"),
+        column("Call", "p99", "ms"),
+        column("Call", "jitter", "ms"),
+        column("Call", "lost", "%"),
+        column("Ping", "p50", "ms"),
+        column("Ping", "p95", "ms"),
+        column("Page", "median", "s"),
+        column("Page", "max", "s"),
+        column("Busy", "down", "%"),
+        column("Busy", "up", "%"),
+    ]
+}
+
+/// The cells in the order of [`application_columns`]: of the call, its worse direction.
+fn application_cells(run: &RunSummary<'_>) -> [String; 11] {
+    let ms = |time: Option<Duration>| {
+        time.map_or_else(|| MISSING.to_owned(), |time| significant(time.as_millis_f64()))
+    };
+    let seconds = |time: Option<Duration>| {
+        time.map_or_else(|| MISSING.to_owned(), |time| significant(time.as_secs_f64()))
+    };
+    let waits = |of: fn(&DatagramDelay) -> Duration| {
+        ms(run.call.and_then(|call| Some(of(&call.delay?).saturating_sub(call.unloaded))))
+    };
+    let ping = |of: fn(&DatagramDelay) -> Duration| {
+        ms(run.application(ApplicationKind::Ping).and_then(|ping| Some(of(&ping.delay?))))
+    };
+    let page = run.application(ApplicationKind::Page);
+    let busy = |nth: usize| {
+        let share = run.run.queues.get(nth).and_then(|queue| queue.utilisation);
+        share.map_or_else(|| MISSING.to_owned(), |share| significant(share * 100.0))
+    };
+    [
+        waits(|delay| delay.p50),
+        waits(|delay| delay.p95),
+        waits(|delay| delay.p99),
+        ms(run.call.and_then(|call| Some(call.delay?.jitter))),
+        run.call.map_or_else(|| MISSING.to_owned(), |call| significant(call.loss() * 100.0)),
+        ping(|delay| delay.p50),
+        ping(|delay| delay.p95),
+        seconds(page.and_then(ApplicationResult::completion_median)),
+        seconds(page.and_then(ApplicationResult::completion_max)),
+        busy(0),
+        busy(1),
+    ]
 }
 
 fn stream_columns() -> [ResultColumn; 8] {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use suimon_results::{
-    AggregateResult, EmulatedLink, Event, EventKind, FlowResult, QueueResult, RateSpread, RunResult, Series,
-    WindowResult,
+    AggregateResult, ApplicationResult, DatagramDelay, EmulatedLink, Event, EventKind, FlowResult,
+    QueueResult, RateSpread, RunResult, Series, WindowResult,
 };
 use suimon_units::{Duration, Instant, Rate};
 
@@ -22,6 +22,8 @@ pub struct Tables {
     pub flows: Table,
     /// One row an aggregate of flows.
     pub aggregates: Table,
+    /// One row an application beside the load.
+    pub applications: Table,
     /// One row a reported link.
     pub queues: Table,
     /// One row a window and reported link.
@@ -46,10 +48,11 @@ impl Tables {
     }
 
     /// The names of the tables, in the order in which they are written.
-    pub const NAMES: [&'static str; 10] = [
+    pub const NAMES: [&'static str; 11] = [
         "runs",
         "flows",
         "aggregates",
+        "applications",
         "queues",
         "windows",
         "emulated",
@@ -70,6 +73,7 @@ impl Tables {
             "runs" => keys.runs(&summarise(runs)),
             "flows" => keys.flows(runs),
             "aggregates" => keys.aggregates(runs, &Alone::of(runs)),
+            "applications" => keys.applications(runs),
             "queues" => keys.queues(runs),
             "windows" => keys.windows(runs),
             "emulated" => keys.emulated(runs),
@@ -97,6 +101,7 @@ impl Tables {
             runs: keys.runs(summaries),
             flows: keys.flows(runs),
             aggregates: keys.aggregates(runs, &alone),
+            applications: keys.applications(runs),
             queues: keys.queues(runs),
             windows: keys.windows(runs),
             emulated: keys.emulated(runs),
@@ -109,11 +114,12 @@ impl Tables {
 
     /// All of them, in the order in which they are written.
     #[must_use]
-    pub fn all(&self) -> [&Table; 10] {
+    pub fn all(&self) -> [&Table; 11] {
         [
             &self.runs,
             &self.flows,
             &self.aggregates,
+            &self.applications,
             &self.queues,
             &self.windows,
             &self.emulated,
@@ -279,6 +285,27 @@ impl Keys {
         t.count("reconnections", |(_, a)| Some(a.reconnections));
         t.number("share_of_paths", |(nth, a)| alone.totals(&runs[*nth], a).share_of_paths);
         t.number("share_of_best", |(nth, a)| alone.totals(&runs[*nth], a).share_of_best);
+        t.build()
+    }
+
+    fn applications(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&ApplicationResult>> = rows_of(runs, |run| &run.applications);
+        let mut t = self.builder("applications", &rows);
+        t.text("application", |(_, a)| text(a.kind.as_str()));
+        t.count("packets_sent", |(_, a)| Some(a.sent));
+        t.count("packets_lost", |(_, a)| Some(a.lost));
+        t.number("loss_percent", |(_, a)| Some(a.loss() * 100.0));
+        let delay = |of: fn(&DatagramDelay) -> Duration| {
+            move |(_, a): &Row<&ApplicationResult>| ms(a.delay.as_ref().map(of))
+        };
+        t.number("delay_unloaded_ms", |(_, a)| a.delay.and_then(|_| ms(Some(a.unloaded))));
+        t.number("delay_p50_ms", delay(|delay| delay.p50));
+        t.number("delay_p95_ms", delay(|delay| delay.p95));
+        t.number("delay_p99_ms", delay(|delay| delay.p99));
+        t.number("delay_max_ms", delay(|delay| delay.max));
+        t.number("jitter_ms", delay(|delay| delay.jitter));
+        t.number("page_median_s", |(_, a)| a.completion_median().map(Duration::as_secs_f64));
+        t.number("page_max_s", |(_, a)| a.completion_max().map(Duration::as_secs_f64));
         t.build()
     }
 

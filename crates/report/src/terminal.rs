@@ -46,7 +46,12 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
     if !header.title.is_empty() {
         blocks.push(header.title.clone());
     }
-    if summaries.len() > DETAILED_RUNS {
+    let applications = |column: &ResultColumn| column.section == Section::Applications;
+    let has_call = results.columns.iter().any(applications);
+    if has_call {
+        let shown = |column: &ResultColumn| applications(column) || column.title == "Goodput";
+        blocks.push(draw(&results, &shown, true, options));
+    } else if summaries.len() > DETAILED_RUNS {
         blocks.push(draw(&results, &essential, true, options));
     } else {
         blocks.push(draw(&results, &latency, true, options));
@@ -60,7 +65,8 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
         blocks.push(format!("{} more rows are in the files only.", results.rows.len() - MAX_ROWS));
     }
     if summaries.iter().any(|summary| summary.grade.is_some()) {
-        blocks.push(wrapped(&Grade::legend(), options.width));
+        let legend = if has_call { Grade::legend_of_calls() } else { Grade::legend() };
+        blocks.push(wrapped(&legend, options.width));
     }
     blocks
         .extend(observations(&summaries).iter().map(|note| wrapped(&format!("Note: {note}"), options.width)));

@@ -245,7 +245,7 @@ impl<'a> World<'a> {
             if let Some(meter) = self.links[link as usize].meter_mut() {
                 meter.statistics.on_dropped(reason);
             }
-            if self.packets.take(frame.packet).kind.is_data() {
+            if self.packets.take(frame.packet).kind.counts_when_lost() {
                 self.flows[frame.flow as usize].tally.lost += 1;
             }
         }
@@ -268,7 +268,7 @@ impl<'a> World<'a> {
         }
         match &mut flow.endpoints {
             Endpoints::Udp { delays, .. } if packet.kind == PacketKind::Echo => {
-                delays.record(now, packet.ts_val)
+                delays.record(now, packet.ts_val);
             }
             Endpoints::Udp { received, delays, .. } => {
                 *received += u64::from(packet.bytes);

@@ -5,6 +5,7 @@ mod estimate;
 mod files;
 mod lab;
 mod link;
+mod mistakes;
 mod papers;
 mod paths;
 mod refusals;
