@@ -4,9 +4,9 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use suimon_report::{
-    JsonDetail, TerminalOptions, terminal, terminal_advice, terminal_heat_maps, terminal_summary,
+    JsonDetail, TerminalOptions, latex, terminal, terminal_advice, terminal_heat_maps, terminal_summary,
     terminal_verdicts, write_json,
 };
 use suimon_study::{Findings, quoted};
@@ -29,6 +29,9 @@ pub(crate) struct OutputOptions {
     /// Print JSON instead of a table; files only with --out
     #[arg(long)]
     json: bool,
+    /// How the table is printed; files only with --out unless it is text
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text", conflicts_with = "json")]
+    format: Format,
     /// Every sample too: in the JSON of runs, and in the files of a paper, with every event
     #[arg(long)]
     series: bool,
@@ -36,6 +39,15 @@ pub(crate) struct OutputOptions {
 
 /// More verdicts than this do not fit a screen, and get a line an experiment.
 const SCREEN: usize = 30;
+
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a terminal.
+    Text,
+    /// For LaTeX, with the rules of the package booktabs.
+    Latex,
+}
 
 /// The file that says which command wrote a folder.
 const COMMAND: &str = "command.txt";
@@ -89,7 +101,7 @@ impl OutputOptions {
     pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
         match &self.out {
             Some(folder) => Some(folder.clone()),
-            None if self.no_files || self.json => None,
+            None if self.no_files || self.json || self.format == Format::Latex => None,
             None => {
                 let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
                 let names = std::iter::once(name.to_owned()).chain(numbered);
@@ -134,6 +146,8 @@ impl OutputOptions {
             };
             let verdicts: Vec<_> = findings.worlds.iter().chain(&findings.verdicts).cloned().collect();
             write_json(&mut stdout, &findings.header, &findings.runs, &verdicts, detail)?;
+        } else if self.format == Format::Latex {
+            write!(stdout, "{}", latex(&findings.header, &findings.runs))?;
         } else {
             let options = terminal_options();
             if let Some(worlds) = &findings.worlds {

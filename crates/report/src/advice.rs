@@ -37,6 +37,15 @@ pub struct Advice {
     pub how: Vec<String>,
 }
 
+/// The rank of a change among others, least best: the steps of its grade below the best one, and one for each 20 % of the
+/// goodput that it costs; `goodput` is relative to that without a change.
+#[must_use]
+pub fn rank(grade: Grade, goodput: f64) -> u8 {
+    /// What counts as a grade.
+    const COST: f64 = 0.2;
+    grade as u8 + ((1.0 - goodput) / COST).clamp(0.0, 5.0) as u8
+}
+
 impl Advice {
     /// What the change does, in a line.
     #[must_use]
@@ -69,7 +78,8 @@ pub fn terminal_advice(advice: &[Advice]) -> String {
         return "What to change: no change that was tried makes the call wait less.\n".to_owned();
     }
     let mut text =
-        "What to change, best first, by a run of each (95 % of the call's packets wait no longer):\n"
+        "What to change, best first, by a run of each. 95 % of the call's packets wait no longer than said; a fifth of the \
+         goodput counts as a grade.\n"
             .to_owned();
     for (nth, advice) in advice.iter().enumerate() {
         text += &format!("\n{}. {}: {}\n", nth + 1, advice.change, advice.effect());

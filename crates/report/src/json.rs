@@ -97,12 +97,12 @@ pub fn write_json(
 }
 
 /// Tables that a document lacks where they have no rows.
-const OPTIONAL: [&str; 3] = ["applications", "windows", "emulated"];
+const OPTIONAL: [&str; 4] = ["means", "applications", "windows", "emulated"];
 
 /// The least detail at which a document holds the table called `name`.
 fn least_detail(name: &str) -> JsonDetail {
     match name {
-        "runs" | "applications" | "queues" | "windows" | "emulated" => JsonDetail::Runs,
+        "runs" | "means" | "applications" | "queues" | "windows" | "emulated" => JsonDetail::Runs,
         "flows" | "aggregates" | "events" => JsonDetail::Totals,
         _ => JsonDetail::Series,
     }

@@ -11,6 +11,7 @@ mod capture;
 mod csv;
 mod document;
 mod error;
+mod estimate;
 mod grade;
 mod header;
 mod heat_map;
@@ -32,12 +33,13 @@ mod tables;
 mod terminal;
 mod verdict;
 
-pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, terminal_advice};
+pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, rank, terminal_advice};
 pub use crate::capture::{
     CaptureTables, capture_figures, capture_json, capture_notes, capture_verdict, terminal_capture,
 };
 pub use crate::csv::write_csv;
 pub use crate::error::ReportError;
+pub use crate::estimate::Estimate;
 pub use crate::grade::{GRADE_THRESHOLDS, Grade, LOSS_THRESHOLDS};
 pub use crate::header::ReportHeader;
 pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
@@ -53,5 +55,5 @@ pub use crate::streams::StreamTotals;
 pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
-pub use crate::terminal::{TerminalOptions, terminal, terminal_summary, terminal_verdicts};
+pub use crate::terminal::{TerminalOptions, latex, terminal, terminal_summary, terminal_verdicts};
 pub use crate::verdict::{Headings, Verdict, VerdictRow, VerdictTable};

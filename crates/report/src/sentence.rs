@@ -2,10 +2,11 @@
 
 use suimon_units::Duration;
 
-use crate::advice::{CHANGE_AXIS, UNCHANGED};
+use crate::advice::{CHANGE_AXIS, UNCHANGED, rank};
+use crate::estimate::Estimate;
 use crate::grade::Grade;
 use crate::numbers::significant;
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, SeedGroup, groups_of_seeds};
 
 /// Goodputs closer than this ratio are called the same.
 const SAME_GOODPUT: f64 = 0.98;
@@ -26,6 +27,13 @@ pub fn sentence(summaries: &[RunSummary<'_>]) -> String {
 
 fn of_one_scenario(summaries: &[RunSummary<'_>]) -> String {
     let graded: Vec<Measured<'_>> = summaries.iter().filter_map(Measured::new).collect();
+    let has_call = summaries.iter().any(|summary| summary.call.is_some());
+    if let Some(groups) = groups_of_seeds(summaries).filter(|groups| groups.len() > 1 && !has_call)
+        && !groups.iter().any(|group| group.runs.iter().any(|summary| sweeps_but_for_seeds(summary)))
+        && let Some(told) = over_seeds(&groups)
+    {
+        return told;
+    }
     if let Some(today) = graded.iter().find(|run| run.is_unchanged()) {
         return changed(today, &graded);
     }
@@ -86,7 +94,8 @@ fn changed(today: &Measured<'_>, graded: &[Measured<'_>]) -> String {
         today.grade,
         delay(today.delay)
     );
-    match graded.iter().filter(|run| run.delay < today.delay).min_by_key(|run| (run.grade, run.delay)) {
+    let rank = |run: &&Measured<'_>| (rank(run.grade, run.goodput() / today.goodput()), run.delay);
+    match graded.iter().filter(|run| run.delay < today.delay).min_by_key(rank) {
         Some(best) => {
             format!(
                 "{told} The best change that was tried, {}, brings {}.",
@@ -101,6 +110,33 @@ fn changed(today: &Measured<'_>, graded: &[Measured<'_>]) -> String {
 /// Whether a run belongs to a sweep over quantities: comparing throughput over those says nothing.
 fn sweeps(summary: &RunSummary<'_>) -> bool {
     summary.run.labels.iter().any(|(_, value)| crate::sweep::quantity(value).is_some())
+}
+
+fn sweeps_but_for_seeds(summary: &RunSummary<'_>) -> bool {
+    let own = summary.run.labels.iter().filter(|(axis, _)| axis != "seed");
+    own.into_iter().any(|(_, value)| crate::sweep::quantity(value).is_some())
+}
+
+/// Which setting has the shortest queue by the means over seeds, and which differ by no more than chance.
+fn over_seeds(groups: &[SeedGroup<'_>]) -> Option<String> {
+    let delay = |group: &SeedGroup<'_>| {
+        let delays = group.runs.iter().map(|summary| Some(summary.delay()?.as_millis_f64()));
+        delays.collect::<Option<Vec<_>>>().map(|delays| Estimate::of(&delays))
+    };
+    let delays: Vec<(&str, Estimate)> =
+        groups.iter().map(|group| Some((group.name.as_str(), delay(group)?))).collect::<Option<_>>()?;
+    let (name, shortest) = *delays.iter().min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))?;
+    let seeds = groups.iter().map(|group| group.runs.len()).max()?;
+    let alike = delays.iter().filter(|(other, delay)| *other != name && delay.overlaps(shortest));
+    let alike: Vec<&str> = alike.map(|(other, _)| *other).collect();
+    let told = format!(
+        "Over {seeds} seeds each, {name} kept the shortest queue: 95 % of packets waited at most {shortest} ms"
+    );
+    Some(if alike.is_empty() {
+        format!("{told}, which no other comes near to by chance.")
+    } else {
+        format!("{told}; that of {} differs by no more than chance.", enumerated(&alike))
+    })
 }
 
 fn single(one: &Measured<'_>) -> String {

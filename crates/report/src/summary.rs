@@ -79,6 +79,44 @@ pub fn summarise(runs: &[RunResult]) -> Vec<RunSummary<'_>> {
     runs.iter().zip(names).map(|(run, name)| RunSummary::new(run, name, &alone)).collect()
 }
 
+/// Runs that differ by their seed alone.
+pub(crate) struct SeedGroup<'a> {
+    /// What tells the group from others: the name of its runs without their seeds.
+    pub(crate) name: String,
+    pub(crate) runs: Vec<&'a RunSummary<'a>>,
+}
+
+/// The label that tells seeds apart.
+const SEED_AXIS: &str = "seed";
+
+/// The runs by what they have in common but for the seed, in order; `None` where no two differ by it alone, or where a
+/// run has parts, which a table shows by themselves.
+pub(crate) fn groups_of_seeds<'a>(summaries: &'a [RunSummary<'a>]) -> Option<Vec<SeedGroup<'a>>> {
+    let mut groups: Vec<(Vec<&(String, String)>, SeedGroup<'a>)> = Vec::new();
+    for summary in summaries {
+        if !summary.parts.is_empty() {
+            return None;
+        }
+        let own = summary.run.labels.iter().filter(|(axis, _)| axis != SEED_AXIS);
+        let own: Vec<&(String, String)> = own.collect();
+        match groups.iter_mut().find(|(labels, _)| *labels == own) {
+            Some((_, group)) => group.runs.push(summary),
+            None => {
+                let name = own.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
+                let name = if name.is_empty() { summary.algorithm.clone() } else { name };
+                groups.push((own, SeedGroup { name, runs: vec![summary] }));
+            }
+        }
+    }
+    let groups: Vec<_> = groups.into_iter().map(|(_, group)| group).collect();
+    let seeds = |group: &SeedGroup<'_>| group.runs.iter().all(|summary| has_seed(summary.run));
+    groups.iter().any(|group| group.runs.len() > 1 && seeds(group)).then_some(groups)
+}
+
+fn has_seed(run: &RunResult) -> bool {
+    run.labels.iter().any(|(axis, _)| axis == SEED_AXIS)
+}
+
 impl<'a> RunSummary<'a> {
     /// The application of this kind.
     #[must_use]

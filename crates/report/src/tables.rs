@@ -9,8 +9,9 @@ use suimon_results::{
 };
 use suimon_units::{Duration, Instant, Rate};
 
+use crate::estimate::Estimate;
 use crate::streams::Alone;
-use crate::summary::{RunSummary, summarise};
+use crate::summary::{RunSummary, groups_of_seeds, summarise};
 use crate::table::{Table, TableBuilder, Values, WordsBuilder, finite};
 
 /// Results as tables: one row a run, flow, queue, event or sample.
@@ -18,6 +19,8 @@ use crate::table::{Table, TableBuilder, Values, WordsBuilder, finite};
 pub struct Tables {
     /// Totals, one row a run.
     pub runs: Table,
+    /// One row a setting: the mean of its runs, and half the width of the 95 % interval; none without several seeds.
+    pub means: Table,
     /// One row a flow.
     pub flows: Table,
     /// One row an aggregate of flows.
@@ -48,8 +51,9 @@ impl Tables {
     }
 
     /// The names of the tables, in the order in which they are written.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "runs",
+        "means",
         "flows",
         "aggregates",
         "applications",
@@ -71,6 +75,7 @@ impl Tables {
         let keys = Keys::new(runs, 0);
         match name {
             "runs" => keys.runs(&summarise(runs)),
+            "means" => keys.means(&summarise(runs)),
             "flows" => keys.flows(runs),
             "aggregates" => keys.aggregates(runs, &Alone::of(runs)),
             "applications" => keys.applications(runs),
@@ -99,6 +104,7 @@ impl Tables {
         let alone = if whole { Alone::of(runs) } else { Alone::default() };
         Self {
             runs: keys.runs(summaries),
+            means: keys.means(summaries),
             flows: keys.flows(runs),
             aggregates: keys.aggregates(runs, &alone),
             applications: keys.applications(runs),
@@ -114,9 +120,10 @@ impl Tables {
 
     /// All of them, in the order in which they are written.
     #[must_use]
-    pub fn all(&self) -> [&Table; 11] {
+    pub fn all(&self) -> [&Table; 12] {
         [
             &self.runs,
+            &self.means,
             &self.flows,
             &self.aggregates,
             &self.applications,
@@ -236,6 +243,29 @@ impl Keys {
         t.count("spurious", |(_, s)| Some(s.total.spurious));
         t.count("window_cuts", |(_, s)| Some(s.total.window_cuts));
         t.count("events_not_kept", |(_, s)| Some(s.run.events_not_kept));
+        t.build()
+    }
+
+    fn means(&self, summaries: &[RunSummary<'_>]) -> Table {
+        let Some(groups) = groups_of_seeds(summaries) else { return Table::new("means") };
+        let place = |run: &RunSummary<'_>| summaries.iter().position(|summary| std::ptr::eq(summary, run));
+        let rows = groups.iter().map(|group| group.runs.iter().filter_map(|run| place(run)).collect());
+        let rows: Vec<Row<Vec<usize>>> = rows.map(|runs: Vec<usize>| (runs[0], runs)).collect();
+        let runs = self.runs(summaries);
+        let mut t = self.builder("means", &rows);
+        t.count("seeds", |(_, runs)| Some(runs.len() as u64));
+        for column in runs.columns() {
+            let name = column.name.as_str();
+            if matches!(column.values, Values::Text(_)) || ["run", "seed", "flows"].contains(&name) {
+                continue;
+            }
+            let estimate = |of: &[usize]| {
+                let values: Option<Vec<f64>> = of.iter().map(|run| runs.number(name, *run)).collect();
+                values.map(|values| Estimate::of(&values))
+            };
+            t.number(name, |(_, of)| estimate(of).map(|estimate| estimate.mean));
+            t.number(format!("{name}_ci95"), |(_, of)| estimate(of)?.half_width);
+        }
         t.build()
     }
 

@@ -1,7 +1,7 @@
 //! What to change about a line, ranked by runs: each change is simulated, and none is recommended by a rule.
 
 use suimon_algorithms::registry::{AlgorithmSpec, Registry};
-use suimon_report::{Advice, CHANGE_AXIS, Grade, RunSummary, UNCHANGED, summarise};
+use suimon_report::{Advice, CHANGE_AXIS, Grade, RunSummary, UNCHANGED, rank, summarise};
 use suimon_results::{ApplicationResult, RunResult};
 use suimon_scenario::{Buffer, Capacity, LinkSpec, Scheme};
 use suimon_units::{Bytes, Rate};
@@ -18,8 +18,6 @@ const PACKET: Bytes = Bytes::new(1_500);
 const TOLD: usize = 5;
 /// A change helps where it takes away this share of the waiting time at least.
 const LEAST_GAIN: f64 = 0.1;
-/// A change that takes more of the goodput stands behind those that do not.
-const MOST_COST: f64 = 0.1;
 
 /// A line, and what runs at its ends.
 #[derive(Debug, Clone)]
@@ -212,10 +210,9 @@ impl Effect {
         })
     }
 
-    /// By what it costs first, then by the grade of the call, then by its waiting time.
-    fn key(&self, today: &Self) -> (bool, Grade, u64) {
-        let is_costly = self.goodput < today.goodput * (1.0 - MOST_COST);
-        (is_costly, self.grade, (self.waiting_ms * 1e3) as u64)
+    /// By rank first, then by the call's waiting time.
+    fn key(&self, today: &Self) -> (u8, u64) {
+        (rank(self.grade, self.goodput / today.goodput), (self.waiting_ms * 1e3) as u64)
     }
 
     fn helps(&self, today: &Self) -> bool {
