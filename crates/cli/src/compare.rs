@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     live: LiveOptions,
     #[command(flatten)]
     view: ViewOptions,
+    #[cfg(feature = "capture")]
+    #[command(flatten)]
+    capture: crate::pcapng::CaptureOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -48,6 +51,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let comparison = &arguments.comparison;
     let registry = Registry::standard();
     let runs = comparison.runs(&registry)?;
+    #[cfg(feature = "capture")]
+    arguments.capture.record(&runs)?;
     let results = match arguments.live.is_wanted() {
         true => arguments.live.run(&runs, &[], &arguments.view)?,
         false => simulate(&runs),

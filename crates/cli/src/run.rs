@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     beside_simulation: bool,
     #[command(flatten)]
     view: ViewOptions,
+    #[cfg(feature = "capture")]
+    #[command(flatten)]
+    capture: crate::pcapng::CaptureOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -75,6 +78,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         let problem = "a simulation is over before it could be seen; accepted: with --live".to_owned();
         return Err(CliError::Option { option: "--view, --web", problem });
     }
+    #[cfg(feature = "capture")]
+    arguments.capture.record(&runs)?;
     let (results, worlds) = match (arguments.live.is_wanted(), arguments.beside_simulation) {
         (false, _) => (simulate(&runs), None),
         (true, false) => (arguments.live.run(&runs, &[], &arguments.view)?, None),

@@ -8,6 +8,7 @@ mod link;
 mod mistakes;
 mod papers;
 mod paths;
+mod pcapng;
 mod refusals;
 mod results;
 mod shell;
