@@ -46,7 +46,8 @@ pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
 pub use crate::json::{JSON_SCHEMA_VERSION, JsonDetail, json, write_json};
 pub use crate::observations::observations;
 pub use crate::page::{
-    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, throughput_against_backlog,
+    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, delay_distribution,
+    throughput_against_backlog,
 };
 #[cfg(feature = "parquet")]
 pub use crate::parquet::write_parquet;

@@ -5,7 +5,7 @@ use suimon_results::{QueueResult, RunResult};
 use suimon_units::Duration;
 
 use super::Page;
-use super::figure::{Figure, throughput_against_backlog};
+use super::figure::{Figure, delay_distribution, throughput_against_backlog};
 use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
 use crate::advice::Advice;
 use crate::grade::{GRADE_THRESHOLDS, Grade};
@@ -99,6 +99,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
     let summaries = summarise(page.runs);
     let results = ResultTable::new(&summaries);
     let scatter = throughput_against_backlog(page.runs);
+    let distribution = delay_distribution(page.runs);
     let mut notes = observations(&summaries);
     notes.extend(left_out(&summaries));
     notes.extend(page.notes.iter().cloned());
@@ -151,7 +152,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
             })
             .collect(),
         delays: summaries.iter().filter_map(delay).take(DELAY_BARS).collect(),
-        figures: scatter.iter().chain(&page.figures).collect(),
+        figures: scatter.iter().chain(&distribution).chain(&page.figures).collect(),
         panels: panels(&summaries),
         verdicts: &page.verdicts,
         heat_maps: &page.heat_maps,

@@ -11,7 +11,10 @@ mod template;
 
 use std::path::Path;
 
-pub use figure::{Axis, Figure, FigureSeries, Point, Scale, SeriesStyle, Unit, throughput_against_backlog};
+pub use figure::{
+    Axis, Figure, FigureSeries, Point, Scale, SeriesStyle, Unit, delay_distribution,
+    throughput_against_backlog,
+};
 use suimon_results::RunResult;
 
 use crate::advice::Advice;
