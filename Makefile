@@ -35,7 +35,7 @@ build: setup-build ## Build the suimon command
 demo: setup-demo ## FS-AT, Reno, CUBIC, Vegas and DRS over a wired and a cellular link
 	@if $(SUIMON) --version 2>/dev/null | grep -qv without; then $(MAKE) build; else \
 	    cargo build --release --locked -p suimon-cli --no-default-features; fi
-	$(SUIMON) run $(DEMO) --out suimon-out/demo
+	$(SUIMON) run $(DEMO) --out suimon-out/demo --force
 
 .PHONY: install uninstall
 install: ## Install for all users: command, man pages, completions, units (PREFIX=/usr/local, DESTDIR=)
@@ -147,10 +147,10 @@ test-walk:
 
 .PHONY: papers
 papers: build ## Re-run the papers and judge their claims
-	$(SUIMON) paper fs-at --out suimon-out/papers/fs-at
-	$(SUIMON) paper dpd-qt --out suimon-out/papers/dpd-qt
-	$(SUIMON) paper rtt-aqm --out suimon-out/papers/rtt-aqm
-	$(SUIMON) paper buffer-path --out suimon-out/papers/buffer-path
+	$(SUIMON) paper fs-at --out suimon-out/papers/fs-at --force
+	$(SUIMON) paper dpd-qt --out suimon-out/papers/dpd-qt --force
+	$(SUIMON) paper rtt-aqm --out suimon-out/papers/rtt-aqm --force
+	$(SUIMON) paper buffer-path --out suimon-out/papers/buffer-path --force
 
 .PHONY: kernel
 kernel: build ## FS-AT's paper on the running kernel beside the simulator, and what it costs there (as root, some eight minutes)

@@ -72,7 +72,7 @@ def of_ns2(kind: str, seed: int) -> list[Queue]:
 def of_suimon(binary: Path) -> dict[tuple[str, str], list[Queue]]:
     """The queues of all seeds by discipline and window."""
     folder = WORK / "queues"
-    run([str(binary), "run", str(SCENARIO), "--out", str(folder)], "suimon")
+    run([str(binary), "run", str(SCENARIO), "--out", str(folder), "--force"], "suimon")
     queues = defaultdict(list)
     with (folder / "windows.csv").open() as table:
         for row in csv.DictReader(table):

@@ -91,7 +91,7 @@ class Suimon(Simulator):
     def count(self, case: Case, seconds: float) -> Counts:
         folder = WORK / "count"
         file = _write(f"{case.name}-count.toml", case.toml(report_all=True))
-        run([*self._run(file, seconds), "--out", str(folder)], self.name)
+        run([*self._run(file, seconds), "--out", str(folder), "--force"], self.name)
         bottlenecks = {link.name for link in case.links if link.is_bottleneck}
         with (folder / "queues.csv").open() as table:
             sent = {row["link"]: int(row["packets"]) for row in csv.DictReader(table)}

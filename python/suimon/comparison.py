@@ -33,6 +33,8 @@ def compare(
     queues: Queue | Iterable[Queue] = "droptail",
     flows: int | str = 1,
     mixed: bool = False,
+    call: bool = False,
+    advise: bool = False,
     seconds: float | str | None = None,
     warmup: float | str = 0.0,
     size: str | None = None,
@@ -45,12 +47,15 @@ def compare(
     """Compares senders, or queues, over a link, as ``suimon compare`` does; uses all cores.
 
     Args:
-        link: The link; a text is one in a line, ``"2Mbit 180ms 96kB"``.
+        link: The link; a text is one in a line, ``"2Mbit 180ms 96kB"`` or ``"20/5Mbit 60ms"``.
         senders: Congestion controls with settings, ``"fs-at+cubic:mode=fit"``; a receive window such as ``"drs"`` means
             Reno under it. Or subclasses of `CongestionControl`. Default: those worth comparing.
         queues: Queue disciplines in front of the link, each in runs of its own. Or subclasses of `QueueDiscipline`.
         flows: Flows of each sender; ``"30,50,30@100s"`` changes their number every 100 s.
         mixed: All senders share the link, instead of having it one after the other.
+        call: Put a video call, a ping and small web pages beside the load, and grade the call; so it is anyway where both
+            directions have a rate, ``"20/5Mbit 60ms"``.
+        advise: Try changes of queue, buffer and sender, and rank them by what they do for the call.
         seconds: When a run ends at the latest. Default: 60 s, or as long as ``flows`` says.
         warmup: Seconds left out of totals and percentiles.
         size: How much each flow sends, such as ``"10MB"``. Default: as much as it can.

@@ -1,7 +1,7 @@
 //! Captures, written: pcapng with nanoseconds, readable by programs that read captures.
 
 use std::io::{self, Write};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Writes IP packets to a pcapng file (draft-ietf-opsawg-pcapng).
 #[derive(Debug)]
@@ -52,14 +52,30 @@ impl<W: Write> CaptureWriter<W> {
     /// # Errors
     /// Where it cannot be written.
     pub fn write(&mut self, interface: u32, at: SystemTime, packet: &[u8], comment: &str) -> io::Result<()> {
-        let nanos = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.write_start(interface, since, packet, packet.len() as u32, comment)
+    }
+
+    /// Adds the `start` of an IP packet of `length` bytes, seen so long after the capture's epoch on the interface of that
+    /// index, with a comment unless it is empty.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_start(
+        &mut self,
+        interface: u32,
+        at: Duration,
+        start: &[u8],
+        length: u32,
+        comment: &str,
+    ) -> io::Result<()> {
+        let (nanos, packet) = (at.as_nanos() as u64, start);
         let mut block = Vec::with_capacity(packet.len() + 64);
         block.extend(interface.to_ne_bytes());
         block.extend(((nanos >> 32) as u32).to_ne_bytes());
         block.extend((nanos as u32).to_ne_bytes());
-        for _ in 0..2 {
-            block.extend((packet.len() as u32).to_ne_bytes());
-        }
+        block.extend((packet.len() as u32).to_ne_bytes());
+        block.extend(length.to_ne_bytes());
         block.extend(packet);
         pad(&mut block);
         if !comment.is_empty() {
@@ -98,8 +114,6 @@ fn write_block(to: &mut impl Write, kind: u32, body: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use etherparse::PacketBuilder;
 
     use super::*;

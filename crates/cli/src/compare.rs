@@ -2,7 +2,7 @@
 
 use clap::{ArgGroup, Args};
 use suimon_algorithms::registry::Registry;
-use suimon_study::{Comparison, Findings};
+use suimon_study::Comparison;
 
 use crate::error::CliError;
 use crate::live::LiveOptions;
@@ -12,6 +12,8 @@ use crate::view::ViewOptions;
 
 const EXAMPLE: &str = "\
 Examples:
+  suimon compare --link \"20/5Mbit 60ms\"
+  suimon compare --preset home
   suimon compare --link \"2Mbit 180ms 96kB\" --cc reno,cubic,vegas,fs-at
   suimon compare --link \"hsdpa PA3 10dB 180ms\" --cc reno,vegas,drs,fs-at
   suimon compare --link \"wifi 802.11b 11Mbit\" --cc cubic,fs-at
@@ -29,7 +31,7 @@ wifi STANDARD RATE.";
 
 /// Compare senders over a link, or path schedulers over several
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE, group = ArgGroup::new("over").args(["link", "trace", "paths"]).required(true))]
+#[command(after_help = EXAMPLE, group = ArgGroup::new("over").args(["link", "trace", "paths", "preset", "down"]).required(true))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     comparison: Comparison,
@@ -37,17 +39,23 @@ pub(crate) struct Arguments {
     live: LiveOptions,
     #[command(flatten)]
     view: ViewOptions,
+    #[cfg(feature = "capture")]
+    #[command(flatten)]
+    capture: crate::pcapng::CaptureOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    arguments.output.check()?;
     let comparison = &arguments.comparison;
-    let runs = comparison.runs(&Registry::standard())?;
+    let registry = Registry::standard();
+    let runs = comparison.runs(&registry)?;
+    #[cfg(feature = "capture")]
+    arguments.capture.record(&runs)?;
     let results = match arguments.live.is_wanted() {
         true => arguments.live.run(&runs, &[], &arguments.view)?,
         false => simulate(&runs),
     };
-    let header = comparison.header(command_line());
-    arguments.output.deliver(&Findings::new(header, comparison.name(), results))
+    arguments.output.deliver(&comparison.findings(&registry, command_line(), results)?)
 }

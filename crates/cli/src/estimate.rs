@@ -16,9 +16,9 @@ use crate::progress::Progress;
 
 const EXAMPLE: &str = "\
 Examples:
-  suimon estimate --pcap link.pcap
-  suimon estimate --pcap link.pcapng --from 10.1.0.0/16 --estimators bursts,bursts:dt=10ms
-  tcpdump -i eth0 -w - tcp | suimon estimate --pcap - --interval 5s
+  suimon estimate link.pcap
+  suimon estimate link.pcapng --from 10.1.0.0/16 --estimators bursts,bursts:dt=10ms
+  tcpdump -i eth0 -w - tcp | suimon estimate - --interval 5s
 
 Estimators see the packets that carry data, in the order of the capture. The true round-trip time is that \
 of ACKs and timestamps, where both directions of a TCP connection were captured.";
@@ -28,8 +28,11 @@ of ACKs and timestamps, where both directions of a TCP connection were captured.
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
     /// The capture, pcap or pcapng; - reads standard input
-    #[arg(long, value_name = "FILE")]
-    pcap: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "pcap")]
+    file: Option<PathBuf>,
+    /// The same
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pcap: Option<PathBuf>,
     #[command(flatten)]
     estimation: Estimation,
     #[command(flatten)]
@@ -42,26 +45,31 @@ impl Arguments {
         if self.is_standard_input() {
             return Capture::new("standard input", io::stdin()).map(|capture| (capture, None));
         }
-        let length = fs::metadata(&self.pcap).ok().filter(fs::Metadata::is_file).map(|data| data.len());
-        Capture::open(&self.pcap).map(|capture| (capture, length))
+        let length = fs::metadata(self.path()).ok().filter(fs::Metadata::is_file).map(|data| data.len());
+        Capture::open(self.path()).map(|capture| (capture, length))
+    }
+
+    fn path(&self) -> &Path {
+        self.file.as_deref().or(self.pcap.as_deref()).unwrap_or(Path::new("-"))
     }
 
     fn is_standard_input(&self) -> bool {
-        self.pcap == Path::new("-")
+        self.path() == Path::new("-")
     }
 
     fn name(&self) -> String {
-        if self.is_standard_input() { "standard input".to_owned() } else { self.pcap.display().to_string() }
+        if self.is_standard_input() { "standard input".to_owned() } else { self.path().display().to_string() }
     }
 
     /// Of the folder for the results.
     fn folder_name(&self) -> String {
-        let stem = self.pcap.file_stem().filter(|_| !self.is_standard_input());
+        let stem = self.path().file_stem().filter(|_| !self.is_standard_input());
         format!("estimate-{}", stem.map_or("stdin".into(), |stem| stem.to_string_lossy()))
     }
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    arguments.output.check()?;
     // What is wrong with options is told before the capture is waited for.
     arguments.estimation.check()?;
     let (capture, length) = arguments.open()?;
@@ -83,6 +91,7 @@ fn deliver(output: &OutputOptions, name: &str, result: &CaptureResult) -> Result
     }
     let Some(folder) = output.folder(name) else { return Ok(()) };
     let report = estimate::write(&folder, &header, result)?;
+    OutputOptions::sign(&folder)?;
     if !output.json() {
         writeln!(stdout, "\nReport: {}", report.display())?;
     }

@@ -18,6 +18,8 @@ mod output;
 mod paper;
 #[cfg(feature = "bpf")]
 mod paper_kernel;
+#[cfg(feature = "capture")]
+mod pcapng;
 mod progress;
 mod run;
 mod trace;

@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use suimon_report::{
-    JsonDetail, TerminalOptions, terminal, terminal_heat_maps, terminal_summary, terminal_verdicts,
-    write_json,
+    JsonDetail, TerminalOptions, latex, terminal, terminal_advice, terminal_heat_maps, terminal_summary,
+    terminal_verdicts, write_json,
 };
 use suimon_study::{Findings, quoted};
 
@@ -17,15 +17,21 @@ use crate::error::CliError;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputOptions {
-    /// Folder for the page and the tables [default: suimon-out/NAME]
+    /// Folder for the page and the tables [default: suimon-out/NAME, or NAME-2 and so on where it is taken]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write into --out even where the folder holds other files
+    #[arg(long, requires = "out")]
+    force: bool,
     /// Write no files
     #[arg(long, conflicts_with = "out")]
     no_files: bool,
     /// Print JSON instead of a table; files only with --out
     #[arg(long)]
     json: bool,
+    /// How the table is printed; files only with --out unless it is text
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text", conflicts_with = "json")]
+    format: Format,
     /// Every sample too: in the JSON of runs, and in the files of a paper, with every event
     #[arg(long)]
     series: bool,
@@ -33,6 +39,26 @@ pub(crate) struct OutputOptions {
 
 /// More verdicts than this do not fit a screen, and get a line an experiment.
 const SCREEN: usize = 30;
+
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a terminal.
+    Text,
+    /// For LaTeX, with the rules of the package booktabs.
+    Latex,
+}
+
+/// The file that says which command wrote a folder.
+const COMMAND: &str = "command.txt";
+
+/// Whether `folder` may be written: it is not there, or empty, or the same command wrote it.
+fn is_ours(folder: &Path) -> bool {
+    let Ok(mut entries) = std::fs::read_dir(folder) else { return true };
+    let same =
+        || std::fs::read_to_string(folder.join(COMMAND)).is_ok_and(|text| text.trim_end() == command_line());
+    entries.next().is_none() || same()
+}
 
 /// Says something beside the results. Where nobody reads it any more, that is no reason to fail.
 pub(crate) fn tell(message: impl Display) {
@@ -75,9 +101,38 @@ impl OutputOptions {
     pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
         match &self.out {
             Some(folder) => Some(folder.clone()),
-            None if self.no_files || self.json => None,
-            None => Some(Path::new("suimon-out").join(name)),
+            None if self.no_files || self.json || self.format == Format::Latex => None,
+            None => {
+                let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
+                let names = std::iter::once(name.to_owned()).chain(numbered);
+                names.map(|name| Path::new("suimon-out").join(name)).find(|folder| is_ours(folder))
+            }
         }
+    }
+
+    /// Refuses a folder that holds something else than what the same command wrote. To be asked before anything is run.
+    ///
+    /// # Errors
+    /// When it does, and `--force` was not given.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        match &self.out {
+            Some(folder) if !self.force && !is_ours(folder) => {
+                let problem = format!(
+                    "{} holds other files; accepted: a new or empty folder, or with --force",
+                    folder.display()
+                );
+                Err(CliError::Option { option: "--out", problem })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes in `folder` which command wrote it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn sign(folder: &Path) -> Result<(), CliError> {
+        Ok(std::fs::write(folder.join(COMMAND), command_line() + "\n")?)
     }
 
     /// Prints the findings and writes their files.
@@ -91,6 +146,8 @@ impl OutputOptions {
             };
             let verdicts: Vec<_> = findings.worlds.iter().chain(&findings.verdicts).cloned().collect();
             write_json(&mut stdout, &findings.header, &findings.runs, &verdicts, detail)?;
+        } else if self.format == Format::Latex {
+            write!(stdout, "{}", latex(&findings.header, &findings.runs))?;
         } else {
             let options = terminal_options();
             if let Some(worlds) = &findings.worlds {
@@ -98,6 +155,12 @@ impl OutputOptions {
             }
             if findings.verdicts.is_empty() {
                 write!(stdout, "{}", terminal(&findings.header, &findings.runs, options))?;
+                if let Some(advice) = &findings.advice {
+                    write!(stdout, "\n{}", terminal_advice(advice))?;
+                }
+                for note in &findings.notes {
+                    writeln!(stdout, "\nNote: {note}")?;
+                }
             } else {
                 let rows: usize = findings.verdicts.iter().map(|table| table.rows.len()).sum();
                 if rows <= SCREEN {
@@ -116,6 +179,7 @@ impl OutputOptions {
         }
         let Some(folder) = self.folder(&findings.name) else { return Ok(()) };
         let report = findings.write(&folder)?;
+        Self::sign(&folder)?;
         if !self.json {
             writeln!(stdout, "\nReport: {}", report.display())?;
         }

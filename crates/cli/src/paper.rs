@@ -45,6 +45,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    arguments.output.check()?;
     if arguments.output.with_series() && arguments.output.folder(&arguments.name).is_none() {
         let problem = "events and samples of a paper's runs are files; accepted: with --out DIR".to_owned();
         return Err(CliError::Option { option: "--series", problem });

@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     beside_simulation: bool,
     #[command(flatten)]
     view: ViewOptions,
+    #[cfg(feature = "capture")]
+    #[command(flatten)]
+    capture: crate::pcapng::CaptureOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -49,6 +52,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     if arguments.print_defaults {
         return Ok(std::io::stdout().write_all(print_defaults().as_bytes())?);
     }
+    arguments.output.check()?;
     let settings = arguments.set.iter().map(|text| setting(text)).collect::<Result<Vec<_>, _>>()?;
     let mut runs = Vec::new();
     let mut texts = Vec::new();
@@ -74,6 +78,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         let problem = "a simulation is over before it could be seen; accepted: with --live".to_owned();
         return Err(CliError::Option { option: "--view, --web", problem });
     }
+    #[cfg(feature = "capture")]
+    arguments.capture.record(&runs)?;
     let (results, worlds) = match (arguments.live.is_wanted(), arguments.beside_simulation) {
         (false, _) => (simulate(&runs), None),
         (true, false) => (arguments.live.run(&runs, &[], &arguments.view)?, None),

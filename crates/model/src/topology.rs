@@ -175,7 +175,9 @@ fn passage(path: &[&Link], size: Bytes) -> Result<Passage, (String, Problem)> {
 }
 
 impl Link {
-    fn buffer_text(&self) -> String {
+    /// What may wait, as users write it.
+    #[must_use]
+    pub fn buffer_text(&self) -> String {
         match self.buffer {
             Buffer::Packets(count) => format!("{count} packets"),
             Buffer::Bytes(size) => size.to_string(),

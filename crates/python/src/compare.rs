@@ -22,10 +22,11 @@ pub(crate) fn compare(py: Python<'_>, request: &str, progress: bool) -> PyResult
     let refuse = |error| InputError::new_err(format!("{error}; accepted: text of Unicode characters"));
     let fields: Map<String, Value> = serde_json::from_str(request).map_err(refuse)?;
     let comparison = Comparison::from_fields(fields).map_err(Failure::from)?;
-    let runs = comparison.runs(&registry()).map_err(Failure::from)?;
+    let registry = registry();
+    let runs = comparison.runs(&registry).map_err(Failure::from)?;
     let results = simulate(py, &runs, progress)?;
-    let header = comparison.header(comparison.command());
-    Ok(suimon_study::Findings::new(header, comparison.name(), results).into())
+    let findings = comparison.findings(&registry, comparison.command(), results).map_err(Failure::from)?;
+    Ok(findings.into())
 }
 
 /// A keyword of a comparison: its name, the kind of its value, its default, which is empty where it may be left out, and

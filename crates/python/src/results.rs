@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use suimon_report::{
-    JsonDetail, Tables, TerminalOptions, json, observations, summarise, terminal, terminal_verdicts,
+    JsonDetail, Tables, TerminalOptions, json, observations, summarise, terminal, terminal_advice,
+    terminal_verdicts,
 };
 
 use crate::errors::{Failure, of_argument};
@@ -104,9 +105,12 @@ impl Findings {
     /// What the command prints, without colours.
     fn text(&self, width: u16) -> String {
         let options = TerminalOptions { colour: false, width };
-        let suimon_study::Findings { header, runs, verdicts, notes, .. } = &self.findings;
+        let suimon_study::Findings { header, runs, verdicts, advice, notes, .. } = &self.findings;
         if verdicts.is_empty() {
-            return terminal(header, runs, options);
+            let results = terminal(header, runs, options);
+            return advice
+                .iter()
+                .fold(results, |text, advice| format!("{text}\n{}", terminal_advice(advice)));
         }
         [terminal_verdicts(verdicts, options), notes.join("\n")].join("\n")
     }

@@ -36,6 +36,11 @@ pub const GRADE_THRESHOLDS: [(Grade, Duration); 5] = [
     (Grade::D, Duration::from_millis(400)),
 ];
 
+/// The grades below F, best first, with the share of lost packets that a call must stay under. The steps
+/// are this project's own; a public test grades delay only.
+pub const LOSS_THRESHOLDS: [(Grade, f64); 5] =
+    [(Grade::APlus, 0.001), (Grade::A, 0.01), (Grade::B, 0.02), (Grade::C, 0.05), (Grade::D, 0.1)];
+
 impl Grade {
     /// Every grade, best first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
@@ -44,6 +49,15 @@ impl Grade {
     #[must_use]
     pub fn of(delay_p95: Duration) -> Self {
         GRADE_THRESHOLDS.iter().find(|(_, below)| delay_p95 < *below).map_or(Self::F, |(grade, _)| *grade)
+    }
+
+    /// The grade of a call whose packets wait so long, by the 95th percentile, and of which this share is lost: the worse
+    /// of both.
+    #[must_use]
+    pub fn of_call(waiting_p95: Duration, loss: f64) -> Self {
+        let of_loss =
+            LOSS_THRESHOLDS.iter().find(|(_, below)| loss < *below).map_or(Self::F, |(grade, _)| *grade);
+        Self::of(waiting_p95).max(of_loss)
     }
 
     /// The grade as written: `A+`, `A`, `B`, `C`, `D` or `F`.
@@ -59,15 +73,31 @@ impl Grade {
         }
     }
 
+    /// The definition for runs with a call.
+    #[must_use]
+    pub fn legend_of_calls() -> String {
+        let losses = LOSS_THRESHOLDS.iter().map(|(grade, below)| format!("{grade} < {} %", below * 100.0));
+        format!(
+            "Grade of the call in its worse direction, by the 95th percentile of the time that its packets wait in \
+             queues: {}, F beyond; or by the share of them that is lost, where that is worse: {}, F beyond.",
+            Self::steps(),
+            losses.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    fn steps() -> String {
+        let steps: Vec<String> =
+            GRADE_THRESHOLDS.iter().map(|(grade, below)| format!("{grade} < {below}")).collect();
+        steps.join(", ")
+    }
+
     /// The definition with its thresholds, as it stands under every table that shows a grade.
     #[must_use]
     pub fn legend() -> String {
-        let steps: Vec<String> =
-            GRADE_THRESHOLDS.iter().map(|(grade, below)| format!("{grade} < {below}")).collect();
         format!(
             "Grade of latency under load, by the 95th percentile of queueing delay at the slowest \
              reported queue: {}, F beyond.",
-            steps.join(", ")
+            Self::steps()
         )
     }
 }

@@ -66,8 +66,13 @@ pub fn write_json(
         grade,
         delay_ms: below.as_millis_f64(),
     };
+    let summaries = summarise(runs);
     let grading = Grading {
-        measure: "delay_p95_ms of the slowest reported link",
+        measure: if summaries.iter().any(|summary| summary.call.is_some()) {
+            "delay_p95_ms less delay_unloaded_ms of the call in its worse direction, and its loss_percent"
+        } else {
+            "delay_p95_ms of the slowest reported link"
+        },
         below_ms: GRADE_THRESHOLDS.into_iter().map(step).collect(),
         beyond: Grade::F,
     };
@@ -75,7 +80,7 @@ pub fn write_json(
     document.value("schema_version", &JSON_SCHEMA_VERSION)?;
     document.value("header", header)?;
     document.value("grading", &grading)?;
-    document.value("notes", &observations(&summarise(runs)))?;
+    document.value("notes", &observations(&summaries))?;
     if !verdicts.is_empty() {
         document.value("verdicts", &verdicts)?;
     }
@@ -92,12 +97,12 @@ pub fn write_json(
 }
 
 /// Tables that a document lacks where they have no rows.
-const OPTIONAL: [&str; 2] = ["windows", "emulated"];
+const OPTIONAL: [&str; 4] = ["means", "applications", "windows", "emulated"];
 
 /// The least detail at which a document holds the table called `name`.
 fn least_detail(name: &str) -> JsonDetail {
     match name {
-        "runs" | "queues" | "windows" | "emulated" => JsonDetail::Runs,
+        "runs" | "means" | "applications" | "queues" | "windows" | "emulated" => JsonDetail::Runs,
         "flows" | "aggregates" | "events" => JsonDetail::Totals,
         _ => JsonDetail::Series,
     }

@@ -6,10 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod capture;
 mod csv;
 mod document;
 mod error;
+mod estimate;
 mod grade;
 mod header;
 mod heat_map;
@@ -31,16 +33,21 @@ mod tables;
 mod terminal;
 mod verdict;
 
-pub use crate::capture::{CaptureTables, capture_figures, capture_json, capture_notes, terminal_capture};
+pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, rank, terminal_advice};
+pub use crate::capture::{
+    CaptureTables, capture_figures, capture_json, capture_notes, capture_verdict, terminal_capture,
+};
 pub use crate::csv::write_csv;
 pub use crate::error::ReportError;
-pub use crate::grade::{GRADE_THRESHOLDS, Grade};
+pub use crate::estimate::Estimate;
+pub use crate::grade::{GRADE_THRESHOLDS, Grade, LOSS_THRESHOLDS};
 pub use crate::header::ReportHeader;
 pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
 pub use crate::json::{JSON_SCHEMA_VERSION, JsonDetail, json, write_json};
 pub use crate::observations::observations;
 pub use crate::page::{
-    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, throughput_against_backlog,
+    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, delay_distribution,
+    throughput_against_backlog,
 };
 #[cfg(feature = "parquet")]
 pub use crate::parquet::write_parquet;
@@ -49,5 +56,5 @@ pub use crate::streams::StreamTotals;
 pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
-pub use crate::terminal::{TerminalOptions, terminal, terminal_summary, terminal_verdicts};
+pub use crate::terminal::{TerminalOptions, latex, terminal, terminal_summary, terminal_verdicts};
 pub use crate::verdict::{Headings, Verdict, VerdictRow, VerdictTable};

@@ -2,7 +2,7 @@
 
 use suimon_units::Bytes;
 
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, groups_of_seeds};
 
 /// The most runs that an observation names; beyond them it counts.
 const NAMED_RUNS: usize = 3;
@@ -27,6 +27,19 @@ pub fn observations(summaries: &[RunSummary<'_>]) -> Vec<String> {
     });
     note("No link was reported, so there is no grade", &|s| s.run.queues.is_empty());
     note("More events than record_events keeps; the others are only counted", &|s| s.run.events_not_kept > 0);
+    for group in groups_of_seeds(summaries).iter().flatten().filter(|group| group.runs.len() > 1) {
+        let same = |other: &&RunSummary<'_>| {
+            let (one, other) = (group.runs[0].run, other.run);
+            one.flows == other.flows && one.queues == other.queues && one.applications == other.applications
+        };
+        if group.runs.iter().all(same) {
+            notes.push(format!(
+                "Nothing in {} is random: each of its {} seeds gave the same run.",
+                group.name,
+                group.runs.len()
+            ));
+        }
+    }
     notes.extend(lateness(summaries));
     for note in summaries.iter().flat_map(|summary| &summary.run.notes) {
         if !notes.contains(note) {
@@ -78,6 +91,22 @@ mod tests {
     fn a_sound_run_gives_no_observation() {
         let runs = [run(&[], vec![flow("a", "cubic", 1_000)], vec![queue("l", 1.0)])];
         assert_eq!(observations(&summarise(&runs)), [""; 0]);
+    }
+
+    #[test]
+    fn seeds_of_runs_without_chance_are_told() {
+        let seeds = |bps: [u64; 2]| -> Vec<_> {
+            let one = |(nth, bps): (usize, u64)| {
+                let seed = (nth + 1).to_string();
+                run(&[("cc", "cubic"), ("seed", &seed)], vec![flow("a", "cubic", bps)], vec![queue("l", 1.0)])
+            };
+            bps.into_iter().enumerate().map(one).collect()
+        };
+        assert_eq!(
+            observations(&summarise(&seeds([1_000, 1_000]))),
+            ["Nothing in cubic is random: each of its 2 seeds gave the same run."]
+        );
+        assert_eq!(observations(&summarise(&seeds([1_000, 2_000]))), [""; 0]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The table of results that terminal and page share: columns, units and formatted cells.
 
-use suimon_results::QueueResult;
+use suimon_results::{ApplicationKind, ApplicationResult, DatagramDelay, QueueResult};
 use suimon_units::Duration;
 
+use crate::estimate::Estimate;
 use crate::grade::Grade;
 use crate::numbers::{MISSING, significant};
-use crate::summary::{FlowTotals, RunSummary};
+use crate::summary::{FlowTotals, RunSummary, groups_of_seeds};
 
 /// A column of the table of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) enum Section {
     Cost,
     /// The performance of a stream over several flows, where there is one.
     Streams,
+    /// What a call, a ping and pages beside the load have, where there are some.
+    Applications,
 }
 
 /// A row: a run, or the flows of one algorithm in it.
@@ -38,8 +41,6 @@ pub(crate) enum Section {
 pub(crate) struct ResultRow {
     pub(crate) name: String,
     pub(crate) colour: String,
-    /// Position of the run; rows of one run follow each other.
-    pub(crate) run: usize,
     /// Whether the row is a part of the run above it.
     pub(crate) part: bool,
     pub(crate) grade: Option<Grade>,
@@ -70,38 +71,109 @@ impl ResultTable {
         // One unit for the whole column, so that rows compare at a glance.
         let (unit, factor) = rate_unit(fastest);
         let streams = summaries.iter().any(|summary| !summary.run.aggregates.is_empty());
-        let cells = |run, flows: &FlowTotals| {
-            let mut cells = cells(run, flows, factor);
-            if streams {
-                cells.extend(stream_cells(flows));
+        let applications = summaries.iter().any(|summary| !summary.run.applications.is_empty());
+        let data = |run: Option<&RunSummary<'_>>, flows: &FlowTotals| {
+            let mut data = data(run, flows, factor);
+            if applications {
+                data.extend(run.map_or([Datum::Blank; 11], application_data));
             }
-            cells
+            if streams {
+                data.extend(stream_data(flows));
+            }
+            data
         };
+        let texts = |data: Vec<Datum>| data.into_iter().map(Datum::text).collect();
         let mut rows = Vec::new();
-        for (run, summary) in summaries.iter().enumerate() {
+        let groups = groups_of_seeds(summaries);
+        for group in groups.iter().flatten() {
+            let data: Vec<Vec<Datum>> =
+                group.runs.iter().map(|summary| data(Some(summary), &summary.total)).collect();
+            let column = |nth: usize| {
+                let column: Vec<Datum> = data.iter().map(|run| run[nth]).collect();
+                Datum::over_seeds(&column)
+            };
+            rows.push(ResultRow {
+                name: group.name.clone(),
+                colour: group.runs[0].colour.clone(),
+                part: false,
+                grade: group.runs.iter().filter_map(|summary| summary.grade).max(),
+                cells: (0..data[0].len()).map(column).collect(),
+            });
+        }
+        for summary in summaries.iter().filter(|_| groups.is_none()) {
             rows.push(ResultRow {
                 name: summary.name.clone(),
                 colour: summary.colour.clone(),
-                run,
                 part: false,
                 grade: summary.grade,
-                cells: cells(Some(summary), &summary.total),
+                cells: texts(data(Some(summary), &summary.total)),
             });
             rows.extend(summary.parts.iter().map(|part| ResultRow {
                 name: part.name.clone(),
                 colour: part.colour.clone(),
-                run,
                 part: true,
                 grade: None,
-                cells: cells(None, part),
+                cells: texts(data(None, part)),
             }));
         }
         let mut columns = columns(unit);
+        if applications {
+            columns.extend(application_columns());
+        }
         if streams {
             columns.extend(stream_columns());
         }
         Self { columns, rows }
     }
+}
+
+fn application_columns() -> [ResultColumn; 11] {
+    let column = |title, detail, unit| ResultColumn {
+        title,
+        detail,
+        unit,
+        section: Section::Applications,
+        essential: true,
+    };
+    [
+        column("Call", "p50", "ms"),
+        column("Call", "p95", "ms"),
+        column("Call", "p99", "ms"),
+        column("Call", "jitter", "ms"),
+        column("Call", "lost", "%"),
+        column("Ping", "p50", "ms"),
+        column("Ping", "p95", "ms"),
+        column("Page", "median", "s"),
+        column("Page", "max", "s"),
+        column("Busy", "down", "%"),
+        column("Busy", "up", "%"),
+    ]
+}
+
+/// The data in the order of [`application_columns`]: of the call, its worse direction.
+fn application_data(run: &RunSummary<'_>) -> [Datum; 11] {
+    let seconds = |time: Option<Duration>| Datum::of(time.map(Duration::as_secs_f64));
+    let waits = |of: fn(&DatagramDelay) -> Duration| {
+        ms(run.call.and_then(|call| Some(of(&call.delay?).saturating_sub(call.unloaded))))
+    };
+    let ping = |of: fn(&DatagramDelay) -> Duration| {
+        ms(run.application(ApplicationKind::Ping).and_then(|ping| Some(of(&ping.delay?))))
+    };
+    let page = run.application(ApplicationKind::Page);
+    let busy = |nth: usize| percent(run.run.queues.get(nth).and_then(|queue| queue.utilisation));
+    [
+        waits(|delay| delay.p50),
+        waits(|delay| delay.p95),
+        waits(|delay| delay.p99),
+        ms(run.call.and_then(|call| Some(call.delay?.jitter))),
+        percent(run.call.map(ApplicationResult::loss)),
+        ping(|delay| delay.p50),
+        ping(|delay| delay.p95),
+        seconds(page.and_then(ApplicationResult::completion_median)),
+        seconds(page.and_then(ApplicationResult::completion_max)),
+        busy(0),
+        busy(1),
+    ]
 }
 
 fn stream_columns() -> [ResultColumn; 8] {
@@ -124,23 +196,23 @@ fn stream_columns() -> [ResultColumn; 8] {
     ]
 }
 
-/// The cells in the order of [`stream_columns`]; empty where there is no stream.
-fn stream_cells(flows: &FlowTotals) -> [String; 8] {
-    let percent = |share: Option<f64>| share.map_or_else(String::new, |share| significant(share * 100.0));
+/// The data in the order of [`stream_columns`]; blank where there is no stream.
+fn stream_data(flows: &FlowTotals) -> [Datum; 8] {
+    let share = |share: Option<f64>| share.map_or(Datum::Blank, |share| percent(Some(share)));
     let Some(stream) = &flows.stream else {
-        let mut cells: [String; 8] = Default::default();
-        cells[2] = percent(flows.carried_share);
-        return cells;
+        let mut data = [Datum::Blank; 8];
+        data[2] = share(flows.carried_share);
+        return data;
     };
     [
-        percent(stream.share_of_paths),
-        percent(stream.share_of_best),
-        String::new(),
-        significant(stream.reorder_mean_bytes / 1e3),
-        significant(stream.reorder_max.as_f64() / 1e3),
-        significant(stream.duplicates.as_f64() / 1e3),
-        significant(stream.longest_stall.as_millis_f64()),
-        stream.reconnections.to_string(),
+        share(stream.share_of_paths),
+        share(stream.share_of_best),
+        Datum::Blank,
+        Datum::Measured(stream.reorder_mean_bytes / 1e3),
+        Datum::Measured(stream.reorder_max.as_f64() / 1e3),
+        Datum::Measured(stream.duplicates.as_f64() / 1e3),
+        Datum::Measured(stream.longest_stall.as_millis_f64()),
+        Datum::Count(stream.reconnections),
     ]
 }
 
@@ -170,38 +242,88 @@ fn columns(rate_unit: &'static str) -> Vec<ResultColumn> {
     ]
 }
 
-/// The cells of a row, in the order of [`columns`]; facts about the link stand in the run's row only.
-fn cells(run: Option<&RunSummary<'_>>, flows: &FlowTotals, rate_factor: f64) -> Vec<String> {
+/// The data of a row, in the order of [`columns`]; facts about the link stand in the run's row only.
+fn data(run: Option<&RunSummary<'_>>, flows: &FlowTotals, rate_factor: f64) -> Vec<Datum> {
     let queue = run.and_then(|run| run.slowest);
-    let of_queue_text = |value: &dyn Fn(&QueueResult) -> String| match (run, queue) {
-        (None, _) => String::new(),
-        (Some(_), None) => MISSING.to_owned(),
+    let of_queue = |value: fn(&QueueResult) -> Datum| match (run, queue) {
+        (None, _) => Datum::Blank,
+        (Some(_), None) => Datum::Missing,
         (Some(_), Some(queue)) => value(queue),
     };
-    let of_queue = |value: fn(&QueueResult) -> f64| of_queue_text(&|queue| significant(value(queue)));
-    let ms = |time: Option<Duration>| {
-        time.map_or_else(|| MISSING.to_owned(), |time| significant(time.as_millis_f64()))
-    };
+    let count = Datum::Count;
     vec![
-        significant(flows.goodput.as_bps_f64() / rate_factor),
-        of_queue(|queue| queue.utilisation.unwrap_or(f64::NAN) * 100.0),
-        of_queue(|queue| queue.backlog_mean_packets),
-        of_queue(|queue| queue.backlog_mean_bytes / 1e3),
-        of_queue_text(&|queue| queue.backlog_max_packets.to_string()),
-        of_queue(|queue| queue.backlog_max_bytes.as_f64() / 1e3),
-        of_queue(|queue| queue.delay_p50.as_millis_f64()),
-        of_queue(|queue| queue.delay_p95.as_millis_f64()),
-        of_queue(|queue| queue.delay_p99.as_millis_f64()),
+        Datum::Measured(flows.goodput.as_bps_f64() / rate_factor),
+        of_queue(|queue| percent(queue.utilisation)),
+        of_queue(|queue| Datum::Measured(queue.backlog_mean_packets)),
+        of_queue(|queue| Datum::Measured(queue.backlog_mean_bytes / 1e3)),
+        of_queue(|queue| Datum::Count(queue.backlog_max_packets)),
+        of_queue(|queue| Datum::Measured(queue.backlog_max_bytes.as_f64() / 1e3)),
+        of_queue(|queue| ms(Some(queue.delay_p50))),
+        of_queue(|queue| ms(Some(queue.delay_p95))),
+        of_queue(|queue| ms(Some(queue.delay_p99))),
         ms(flows.rtt_mean),
         ms(flows.rtt_max),
-        flows.packets_lost.to_string(),
-        flows.packets_marked.to_string(),
-        flows.retransmissions.to_string(),
-        flows.timeouts.to_string(),
-        flows.spurious.to_string(),
-        flows.window_cuts.to_string(),
-        flows.jain_index.map_or_else(|| MISSING.to_owned(), |index| format!("{index:.3}")),
+        count(flows.packets_lost),
+        count(flows.packets_marked),
+        count(flows.retransmissions),
+        count(flows.timeouts),
+        count(flows.spurious),
+        count(flows.window_cuts),
+        flows.jain_index.map_or(Datum::Missing, Datum::Index),
     ]
+}
+
+fn ms(time: Option<Duration>) -> Datum {
+    Datum::of(time.map(Duration::as_millis_f64))
+}
+
+fn percent(share: Option<f64>) -> Datum {
+    Datum::of(share.map(|share| share * 100.0))
+}
+
+/// What a cell shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Datum {
+    /// Nothing belongs here.
+    Blank,
+    /// What is not known.
+    Missing,
+    /// In three significant digits.
+    Measured(f64),
+    Count(u64),
+    /// In three decimals.
+    Index(f64),
+}
+
+impl Datum {
+    fn of(value: Option<f64>) -> Self {
+        value.map_or(Self::Missing, Self::Measured)
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Blank => String::new(),
+            Self::Missing => MISSING.to_owned(),
+            Self::Measured(value) => significant(value),
+            Self::Count(count) => count.to_string(),
+            Self::Index(index) => format!("{index:.3}"),
+        }
+    }
+
+    fn value(self) -> Option<f64> {
+        match self {
+            Self::Blank | Self::Missing => None,
+            Self::Measured(value) | Self::Index(value) => Some(value),
+            Self::Count(count) => Some(count as f64),
+        }
+    }
+
+    /// The mean of `column` and half the width of its interval, where all of it is known.
+    fn over_seeds(column: &[Self]) -> String {
+        let values: Option<Vec<f64>> = column.iter().map(|datum| datum.value()).collect();
+        let Some(values) = values else { return column[0].text() };
+        Estimate::of(&values).to_string()
+    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,17 @@
 
 use suimon_units::Duration;
 
+use crate::advice::{CHANGE_AXIS, UNCHANGED, rank};
+use crate::estimate::Estimate;
 use crate::grade::Grade;
 use crate::numbers::significant;
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, SeedGroup, groups_of_seeds};
 
 /// Goodputs closer than this ratio are called the same.
 const SAME_GOODPUT: f64 = 0.98;
+/// Delays that differ by less, and by less than a tenth of the longer one, are called the same.
+const SAME_DELAY: Duration = Duration::from_millis(1);
+const SAME_DELAY_SHARE: f64 = 0.1;
 
 /// Says the result, for someone who does not read tables; of each scenario apart, since runs over
 /// different links do not compare.
@@ -22,6 +27,16 @@ pub fn sentence(summaries: &[RunSummary<'_>]) -> String {
 
 fn of_one_scenario(summaries: &[RunSummary<'_>]) -> String {
     let graded: Vec<Measured<'_>> = summaries.iter().filter_map(Measured::new).collect();
+    let has_call = summaries.iter().any(|summary| summary.call.is_some());
+    if let Some(groups) = groups_of_seeds(summaries).filter(|groups| groups.len() > 1 && !has_call)
+        && !groups.iter().any(|group| group.runs.iter().any(|summary| sweeps_but_for_seeds(summary)))
+        && let Some(told) = over_seeds(&groups)
+    {
+        return told;
+    }
+    if let Some(today) = graded.iter().find(|run| run.is_unchanged()) {
+        return changed(today, &graded);
+    }
     match (summaries, graded.as_slice()) {
         ([one], []) => format!("{} moved {}.", one.name, rate(one)),
         ([_], [one]) => single(one),
@@ -50,12 +65,21 @@ struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     fn new(summary: &'a RunSummary<'a>) -> Option<Self> {
-        let (queue, grade) = (summary.slowest?, summary.grade?);
-        Some(Self { summary, delay: queue.delay_p95, grade })
+        Some(Self { summary, delay: summary.delay()?, grade: summary.grade? })
     }
 
     fn goodput(&self) -> f64 {
         self.summary.total.goodput.as_bps_f64()
+    }
+
+    /// Whether its packets wait as long as those of `other`, but for noise.
+    fn waits_as(&self, other: &Self) -> bool {
+        let (short, long) = (self.delay.min(other.delay), self.delay.max(other.delay));
+        long - short < SAME_DELAY || (long - short) < long.mul_f64(SAME_DELAY_SHARE)
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.summary.run.labels.iter().any(|(axis, value)| axis == CHANGE_AXIS && value == UNCHANGED)
     }
 
     fn delay_and_grade(&self) -> String {
@@ -63,9 +87,56 @@ impl<'a> Measured<'a> {
     }
 }
 
+/// What a line is like as it is, and what the best change makes of it.
+fn changed(today: &Measured<'_>, graded: &[Measured<'_>]) -> String {
+    let told = format!(
+        "As it is, the line gets grade {} for calls: 5 % of a call's packets wait {} or longer behind other traffic.",
+        today.grade,
+        delay(today.delay)
+    );
+    let rank = |run: &&Measured<'_>| (rank(run.grade, run.goodput() / today.goodput()), run.delay);
+    match graded.iter().filter(|run| run.delay < today.delay).min_by_key(rank) {
+        Some(best) => {
+            format!(
+                "{told} The best change that was tried, {}, brings {}.",
+                best.summary.name,
+                best.delay_and_grade()
+            )
+        }
+        None => told,
+    }
+}
+
 /// Whether a run belongs to a sweep over quantities: comparing throughput over those says nothing.
 fn sweeps(summary: &RunSummary<'_>) -> bool {
     summary.run.labels.iter().any(|(_, value)| crate::sweep::quantity(value).is_some())
+}
+
+fn sweeps_but_for_seeds(summary: &RunSummary<'_>) -> bool {
+    let own = summary.run.labels.iter().filter(|(axis, _)| axis != "seed");
+    own.into_iter().any(|(_, value)| crate::sweep::quantity(value).is_some())
+}
+
+/// Which setting has the shortest queue by the means over seeds, and which differ by no more than chance.
+fn over_seeds(groups: &[SeedGroup<'_>]) -> Option<String> {
+    let delay = |group: &SeedGroup<'_>| {
+        let delays = group.runs.iter().map(|summary| Some(summary.delay()?.as_millis_f64()));
+        delays.collect::<Option<Vec<_>>>().map(|delays| Estimate::of(&delays))
+    };
+    let delays: Vec<(&str, Estimate)> =
+        groups.iter().map(|group| Some((group.name.as_str(), delay(group)?))).collect::<Option<_>>()?;
+    let (name, shortest) = *delays.iter().min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))?;
+    let seeds = groups.iter().map(|group| group.runs.len()).max()?;
+    let alike = delays.iter().filter(|(other, delay)| *other != name && delay.overlaps(shortest));
+    let alike: Vec<&str> = alike.map(|(other, _)| *other).collect();
+    let told = format!(
+        "Over {seeds} seeds each, {name} kept the shortest queue: 95 % of packets waited at most {shortest} ms"
+    );
+    Some(if alike.is_empty() {
+        format!("{told}, which no other comes near to by chance.")
+    } else {
+        format!("{told}; that of {} differs by no more than chance.", enumerated(&alike))
+    })
 }
 
 fn single(one: &Measured<'_>) -> String {
@@ -94,18 +165,33 @@ fn compared(graded: &[Measured<'_>]) -> String {
     };
     let (name, delay) = (&shortest.summary.name, shortest.delay_and_grade());
     let rate_of = rate(shortest.summary);
+    let share = shortest.goodput() / fastest.goodput();
+    let is_as_fast = share >= SAME_GOODPUT;
+    let as_short: Vec<&Measured<'_>> = graded.iter().filter(|run| run.waits_as(shortest)).collect();
+    let others = || graded.iter().filter(|run| !run.waits_as(shortest));
+    let next = others().min_by_key(|run| run.delay).map_or_else(String::new, |run| {
+        format!("; the next shortest is that of {} with {}", run.summary.name, run.delay_and_grade())
+    });
+    let equally_fast = graded.iter().all(|run| run.goodput() / fastest.goodput() >= SAME_GOODPUT);
+    if as_short.len() > 1 {
+        let names: Vec<&str> = as_short.iter().map(|run| run.summary.name.as_str()).collect();
+        let ties = format!("{} keep equally short queues", enumerated(&names));
+        let fast = if equally_fast { format!(", and all are as fast ({rate_of})") } else { String::new() };
+        return format!("{ties}{fast}: 95 % of packets waited at most {delay}{next}.");
+    }
+    if equally_fast {
+        return format!(
+            "All are as fast ({rate_of}), and {name} kept the shortest queue: 95 % of packets waited at most \
+             {delay}{next}."
+        );
+    }
     if std::ptr::eq(shortest, fastest) {
-        let next = graded.iter().filter(|run| !std::ptr::eq(*run, shortest)).min_by_key(|run| run.delay);
-        let next = next.map_or_else(String::new, |run| {
-            format!("; the next shortest is that of {} with {}", run.summary.name, run.delay_and_grade())
-        });
         return format!(
             "{name} is both the fastest, with {rate_of}, and the one with the shortest queue: 95 % of packets \
              waited at most {delay}{next}."
         );
     }
-    let share = shortest.goodput() / fastest.goodput();
-    let moved = if share >= SAME_GOODPUT {
+    let moved = if is_as_fast {
         format!("as fast as any ({rate_of})")
     } else {
         format!("at {} % of the highest throughput ({rate_of})", significant(share * 100.0))
@@ -117,6 +203,14 @@ fn compared(graded: &[Measured<'_>]) -> String {
         rate(fastest.summary),
         fastest.delay_and_grade()
     )
+}
+
+/// `a, b and c`.
+fn enumerated(names: &[&str]) -> String {
+    match names {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => names.join(", "),
+    }
 }
 
 fn many(runs: usize, graded: &[Measured<'_>]) -> String {
@@ -205,7 +299,10 @@ mod tests {
             over("b alone", &["b"], 5.0),
         ];
         let told = sentence(&summarise(&runs));
-        assert!(told.starts_with("redundant is both the fastest"), "{told}");
+        assert!(
+            told.starts_with("All are as fast (3.00 Mbit/s), and redundant kept the shortest queue"),
+            "{told}"
+        );
         assert!(!told.contains("alone"), "{told}");
         let told = sentence(&summarise(&runs[1..]));
         assert!(told.starts_with("redundant moved"), "{told}");

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use suimon_results::{AggregateResult, FlowResult, QueueResult, RunResult, jain_index};
+use suimon_results::{
+    AggregateResult, ApplicationKind, ApplicationResult, FlowResult, QueueResult, RunResult, jain_index,
+};
 use suimon_units::{Bytes, Duration, Rate};
 
+use crate::advice::CHANGE_AXIS;
 use crate::grade::Grade;
 use crate::streams::{Alone, StreamTotals};
 
@@ -25,7 +28,9 @@ pub struct RunSummary<'a> {
     pub parts: Vec<FlowTotals>,
     /// The reported link whose packets wait longest, by the 95th percentile.
     pub slowest: Option<&'a QueueResult>,
-    /// Latency under load at that link.
+    /// The direction of a call that has the worse grade, where there is a call.
+    pub call: Option<&'a ApplicationResult>,
+    /// Latency under load: of the call where there is one, else at that link.
     pub grade: Option<Grade>,
 }
 
@@ -74,7 +79,61 @@ pub fn summarise(runs: &[RunResult]) -> Vec<RunSummary<'_>> {
     runs.iter().zip(names).map(|(run, name)| RunSummary::new(run, name, &alone)).collect()
 }
 
+/// Runs that differ by their seed alone.
+pub(crate) struct SeedGroup<'a> {
+    /// What tells the group from others: the name of its runs without their seeds.
+    pub(crate) name: String,
+    pub(crate) runs: Vec<&'a RunSummary<'a>>,
+}
+
+/// The label that tells seeds apart.
+const SEED_AXIS: &str = "seed";
+
+/// The runs by what they have in common but for the seed, in order; `None` where no two differ by it alone, or where a
+/// run has parts, which a table shows by themselves.
+pub(crate) fn groups_of_seeds<'a>(summaries: &'a [RunSummary<'a>]) -> Option<Vec<SeedGroup<'a>>> {
+    let mut groups: Vec<(Vec<&(String, String)>, SeedGroup<'a>)> = Vec::new();
+    for summary in summaries {
+        if !summary.parts.is_empty() {
+            return None;
+        }
+        let own = summary.run.labels.iter().filter(|(axis, _)| axis != SEED_AXIS);
+        let own: Vec<&(String, String)> = own.collect();
+        match groups.iter_mut().find(|(labels, _)| *labels == own) {
+            Some((_, group)) => group.runs.push(summary),
+            None => {
+                let name = own.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
+                let name = if name.is_empty() { summary.algorithm.clone() } else { name };
+                groups.push((own, SeedGroup { name, runs: vec![summary] }));
+            }
+        }
+    }
+    let groups: Vec<_> = groups.into_iter().map(|(_, group)| group).collect();
+    let seeds = |group: &SeedGroup<'_>| group.runs.iter().all(|summary| has_seed(summary.run));
+    groups.iter().any(|group| group.runs.len() > 1 && seeds(group)).then_some(groups)
+}
+
+fn has_seed(run: &RunResult) -> bool {
+    run.labels.iter().any(|(axis, _)| axis == SEED_AXIS)
+}
+
 impl<'a> RunSummary<'a> {
+    /// The application of this kind.
+    #[must_use]
+    pub fn application(&self, kind: ApplicationKind) -> Option<&'a ApplicationResult> {
+        self.run.applications.iter().find(|application| application.kind == kind)
+    }
+
+    /// The delay that the grade follows: the 95th percentile of the time that packets wait in queues, those of the call
+    /// where there is one.
+    #[must_use]
+    pub fn delay(&self) -> Option<Duration> {
+        match self.call {
+            Some(call) => Some(call.waiting_p95().unwrap_or(Duration::MAX)),
+            None => self.slowest.map(|queue| queue.delay_p95),
+        }
+    }
+
     fn new(run: &'a RunResult, name: String, alone: &Alone<'a>) -> Self {
         let all: Vec<&FlowResult> = run.flows.iter().collect();
         let mut algorithms: Vec<&str> = Vec::new();
@@ -106,6 +165,7 @@ impl<'a> RunSummary<'a> {
         }
         let (algorithm, colour) = main_algorithm(run);
         let slowest = slowest_queue(run);
+        let call = worse_call(run);
         Self {
             run,
             name,
@@ -114,7 +174,11 @@ impl<'a> RunSummary<'a> {
             total,
             parts,
             slowest,
-            grade: slowest.map(|queue| Grade::of(queue.delay_p95)),
+            call,
+            grade: match call {
+                Some(call) => Some(grade_of_call(call)),
+                None => slowest.map(|queue| Grade::of(queue.delay_p95)),
+            },
         }
     }
 }
@@ -172,6 +236,17 @@ fn weighted_rtt(flows: &[&FlowResult]) -> Option<Duration> {
         }
     }
     (weight > 0.0).then(|| Duration::from_secs_f64(weighted / weight))
+}
+
+/// The grade of one direction of a call; F where nothing arrived.
+fn grade_of_call(call: &ApplicationResult) -> Grade {
+    call.waiting_p95().map_or(Grade::F, |waiting| Grade::of_call(waiting, call.loss()))
+}
+
+/// The direction of the call with the worse grade; among equals the one that waits longer.
+fn worse_call(run: &RunResult) -> Option<&ApplicationResult> {
+    let calls = run.applications.iter().filter(|application| application.kind.is_call());
+    calls.max_by_key(|call| (grade_of_call(call), call.waiting_p95()))
 }
 
 /// The reported link with the longest 95th percentile; among equals the one most used.
@@ -264,7 +339,7 @@ fn names(runs: &[RunResult]) -> Vec<String> {
     let differ = all.windows(2).any(|pair| pair[0] != pair[1]);
     let named = |run: &RunResult| {
         let (main, _) = main_algorithm(run);
-        run.labels.iter().any(|(_, value)| base(value) == base(&main))
+        run.labels.iter().any(|(axis, value)| axis == CHANGE_AXIS || base(value) == base(&main))
     };
     let mut names: Vec<String> = Vec::with_capacity(runs.len());
     let mut seen: HashMap<String, u64> = HashMap::new();

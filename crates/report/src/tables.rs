@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use suimon_results::{
-    AggregateResult, EmulatedLink, Event, EventKind, FlowResult, QueueResult, RateSpread, RunResult, Series,
-    WindowResult,
+    AggregateResult, ApplicationResult, DatagramDelay, EmulatedLink, Event, EventKind, FlowResult,
+    QueueResult, RateSpread, RunResult, Series, WindowResult,
 };
 use suimon_units::{Duration, Instant, Rate};
 
+use crate::estimate::Estimate;
 use crate::streams::Alone;
-use crate::summary::{RunSummary, summarise};
+use crate::summary::{RunSummary, groups_of_seeds, summarise};
 use crate::table::{Table, TableBuilder, Values, WordsBuilder, finite};
 
 /// Results as tables: one row a run, flow, queue, event or sample.
@@ -18,10 +19,14 @@ use crate::table::{Table, TableBuilder, Values, WordsBuilder, finite};
 pub struct Tables {
     /// Totals, one row a run.
     pub runs: Table,
+    /// One row a setting: the mean of its runs, and half the width of the 95 % interval; none without several seeds.
+    pub means: Table,
     /// One row a flow.
     pub flows: Table,
     /// One row an aggregate of flows.
     pub aggregates: Table,
+    /// One row an application beside the load.
+    pub applications: Table,
     /// One row a reported link.
     pub queues: Table,
     /// One row a window and reported link.
@@ -46,10 +51,12 @@ impl Tables {
     }
 
     /// The names of the tables, in the order in which they are written.
-    pub const NAMES: [&'static str; 10] = [
+    pub const NAMES: [&'static str; 12] = [
         "runs",
+        "means",
         "flows",
         "aggregates",
+        "applications",
         "queues",
         "windows",
         "emulated",
@@ -68,8 +75,10 @@ impl Tables {
         let keys = Keys::new(runs, 0);
         match name {
             "runs" => keys.runs(&summarise(runs)),
+            "means" => keys.means(&summarise(runs)),
             "flows" => keys.flows(runs),
             "aggregates" => keys.aggregates(runs, &Alone::of(runs)),
+            "applications" => keys.applications(runs),
             "queues" => keys.queues(runs),
             "windows" => keys.windows(runs),
             "emulated" => keys.emulated(runs),
@@ -95,8 +104,10 @@ impl Tables {
         let alone = if whole { Alone::of(runs) } else { Alone::default() };
         Self {
             runs: keys.runs(summaries),
+            means: keys.means(summaries),
             flows: keys.flows(runs),
             aggregates: keys.aggregates(runs, &alone),
+            applications: keys.applications(runs),
             queues: keys.queues(runs),
             windows: keys.windows(runs),
             emulated: keys.emulated(runs),
@@ -109,11 +120,13 @@ impl Tables {
 
     /// All of them, in the order in which they are written.
     #[must_use]
-    pub fn all(&self) -> [&Table; 10] {
+    pub fn all(&self) -> [&Table; 12] {
         [
             &self.runs,
+            &self.means,
             &self.flows,
             &self.aggregates,
+            &self.applications,
             &self.queues,
             &self.windows,
             &self.emulated,
@@ -233,6 +246,29 @@ impl Keys {
         t.build()
     }
 
+    fn means(&self, summaries: &[RunSummary<'_>]) -> Table {
+        let Some(groups) = groups_of_seeds(summaries) else { return Table::new("means") };
+        let place = |run: &RunSummary<'_>| summaries.iter().position(|summary| std::ptr::eq(summary, run));
+        let rows = groups.iter().map(|group| group.runs.iter().filter_map(|run| place(run)).collect());
+        let rows: Vec<Row<Vec<usize>>> = rows.map(|runs: Vec<usize>| (runs[0], runs)).collect();
+        let runs = self.runs(summaries);
+        let mut t = self.builder("means", &rows);
+        t.count("seeds", |(_, runs)| Some(runs.len() as u64));
+        for column in runs.columns() {
+            let name = column.name.as_str();
+            if matches!(column.values, Values::Text(_)) || ["run", "seed", "flows"].contains(&name) {
+                continue;
+            }
+            let estimate = |of: &[usize]| {
+                let values: Option<Vec<f64>> = of.iter().map(|run| runs.number(name, *run)).collect();
+                values.map(|values| Estimate::of(&values))
+            };
+            t.number(name, |(_, of)| estimate(of).map(|estimate| estimate.mean));
+            t.number(format!("{name}_ci95"), |(_, of)| estimate(of)?.half_width);
+        }
+        t.build()
+    }
+
     fn flows(&self, runs: &[RunResult]) -> Table {
         let rows: Vec<Row<&FlowResult>> = rows_of(runs, |run| &run.flows);
         let mut t = self.builder("flows", &rows);
@@ -279,6 +315,27 @@ impl Keys {
         t.count("reconnections", |(_, a)| Some(a.reconnections));
         t.number("share_of_paths", |(nth, a)| alone.totals(&runs[*nth], a).share_of_paths);
         t.number("share_of_best", |(nth, a)| alone.totals(&runs[*nth], a).share_of_best);
+        t.build()
+    }
+
+    fn applications(&self, runs: &[RunResult]) -> Table {
+        let rows: Vec<Row<&ApplicationResult>> = rows_of(runs, |run| &run.applications);
+        let mut t = self.builder("applications", &rows);
+        t.text("application", |(_, a)| text(a.kind.as_str()));
+        t.count("packets_sent", |(_, a)| Some(a.sent));
+        t.count("packets_lost", |(_, a)| Some(a.lost));
+        t.number("loss_percent", |(_, a)| Some(a.loss() * 100.0));
+        let delay = |of: fn(&DatagramDelay) -> Duration| {
+            move |(_, a): &Row<&ApplicationResult>| ms(a.delay.as_ref().map(of))
+        };
+        t.number("delay_unloaded_ms", |(_, a)| a.delay.and_then(|_| ms(Some(a.unloaded))));
+        t.number("delay_p50_ms", delay(|delay| delay.p50));
+        t.number("delay_p95_ms", delay(|delay| delay.p95));
+        t.number("delay_p99_ms", delay(|delay| delay.p99));
+        t.number("delay_max_ms", delay(|delay| delay.max));
+        t.number("jitter_ms", delay(|delay| delay.jitter));
+        t.number("page_median_s", |(_, a)| a.completion_median().map(Duration::as_secs_f64));
+        t.number("page_max_s", |(_, a)| a.completion_max().map(Duration::as_secs_f64));
         t.build()
     }
 

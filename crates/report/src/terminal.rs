@@ -10,7 +10,7 @@ use crate::header::ReportHeader;
 use crate::observations::observations;
 use crate::results_table::{ResultColumn, ResultRow, ResultTable, Section};
 use crate::sentence::sentence;
-use crate::summary::{RunSummary, summarise};
+use crate::summary::{RunSummary, groups_of_seeds, summarise};
 use crate::verdict::{Verdict, VerdictTable};
 
 /// Options of the drawing.
@@ -46,7 +46,17 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
     if !header.title.is_empty() {
         blocks.push(header.title.clone());
     }
-    if summaries.len() > DETAILED_RUNS {
+    let applications = |column: &ResultColumn| column.section == Section::Applications;
+    let has_call = results.columns.iter().any(applications);
+    let has_intervals = groups_of_seeds(&summaries).is_some();
+    if has_call {
+        // Where each number has its interval, only so many fit a terminal.
+        let few = |column: &ResultColumn| ["p95", "lost", "median"].contains(&column.detail);
+        let shown = |column: &ResultColumn| {
+            (applications(column) && (!has_intervals || few(column))) || column.title == "Goodput"
+        };
+        blocks.push(draw(&results, &shown, true, options));
+    } else if has_intervals || summaries.len() > DETAILED_RUNS {
         blocks.push(draw(&results, &essential, true, options));
     } else {
         blocks.push(draw(&results, &latency, true, options));
@@ -60,7 +70,8 @@ pub fn terminal(header: &ReportHeader, runs: &[RunResult], options: TerminalOpti
         blocks.push(format!("{} more rows are in the files only.", results.rows.len() - MAX_ROWS));
     }
     if summaries.iter().any(|summary| summary.grade.is_some()) {
-        blocks.push(wrapped(&Grade::legend(), options.width));
+        let legend = if has_call { Grade::legend_of_calls() } else { Grade::legend() };
+        blocks.push(wrapped(&legend, options.width));
     }
     blocks
         .extend(observations(&summaries).iter().map(|note| wrapped(&format!("Note: {note}"), options.width)));
@@ -115,6 +126,54 @@ fn windows(summaries: &[RunSummary<'_>], options: TerminalOptions) -> Option<Str
         }
     }
     Some(trimmed(&table))
+}
+
+/// The results as a LaTeX table, whose rules are those of the package `booktabs`.
+#[must_use]
+pub fn latex(header: &ReportHeader, runs: &[RunResult]) -> String {
+    let escaped = |text: &str| {
+        let escape = |c: char| match c {
+            '%' | '&' | '_' | '#' | '$' | '{' | '}' => format!("\\{c}"),
+            '±' => "$\\pm$".to_owned(),
+            '–' => "--".to_owned(),
+            '×' => "$\\times$".to_owned(),
+            c => c.to_string(),
+        };
+        text.chars().map(escape).collect::<String>()
+    };
+    let summaries = summarise(runs);
+    let results = ResultTable::new(&summaries);
+    let of_call = results.columns.iter().any(|column| column.section == Section::Applications);
+    let is_shown = |column: &ResultColumn| {
+        let own = if of_call { Section::Applications } else { Section::Latency };
+        column.section == own || column.title == "Goodput"
+    };
+    let shown: Vec<usize> =
+        (0..results.columns.len()).filter(|nth| is_shown(&results.columns[*nth])).collect();
+    let heading = shown.iter().map(|nth| {
+        let ResultColumn { title, detail, unit, .. } = &results.columns[*nth];
+        let words = [*title, *detail, *unit];
+        escaped(&words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "))
+    });
+    let line = |first: String, cells: Vec<String>, grade: String| {
+        let cells: Vec<_> = std::iter::once(first).chain(cells).chain([grade]).collect();
+        format!("{} \\\\\n", cells.join(" & "))
+    };
+    let mut text = format!(
+        "% {}\n% {}\n\\begin{{tabular}}{{l{}l}}\n",
+        header.title,
+        header.command,
+        "r".repeat(shown.len())
+    );
+    text += "\\toprule\n";
+    text += &line("Run".to_owned(), heading.collect(), "Grade".to_owned());
+    text += "\\midrule\n";
+    for row in &results.rows {
+        let cells = shown.iter().map(|nth| escaped(&row.cells[*nth])).collect();
+        text +=
+            &line(escaped(&row.name), cells, row.grade.map_or_else(String::new, |grade| grade.to_string()));
+    }
+    text + "\\bottomrule\n\\end{tabular}\n"
 }
 
 /// Verdicts for a terminal.
@@ -271,6 +330,15 @@ mod tests {
             runs,
             TerminalOptions::default(),
         )
+    }
+
+    #[test]
+    fn a_table_for_latex_escapes_what_latex_reads() {
+        let header = ReportHeader { title: "DSL".to_owned(), ..ReportHeader::default() };
+        let text = latex(&header, &comparison());
+        assert!(text.contains("Link use \\% & Backlog mean packets"), "{text}");
+        assert!(text.contains("cubic, droptail & 3.50 & 98.5"), "{text}");
+        assert!(text.ends_with("& F \\\\\n\\bottomrule\n\\end{tabular}\n"), "{text}");
     }
 
     #[test]

@@ -96,6 +96,57 @@ impl RttSummary {
     }
 }
 
+/// What a capture proves of an estimator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EstimatorVerdict {
+    /// Its errors are at most [`EstimatorResult::CLOSE`].
+    Close,
+    /// Its errors are at most [`EstimatorResult::ROUGH`].
+    Rough,
+    /// Its errors are larger: its numbers say nothing of this capture.
+    Fails,
+    /// The capture proves nothing, so that nobody knows.
+    Unknown,
+}
+
+impl EstimatorVerdict {
+    /// As tables write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Close => "close",
+            Self::Rough => "rough",
+            Self::Fails => "fails",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl EstimatorResult {
+    /// Error up to which an estimator is close to the truth.
+    pub const CLOSE: f64 = 0.1;
+    /// Error up to which it is of some use.
+    pub const ROUGH: f64 = 0.3;
+
+    /// The larger of its two errors: of single estimates, and of the representative round-trip time.
+    #[must_use]
+    pub fn error(&self) -> Option<f64> {
+        let errors = self.error_median.into_iter().chain(self.representative_error);
+        errors.reduce(f64::max)
+    }
+
+    /// How it compares with what the capture proves.
+    #[must_use]
+    pub fn verdict(&self) -> EstimatorVerdict {
+        match self.error() {
+            None => EstimatorVerdict::Unknown,
+            Some(error) if error <= Self::CLOSE => EstimatorVerdict::Close,
+            Some(error) if error <= Self::ROUGH => EstimatorVerdict::Rough,
+            Some(_) => EstimatorVerdict::Fails,
+        }
+    }
+}
+
 /// How one estimator did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EstimatorResult {

@@ -8,7 +8,7 @@
 mod capture;
 mod percentiles;
 
-pub use capture::{CaptureResult, CapturedFlow, EstimatorResult, RttSummary};
+pub use capture::{CaptureResult, CapturedFlow, EstimatorResult, EstimatorVerdict, RttSummary};
 pub use percentiles::DelayHistogram;
 use strum::VariantArray;
 use suimon_units::{Bytes, Duration, Instant, Rate};

@@ -23,6 +23,7 @@ mod radio;
 mod ring;
 mod routes;
 mod saturate;
+mod tap;
 mod tcp;
 mod timers;
 mod udp;
@@ -35,6 +36,7 @@ use suimon_algorithms::estimate::Seen;
 use suimon_model::Scenario;
 use suimon_results::RunResult;
 use suimon_units::Duration;
+pub use tap::{TappedKind, TappedPacket};
 
 /// Runs `scenario` to its end.
 ///
@@ -52,6 +54,15 @@ pub fn run_observed(
     on_progress: &mut dyn FnMut(Duration),
 ) -> RunResult {
     world::World::new(&extra_delay::drawn(scenario), None).run(labels, on_progress)
+}
+
+/// As [`run`], and shows every packet at the host where its flow begins, in the order of time: a capture there.
+#[must_use]
+pub fn run_tapped(scenario: &Scenario, on_packet: &mut dyn FnMut(&TappedPacket)) -> RunResult {
+    let scenario = extra_delay::drawn(scenario);
+    let mut world = world::World::new(&scenario, None);
+    world.tap = Some(tap::Tap(on_packet));
+    world.run(&[], &mut |_| {})
 }
 
 /// As [`run`], and shows every packet that comes to the reported link called `link`, in order, with the

@@ -149,6 +149,11 @@ impl PacketKind {
         !matches!(self, Self::SynAck | Self::Ack | Self::Echo)
     }
 
+    /// True for packets whose loss counts for the flow.
+    pub(crate) fn counts_when_lost(self) -> bool {
+        self.is_data() || self == Self::Echo
+    }
+
     /// True for packets with the flow's payload.
     pub(crate) fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::Datagram)

@@ -16,9 +16,10 @@ use crate::link::meter::Meters;
 use crate::link::{Context, Link};
 use crate::measure::sample_tcp;
 use crate::multipath::{self, Multipath, Subflow};
-use crate::packet::{Frame, Packet, PacketKind, Packets};
+use crate::packet::{Frame, Packet, PacketKind, Packets, Sack};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
+use crate::tap::Tap;
 use crate::timers::Timers;
 use crate::watch::Watch;
 use crate::windows::Windows;
@@ -43,6 +44,7 @@ pub(crate) struct World<'a> {
     recorder: Option<Recorder>,
     windows: Windows<'a>,
     watcher: Option<Watcher<'a>>,
+    pub(crate) tap: Option<Tap<'a>>,
     kept_events: Vec<ResultEvent>,
     events_not_kept: u64,
     // Reused from event to event, so that nothing is allocated per packet.
@@ -141,6 +143,7 @@ impl<'a> World<'a> {
             recorder,
             windows,
             watcher,
+            tap: None,
             kept_events: Vec::new(),
             events_not_kept: 0,
             outbox: Vec::new(),
@@ -245,7 +248,7 @@ impl<'a> World<'a> {
             if let Some(meter) = self.links[link as usize].meter_mut() {
                 meter.statistics.on_dropped(reason);
             }
-            if self.packets.take(frame.packet).kind.is_data() {
+            if self.packets.take(frame.packet).kind.counts_when_lost() {
                 self.flows[frame.flow as usize].tally.lost += 1;
             }
         }
@@ -259,6 +262,11 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;
+        }
+        if let Some(tap) = &mut self.tap
+            && !packet.kind.is_forward()
+        {
+            tap.show(now, index, packet, sack);
         }
         if flow.gave_up(packet) {
             return;
@@ -374,6 +382,9 @@ impl<'a> World<'a> {
         let mut sent = 0;
         while let Some(packet) = self.outbox.get(sent).copied() {
             sent += 1;
+            if let Some(tap) = &mut self.tap {
+                tap.show(now, index, &packet, &Sack::new());
+            }
             let place = self.packets.put(&packet);
             self.send(now, index, way, &packet, place);
         }

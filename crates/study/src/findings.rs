@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use suimon_report::{
-    Figure, HeatMap, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv,
+    Advice, Figure, HeatMap, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv,
 };
 use suimon_results::RunResult;
 
@@ -20,6 +20,8 @@ pub struct Findings {
     pub worlds: Option<VerdictTable>,
     /// What became of a paper's claims.
     pub verdicts: Vec<VerdictTable>,
+    /// Changes that were tried, best first; `None` where none was.
+    pub advice: Option<Vec<Advice>>,
     /// Charts beside those that follow from the runs.
     pub figures: Vec<Figure>,
     /// Grids of numbers.
@@ -39,6 +41,7 @@ impl Findings {
             runs,
             worlds: None,
             verdicts: Vec::new(),
+            advice: None,
             figures: Vec::new(),
             heat_maps: Vec::new(),
             notes: Vec::new(),
@@ -51,6 +54,7 @@ impl Findings {
         // The verdicts on a paper speak of hundreds of runs, which are in the tables.
         let shown = if self.verdicts.is_empty() { self.runs.as_slice() } else { &[] };
         let mut page = Page::new(&self.header, shown);
+        page.advice = self.advice.clone().unwrap_or_default();
         page.figures.clone_from(&self.figures);
         page.heat_maps.clone_from(&self.heat_maps);
         page.verdicts = self.worlds.iter().chain(&self.verdicts).cloned().collect();

@@ -13,6 +13,8 @@ pub mod estimate;
 mod findings;
 pub mod numbers;
 pub mod paper;
+#[cfg(feature = "capture")]
+mod pcapng;
 mod request;
 mod simulate;
 #[cfg(feature = "parquet")]
@@ -22,6 +24,8 @@ mod worlds;
 pub use comparison::Comparison;
 pub use error::{StudyError, problem_of_link};
 pub use findings::{Findings, quoted, write_tables};
+#[cfg(feature = "capture")]
+pub use pcapng::write_pcapng;
 pub use request::defaults;
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, simulate_totals, total_duration};
 pub use worlds::{Pair, compare_worlds, in_both_worlds};

@@ -17,7 +17,7 @@ pub const DESCRIPTION: Description = Description {
     name: "vegas",
     summary: "holds its own backlog between alpha and beta segments, judged once per RTT",
     source: "Brakmo and Peterson 1995; Linux 2.6.16",
-    colour: "#59a14f",
+    colour: "#0a6e5f",
     parameters: &[
         Parameter {
             name: "alpha",

@@ -154,7 +154,7 @@ fn options_are_refused_by_name_with_what_is_accepted() {
 #[test]
 fn values_of_options_are_refused_with_the_option() {
     for (arguments, parts) in [
-        (&["compare"][..], ["<--link <LINK>|--trace <FILE>|--paths <LINKS>>"]),
+        (&["compare"][..], ["<--link <LINK>|--trace <FILE>|--paths <LINKS>|--preset <NAME>|--down <RATE>>"]),
         (
             &["compare", "--link", "1Mbit 20ms", "--seeds", "-1"],
             ["suimon: --seeds: \"-1\": accepted: a whole number from 1 to"],
@@ -191,7 +191,7 @@ fn what_cannot_be_written_ends_with_3_and_names_the_folder() {
     }
     assert_eq!(fs::read(folder.path().join("taken")).unwrap(), b"mine");
     fs::create_dir_all(folder.path().join("out/report.html")).unwrap();
-    let message = fails(folder.path(), &["run", "scenario.toml", "--out", "out"], 3);
+    let message = fails(folder.path(), &["run", "scenario.toml", "--out", "out", "--force"], 3);
     says(&message, &["suimon: cannot write", "out/report.html"]);
 }
 

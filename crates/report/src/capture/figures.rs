@@ -1,12 +1,14 @@
 //! Charts of a capture over time.
 
-use suimon_results::{CaptureResult, Series};
+use suimon_results::{CaptureResult, EstimatorVerdict, Series};
 use suimon_units::Instant;
 
 use crate::page::{Axis, Figure, FigureSeries, Point, SeriesStyle, Unit};
 
 /// Colour of the true values.
 const TRUTH: &str = "#333333";
+/// Colour of estimators that fail.
+const FAILED: &str = "#cccccc";
 /// Flows of their own chart; those with the most packets.
 const CHARTED_FLOWS: usize = 6;
 /// Points of a curve: about one for each pixel across.
@@ -45,7 +47,13 @@ fn round_trips(title: &str, series: &Series, result: &CaptureResult) -> Figure {
     let mut curves = vec![curve(series, "rtt_true_ms", "true", TRUTH, SeriesStyle::Line)];
     curves.extend(result.estimators.iter().map(|estimator| {
         let column = format!("{}_ms", estimator.name);
-        curve(series, &column, &estimator.name, &estimator.colour, SeriesStyle::LineAndPoints)
+        match estimator.verdict() {
+            EstimatorVerdict::Fails => {
+                let name = format!("{} (fails)", estimator.name);
+                curve(series, &column, &name, FAILED, SeriesStyle::Line)
+            }
+            _ => curve(series, &column, &estimator.name, &estimator.colour, SeriesStyle::LineAndPoints),
+        }
     }));
     curves.retain(|curve| !curve.points.is_empty());
     Figure {

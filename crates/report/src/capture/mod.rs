@@ -5,12 +5,62 @@ mod json;
 mod tables;
 mod terminal;
 
-use suimon_results::CaptureResult;
+use suimon_results::{CaptureResult, EstimatorVerdict, RttSummary};
+use suimon_units::Duration;
+
+use crate::numbers::significant;
 
 pub use figures::capture_figures;
 pub use json::capture_json;
 pub use tables::CaptureTables;
 pub use terminal::terminal_capture;
+
+/// Which number to use, and which not, as far as the capture itself proves it.
+#[must_use]
+pub fn capture_verdict(result: &CaptureResult) -> String {
+    let mut proved = RttSummary::default();
+    for rtt in result.flows.iter().map(|flow| flow.rtt).filter(|rtt| rtt.samples > 0) {
+        proved.min = if proved.samples == 0 { rtt.min } else { proved.min.min(rtt.min) };
+        proved.max = proved.max.max(rtt.max);
+        proved.sum += rtt.sum;
+        proved.samples += rtt.samples;
+    }
+    let Some(mean) = proved.mean() else {
+        return if result.data_packets == 0 {
+            String::new()
+        } else {
+            "Use no number above as a round-trip time: the capture proves none, so no estimate can be judged."
+                .to_owned()
+        };
+    };
+    let off = |verdict| {
+        let of = result.estimators.iter().filter(move |estimator| estimator.verdict() == verdict);
+        let told = of.map(|estimator| {
+            let error = estimator.error().map_or(f64::NAN, |error| error * 100.0);
+            format!("{} (off by {} %)", estimator.name, significant(error))
+        });
+        told.collect::<Vec<_>>().join(", ")
+    };
+    let ms = |time: Duration| significant(time.as_millis_f64());
+    let mut told = format!(
+        "Use the true round-trip time: {} ms on average, from {} to {} ms, by {} ACKs.",
+        ms(mean),
+        ms(proved.min),
+        ms(proved.max),
+        proved.samples
+    );
+    for (verdict, what) in [
+        (EstimatorVerdict::Close, "Estimators that come close"),
+        (EstimatorVerdict::Rough, "Rough ones"),
+        (EstimatorVerdict::Fails, "Estimators that fail on this capture, and are not to be used"),
+    ] {
+        let names = off(verdict);
+        if !names.is_empty() {
+            told += &format!(" {what}: {names}.");
+        }
+    }
+    told
+}
 
 /// The notes that a reader needs before trusting `result`, each a sentence.
 #[must_use]
@@ -140,6 +190,22 @@ pub(crate) mod samples {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_verdict_names_the_number_to_use_and_those_not_to() {
+        let mut result = samples::two_flows();
+        let told = capture_verdict(&result);
+        assert_eq!(
+            told,
+            "Use the true round-trip time: 50.0 ms on average, from 40.0 to 60.0 ms, by 2 ACKs. Rough ones: bursts \
+             (off by 12.0 %)."
+        );
+        result.estimators[0].error_median = Some(87.6);
+        let told = capture_verdict(&result);
+        assert!(told.ends_with("are not to be used: bursts (off by 8760 %)."), "{told}");
+        result.flows.remove(0);
+        assert!(capture_verdict(&result).starts_with("Use no number above"));
+    }
 
     #[test]
     fn what_was_left_out_is_said() {

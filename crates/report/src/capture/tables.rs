@@ -56,6 +56,7 @@ fn estimators(rows: &[EstimatorResult]) -> Table {
     t.text("estimator", |e| text(&e.name));
     t.count("estimates", |e| Some(e.estimates));
     t.count("judged", |e| Some(e.judged));
+    t.text("verdict", |e| text(e.verdict().as_str()));
     t.number("bias_median", |e| e.bias_median);
     t.number("error_median", |e| e.error_median);
     t.number("representative_mean_ms", |e| ms(e.representative_mean));

@@ -1,10 +1,10 @@
 //! A capture as tables for a terminal.
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint};
-use suimon_results::{CaptureResult, CapturedFlow};
+use comfy_table::{Cell, CellAlignment, Color, ColumnConstraint};
+use suimon_results::{CaptureResult, CapturedFlow, EstimatorVerdict};
 use suimon_units::Duration;
 
-use super::capture_notes;
+use super::{capture_notes, capture_verdict};
 use crate::header::ReportHeader;
 use crate::numbers::{MISSING, significant};
 use crate::terminal::{TerminalOptions, blank, trimmed, wrapped};
@@ -27,6 +27,7 @@ pub fn terminal_capture(header: &ReportHeader, result: &CaptureResult, options: 
     if result.data_packets > 0 {
         blocks.push(estimators(result, options));
     }
+    blocks.push(wrapped(&capture_verdict(result), options.width));
     blocks.extend(capture_notes(result).iter().map(|note| wrapped(&format!("Note: {note}"), options.width)));
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n\n") + "\n"
@@ -92,6 +93,7 @@ fn estimators(result: &CaptureResult, options: TerminalOptions) -> String {
         "true\nmean\nms",
         "RTT_rep\nerror\n%",
         "Memory\n\nbytes",
+        "Verdict",
     ];
     let mut heading = vec![Cell::new("Estimator")];
     heading.extend(titles.map(|title| Cell::new(title).set_alignment(CellAlignment::Right)));
@@ -105,9 +107,12 @@ fn estimators(result: &CaptureResult, options: TerminalOptions) -> String {
             ms(estimator.true_mean),
             percent(estimator.representative_error),
             estimator.memory.get().to_string(),
+            estimator.verdict().as_str().to_owned(),
         ];
-        let mut row = vec![Cell::new(&estimator.name)];
-        row.extend(cells.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right)));
+        let fails = estimator.verdict() == EstimatorVerdict::Fails;
+        let shown = |cell: Cell| if fails { cell.fg(Color::DarkGrey) } else { cell };
+        let mut row = vec![shown(Cell::new(&estimator.name))];
+        row.extend(cells.map(|cell| shown(Cell::new(cell).set_alignment(CellAlignment::Right))));
         table.add_row(row);
     }
     for column in table.column_iter_mut() {
@@ -143,7 +148,7 @@ mod tests {
         };
         assert_eq!(row("10.0.0.1:1 > 10.0.0.2:80"), ["300", "40.0", "50.0", "60.0", "44.0"]);
         assert_eq!(row("b "), ["10", "–", "–", "–", "–"]);
-        assert_eq!(row("bursts"), ["1", "-12.0", "12.0", "44.0", "50.0", "12.0", "200"]);
+        assert_eq!(row("bursts"), ["1", "-12.0", "12.0", "44.0", "50.0", "12.0", "200", "rough"]);
         assert!(text.contains("\nNote: Skipped packets: 3 not IP.\n"), "{text}");
     }
 

@@ -5,8 +5,9 @@ use suimon_results::{QueueResult, RunResult};
 use suimon_units::Duration;
 
 use super::Page;
-use super::figure::{Figure, throughput_against_backlog};
+use super::figure::{Figure, delay_distribution, throughput_against_backlog};
 use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
+use crate::advice::Advice;
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
 use crate::heat_map::HeatMap;
@@ -29,6 +30,7 @@ struct Data<'a> {
     facts: Vec<Fact>,
     summary: String,
     grading: String,
+    advice: Vec<Change<'a>>,
     thresholds: Vec<(Grade, f64)>,
     columns: Vec<Column>,
     rows: Vec<Row<'a>>,
@@ -39,6 +41,14 @@ struct Data<'a> {
     verdicts: &'a [VerdictTable],
     heat_maps: &'a [HeatMap],
     notes: Vec<String>,
+}
+
+/// A change of the line, and what it does in a line of text.
+#[derive(Serialize)]
+struct Change<'a> {
+    #[serde(flatten)]
+    advice: &'a Advice,
+    effect: String,
 }
 
 #[derive(Serialize)]
@@ -89,6 +99,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
     let summaries = summarise(page.runs);
     let results = ResultTable::new(&summaries);
     let scatter = throughput_against_backlog(page.runs);
+    let distribution = delay_distribution(page.runs);
     let mut notes = observations(&summaries);
     notes.extend(left_out(&summaries));
     notes.extend(page.notes.iter().cloned());
@@ -96,7 +107,12 @@ pub(super) fn json(page: &Page<'_>) -> String {
         header: page.header,
         facts: facts(page),
         summary: if summaries.is_empty() { String::new() } else { sentence(&summaries) },
-        grading: Grade::legend(),
+        grading: if summaries.iter().any(|summary| summary.call.is_some()) {
+            Grade::legend_of_calls()
+        } else {
+            Grade::legend()
+        },
+        advice: page.advice.iter().map(|advice| Change { effect: advice.effect(), advice }).collect(),
         thresholds: GRADE_THRESHOLDS.iter().map(|(grade, below)| (*grade, below.as_millis_f64())).collect(),
         columns: results
             .columns
@@ -109,6 +125,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
                     Section::Latency => "latency",
                     Section::Cost => "cost",
                     Section::Streams => "streams",
+                    Section::Applications => "applications",
                 },
             })
             .collect(),
@@ -135,7 +152,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
             })
             .collect(),
         delays: summaries.iter().filter_map(delay).take(DELAY_BARS).collect(),
-        figures: scatter.iter().chain(&page.figures).collect(),
+        figures: scatter.iter().chain(&distribution).chain(&page.figures).collect(),
         panels: panels(&summaries),
         verdicts: &page.verdicts,
         heat_maps: &page.heat_maps,
@@ -147,8 +164,21 @@ pub(super) fn json(page: &Page<'_>) -> String {
 }
 
 fn delay<'a>(summary: &'a RunSummary<'a>) -> Option<Delay<'a>> {
-    let queue: &QueueResult = summary.slowest?;
     let ms = |delay: Duration| Compact(round_to(delay.as_millis_f64(), 4));
+    if let Some((call, delay)) = summary.call.and_then(|call| Some((call, call.delay?))) {
+        let waits = |delay: Duration| ms(delay.saturating_sub(call.unloaded));
+        return Some(Delay {
+            name: &summary.name,
+            colour: &summary.colour,
+            link: call.kind.as_str(),
+            grade: summary.grade?,
+            p50_ms: waits(delay.p50),
+            p95_ms: waits(delay.p95),
+            p99_ms: waits(delay.p99),
+            max_ms: waits(delay.max),
+        });
+    }
+    let queue: &QueueResult = summary.slowest?;
     Some(Delay {
         name: &summary.name,
         colour: &summary.colour,

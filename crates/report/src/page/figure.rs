@@ -234,6 +234,46 @@ fn series(name: String, mut members: Vec<&RunSummary<'_>>, swept: Option<&str>) 
     FigureSeries { name, colour, style, points: members.iter().map(point).collect() }
 }
 
+/// Points of a distribution.
+const DISTRIBUTION_POINTS: usize = 200;
+
+/// The distribution of queueing delays: the share of samples that were no longer. `None` where no run has samples of the
+/// link whose packets wait longest, or where there are too many runs to tell apart.
+#[must_use]
+pub fn delay_distribution(runs: &[RunResult]) -> Option<Figure> {
+    /// More curves cannot be told apart.
+    const MAX_CURVES: usize = 12;
+    let summaries = summarise(runs);
+    let curve = |summary: &RunSummary<'_>| {
+        let slowest = summary.slowest?;
+        let series = summary.run.queue_series.iter().find(|series| series.subject == slowest.name)?;
+        let column = series.columns.iter().find(|column| column.name == "delay_ms")?;
+        let mut delays: Vec<f64> = column.values.iter().copied().filter(|delay| delay.is_finite()).collect();
+        delays.sort_by(f64::total_cmp);
+        let last = delays.len().checked_sub(1).filter(|last| *last > 0)?;
+        let point = |nth: usize| {
+            let share = nth as f64 / DISTRIBUTION_POINTS as f64;
+            Point::from((delays[(share * last as f64).round() as usize], 100.0 * share))
+        };
+        let mut points: Vec<Point> = (0..=DISTRIBUTION_POINTS).map(point).collect();
+        points.dedup();
+        Some(FigureSeries {
+            name: summary.name.clone(),
+            colour: summary.colour.clone(),
+            style: SeriesStyle::Line,
+            points,
+        })
+    };
+    let series: Vec<_> = summaries.iter().filter_map(curve).collect();
+    (!series.is_empty() && series.len() <= MAX_CURVES).then(|| Figure {
+        title: "Distribution of queueing delay".to_owned(),
+        x: Axis::linear("Queueing delay", Unit::Milliseconds),
+        y: Axis::linear("Samples that were no longer", Unit::Other("%".to_owned())),
+        series,
+        caption: Some("The further left and up, the less packets wait.".to_owned()),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

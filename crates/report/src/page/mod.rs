@@ -11,9 +11,13 @@ mod template;
 
 use std::path::Path;
 
-pub use figure::{Axis, Figure, FigureSeries, Point, Scale, SeriesStyle, Unit, throughput_against_backlog};
+pub use figure::{
+    Axis, Figure, FigureSeries, Point, Scale, SeriesStyle, Unit, delay_distribution,
+    throughput_against_backlog,
+};
 use suimon_results::RunResult;
 
+use crate::advice::Advice;
 use crate::error::ReportError;
 use crate::header::ReportHeader;
 use crate::heat_map::HeatMap;
@@ -26,6 +30,8 @@ pub struct Page<'a> {
     pub header: &'a ReportHeader,
     /// The runs. Table, grades, charts over time and throughput against backlog follow from them.
     pub runs: &'a [RunResult],
+    /// Changes that were tried, best first; shown before the results.
+    pub advice: Vec<Advice>,
     /// Further charts, in order.
     pub figures: Vec<Figure>,
     /// The verdicts on a paper's claims; shown before the results.
@@ -43,6 +49,7 @@ impl<'a> Page<'a> {
         Self {
             header,
             runs,
+            advice: Vec::new(),
             figures: Vec::new(),
             verdicts: Vec::new(),
             heat_maps: Vec::new(),

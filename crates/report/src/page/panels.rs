@@ -27,9 +27,30 @@ const TIME_DIGITS: i32 = 6;
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Panel {
     title: &'static str,
+    /// The capacity of the links behind the curves, where it is the same in all runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<Compact>,
     quantities: Vec<Quantity>,
     curves: Vec<Curve>,
 }
+
+/// The highest capacity of a reported link, in bits per second, where those of all runs are within a tenth.
+fn capacity(summaries: &[RunSummary<'_>]) -> Option<Compact> {
+    let of_run = |summary: &RunSummary<'_>| {
+        let rates = summary.run.queues.iter().map(|queue| {
+            let used = queue.utilisation.filter(|used| *used > LEAST_USE)?;
+            Some(queue.bytes.as_f64() * 8.0 / summary.run.measured.as_secs_f64() / used)
+        });
+        rates.flatten().reduce(f64::max)
+    };
+    let rates: Vec<f64> = summaries.iter().map(of_run).collect::<Option<_>>()?;
+    let (low, high) =
+        rates.iter().fold((f64::MAX, 0.0_f64), |(low, high), rate| (low.min(*rate), high.max(*rate)));
+    (high > 0.0 && low > 0.9 * high && high.is_finite()).then(|| Compact(round_to(high, VALUE_DIGITS)))
+}
+
+/// Below this use a link's capacity does not follow from what it carried.
+const LEAST_USE: f64 = 0.01;
 
 #[derive(Debug, PartialEq, Serialize)]
 struct Quantity {
@@ -92,7 +113,10 @@ pub(super) fn panels(summaries: &[RunSummary<'_>]) -> Vec<Panel> {
             source.subject == *subject && units.contains(&Unit::of_column(&source.column.name).as_str())
         };
         let members: Vec<&Source<'_>> = sources.iter().filter(takes).collect();
-        (!members.is_empty()).then(|| Panel::new(title, &members, limit))
+        (!members.is_empty()).then(|| Panel {
+            capacity: if *title == "Throughput" { capacity(charted) } else { None },
+            ..Panel::new(title, &members, limit)
+        })
     };
     PANELS.iter().filter_map(panel).collect()
 }
@@ -158,7 +182,7 @@ impl Panel {
             source.curve(quantity, limit)
         };
         let curves = sources.iter().map(curve).collect();
-        Self { title, quantities, curves }
+        Self { title, capacity: None, quantities, curves }
     }
 }
 

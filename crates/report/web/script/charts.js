@@ -40,3 +40,119 @@ function keepSize(chart, holder, height) {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const chart of charts) chart.redraw(false, true);
 });
+
+// ---- What a chart is in words, and as a file
+
+/** The text of a chart for those who do not see it: what it shows, and of each curve the range. */
+function describe(holder, title, curves, unit) {
+  const range = ({ name, points }) => {
+    const values = points.map(([, y]) => y).filter((y) => y !== null);
+    if (!values.length) return name;
+    const [low, high] = values.reduce(([a, b], y) => [Math.min(a, y), Math.max(b, y)], [Infinity, -Infinity]);
+    return `${name} from ${quantity(low, unit)} to ${quantity(high, unit)}`;
+  };
+  holder.setAttribute("role", "img");
+  holder.setAttribute("aria-label", `Chart: ${title}. ${curves.map(range).join("; ")}.`);
+}
+
+function download(name, blob) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1_000);
+}
+
+const csvCell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+
+/** The curves as CSV: a row a point. */
+function csvOf(curves, x, y) {
+  const rows = curves.flatMap(({ name, points }) => points.map(([a, b]) => [name, a, b]));
+  return [["series", x, y], ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
+}
+
+/** The chart as SVG, with the scales that it shows. */
+function svgOf(chart, title, curves, x, y) {
+  const [width, height, left, bottom] = [800, 420, 70, 50];
+  const escape = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+  const [inner, tall] = [width - left - 160, height - bottom - 40];
+  const scale = ({ min, max, distr }, size) => (value) => distr === 3
+    ? size * Math.log(value / min) / Math.log(max / min)
+    : size * (value - min) / (max - min);
+  const [toX, toY] = [scale(chart.scales.x, inner), scale(chart.scales.y, tall)];
+  const place = ([a, b]) => [left + toX(a), 40 + tall - toY(b)].map((at) => at.toFixed(1));
+  const inside = ([a, b]) => a !== null && b !== null && a >= chart.scales.x.min && a <= chart.scales.x.max;
+  const draw = ({ name, colour, line, points }, index) => {
+    const seen = points.filter(inside).map(place);
+    const marks = seen.filter((_, at) => !line || at % Math.ceil(seen.length / 12) === 0);
+    return (line ? `<polyline fill="none" stroke="${colour}" stroke-width="1.6" points="${seen.map((at) => at.join(",")).join(" ")}"/>` : "")
+      + marks.map(([a, b]) => `<circle cx="${a}" cy="${b}" r="3" fill="${colour}"/>`).join("")
+      + `<rect x="${width - 150}" y="${44 + 18 * index}" width="10" height="10" fill="${colour}"/>`
+      + `<text x="${width - 134}" y="${53 + 18 * index}">${escape(name)}</text>`;
+  };
+  const ticks = (axis, way) => (axis?._splits ?? []).filter((value) => value !== null).map((value) => {
+    const at = way(value);
+    return Number.isFinite(at) ? [value, at] : null;
+  }).filter((tick) => tick !== null);
+  const [acrossX, upY] = [ticks(chart.axes[0], toX), ticks(chart.axes[1], toY)];
+  const short = (value) => Number(value.toPrecision(6));
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" font-family="sans-serif" font-size="12">`
+    + `<rect width="100%" height="100%" fill="#fff"/><text x="${left}" y="22" font-size="15">${escape(title)}</text>`
+    + `<path fill="none" stroke="#566273" d="M${left} 40V${40 + tall}H${left + inner}"/>`
+    + acrossX.map(([value, at]) => `<text x="${left + at}" y="${58 + tall}" text-anchor="middle">${short(value)}</text>`).join("")
+    + upY.map(([value, at]) => `<text x="${left - 6}" y="${44 + tall - at}" text-anchor="end">${short(value)}</text>`).join("")
+    + `<text x="${left + inner}" y="${height - 8}" text-anchor="end">${escape(x)}</text>`
+    + `<text x="${left}" y="36" font-size="11">${escape(y)}</text>${curves.map(draw).join("")}</svg>\n`;
+}
+
+/** The chart as a picture on white, with its title and what each colour stands for. */
+function pngOf(chart, title, curves) {
+  const from = chart.ctx.canvas;
+  const ratio = devicePixelRatio || 1;
+  const canvas = element("canvas", { width: from.width, height: from.height + (50 + 18 * curves.length) * ratio });
+  const context = canvas.getContext("2d");
+  context.fillStyle = "#fff";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(from, 0, 34 * ratio);
+  context.scale(ratio, ratio);
+  context.fillStyle = "#16202c";
+  context.font = "15px sans-serif";
+  context.fillText(title, 10, 22);
+  context.font = "12px sans-serif";
+  curves.forEach(({ name, colour }, index) => {
+    const y = 46 + from.height / ratio + 18 * index;
+    context.fillStyle = colour;
+    context.fillRect(12, y - 9, 10, 10);
+    context.fillStyle = "#16202c";
+    context.fillText(name, 28, y);
+  });
+  return canvas;
+}
+
+/** Buttons that save a chart; `now` tells what it shows: its curves and the names of its axes. */
+function saving(title, chart, now) {
+  const file = title.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  const button = (kind, save) => element("button", {
+    type: "button", "aria-label": `Save ${title} as ${kind}`, onclick: save,
+  }, kind);
+  return element("span", { class: "save" },
+    button("PNG", () => pngOf(chart(), title, now().curves).toBlob((blob) => download(`${file}.png`, blob))),
+    button("SVG", () => {
+      const { curves, x, y } = now();
+      download(`${file}.svg`, new Blob([svgOf(chart(), title, curves, x, y)], { type: "image/svg+xml" }));
+    }),
+    button("CSV", () => {
+      const { curves, x, y } = now();
+      download(`${file}.csv`, new Blob([csvOf(curves, x, y)], { type: "text/csv" }));
+    }));
+}
+
+/** Paper is narrower than most screens: charts take its width while it is printed. */
+const PAPER = 660;
+addEventListener("beforeprint", () => {
+  for (const chart of charts) chart.setSize({ width: Math.min(chart.width, PAPER), height: chart.height });
+});
+addEventListener("afterprint", () => {
+  for (const chart of charts) {
+    const width = chart.root.parentElement.clientWidth;
+    if (width) chart.setSize({ width, height: chart.height });
+  }
+});

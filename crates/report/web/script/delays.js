@@ -35,7 +35,8 @@ function delays() {
   const labels = [low, ...steps, 1_000, 10_000, 100_000].filter((ms) => ms <= high);
   const scale = element("div", { class: "scale" }, ...labels.map((ms) =>
     element("span", { style: { left: percent(ms) } }, ms >= 1_000 ? `${ms / 1_000} s` : String(ms))));
-  return element("figure", { class: "card chart", id: "delays" },
+  const told = data.delays.map((bar) => `${bar.name}: ${quantity(bar.p95_ms, "ms")}, grade ${bar.grade}`);
+  return element("figure", { class: "card chart", id: "delays", "aria-label": `Queueing delay, 95th percentile. ${told.join("; ")}.` },
     element("header", {}, element("h3", {}, "Queueing delay"),
       element("span", { class: "unit" }, "95th percentile, ms, logarithmic")),
     element("div", { class: "delays" }, ...rows, element("span"), scale, element("span"), element("span")),

@@ -1,6 +1,6 @@
 // Figures: anything against anything
 
-const MARKERS = ["circle", "square", "triangle", "diamond"];
+const MARKERS = ["circle", "square", "triangle", "diamond", "down", "plus", "bow", "bar"];
 
 /** The outline of a marker around a point; the same shapes serve canvas and legend. */
 function markerPath(kind, x, y, size) {
@@ -12,6 +12,11 @@ function markerPath(kind, x, y, size) {
       square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
       triangle: [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]],
       diamond: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]],
+      down: [[0, 1.2], [1.1, -0.8], [-1.1, -0.8]],
+      plus: [[-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4], [0.4, 1.2], [-0.4, 1.2],
+        [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]],
+      bow: [[-1.1, -1], [1.1, 1], [1.1, -1], [-1.1, 1]],
+      bar: [[-0.5, -1.3], [0.5, -1.3], [0.5, 1.3], [-0.5, 1.3]],
     }[kind];
     corners.forEach(([dx, dy]) => path.lineTo(x + dx * size, y + dy * size));
     path.closePath();
@@ -90,11 +95,17 @@ function axisTitle(side, values) {
   return unit ? `${side.label} (${unit})` : side.label;
 }
 
+/** The name of an axis with its base unit, as files have it. */
+const axisName = (side) => (side.unit ? `${side.label} (${side.unit})` : side.label);
+
 function figureChart(spec) {
   const holder = element("div", { class: "plot" });
   const known = (point) => point[0] !== null && point[1] !== null;
   const points = spec.series.map((series) => series.points.filter(known));
   const all = points.flat();
+  const curves = spec.series.map(({ name, colour, style }, index) =>
+    ({ name, colour, line: style !== "points", points: points[index] }));
+  describe(holder, `${spec.title}, ${spec.y.label} against ${spec.x.label}`, curves, spec.y.unit);
   // Shapes tell apart what one colour has several of, such as an algorithm over several links; else each has its own.
   const before = spec.series.map(({ colour }, index) =>
     spec.series.slice(0, index).filter((other) => other.colour === colour).length);
@@ -116,7 +127,8 @@ function figureChart(spec) {
   });
   const figure = element("figure", { class: "card chart figure" },
     element("header", {}, element("h3", {}, spec.title),
-      element("span", { class: "unit" }, axisTitle(spec.y, all.map(([, y]) => y)))),
+      element("span", { class: "unit" }, axisTitle(spec.y, all.map(([, y]) => y))),
+      saving(spec.title, () => figure.chart, () => ({ curves, x: axisName(spec.x), y: axisName(spec.y) }))),
     holder,
     element("p", { class: "axis" }, axisTitle(spec.x, all.map(([x]) => x))),
     element("div", { class: "legend" }, ...legend),

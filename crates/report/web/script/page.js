@@ -1,6 +1,7 @@
 // The page, top to bottom
 
 heading();
+advice();
 verdicts();
 heatMaps();
 results();

@@ -31,10 +31,23 @@ function section(title, ...children) {
 const GRADE_CLASS = { "A+": "good", A: "good", B: "fair", C: "fair", D: "poor", F: "bad" };
 const gradeBadge = (grade) => element("span", { class: `grade ${GRADE_CLASS[grade]}` }, grade);
 
+/** The changes that were tried, best first, each with what makes it. */
+function advice() {
+  if (!data.advice.length) return;
+  section("What to change",
+    element("div", { class: "card" }, element("ol", { class: "advice", id: "advice" }, ...data.advice.map((one) =>
+      element("li", {}, element("strong", {}, one.change), " ", gradeBadge(one.grade),
+        element("p", { class: "soft" }, unbroken(one.effect)),
+        element("pre", {}, one.how.join("\n")))))),
+    element("p", { class: "soft" }, "Each change was simulated. A fifth of the goodput counts as a grade."));
+}
+
 function results() {
   if (!data.rows.length) return;
+  const hasCall = data.columns.some((column) => column.section === "applications");
   section("Results",
-    resultTable("latency", true),
+    hasCall ? resultTable("applications", true) : "",
+    resultTable("latency", !hasCall),
     element("p", { class: "soft", id: "grading" }, unbroken(data.grading)),
     data.columns.some((column) => column.section === "streams") ? resultTable("streams", false) : "",
     resultTable("cost", false));

@@ -38,6 +38,47 @@ function shareZoom(chart, key) {
   }
 }
 
+/** A peak of one sample, such as a burst after a stall, does not push the curves together. */
+const withinLink = (capacity) => (chart, low, high) => [0, Math.min(fromZero(chart, 0, high)[1], capacity * 1.25)];
+
+/** The capacity of the link, behind the curves. */
+function drawCapacity(chart, capacity) {
+  const { left, width } = chart.bbox;
+  const y = chart.valToPos(capacity, "y", true);
+  const { ctx } = chart;
+  if (y < chart.bbox.top) return;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = theme("soft");
+  ctx.setLineDash([6, 5]);
+  ctx.beginPath();
+  ctx.moveTo(left, y);
+  ctx.lineTo(left + width, y);
+  ctx.stroke();
+  ctx.font = FONT;
+  ctx.textAlign = "right";
+  ctx.fillText("link", left + width - 4, y - 5);
+  ctx.restore();
+}
+
+/** A few marks on each curve, of a shape that its run has everywhere: colours alone do not tell all readers which is which. */
+function drawMarks(chart, curves) {
+  const { ctx } = chart;
+  const { min, max } = chart.scales.x;
+  ctx.save();
+  curves.forEach(({ run, colour, t, v }, index) => {
+    ctx.fillStyle = colour;
+    for (let nth = 0; nth < MARKS; nth++) {
+      const wanted = min + ((nth + (index + 1) / (curves.length + 1)) * (max - min)) / MARKS;
+      const at = t.findIndex((time) => time >= wanted);
+      if (at < 0 || v[at] === null || t[at] > max) continue;
+      const [x, y] = [chart.valToPos(t[at], "x", true), chart.valToPos(v[at], "y", true)];
+      if (y >= chart.bbox.top) ctx.fill(markerPath(MARKERS[run % MARKERS.length], x, y, 3.6 * devicePixelRatio));
+    }
+  });
+  ctx.restore();
+}
+const MARKS = 6;
+
 function timePanel(panel, index) {
   const holder = element("div", { class: "plot" });
   const unitLabel = element("span", { class: "unit" });
@@ -58,9 +99,11 @@ function timePanel(panel, index) {
   }, chipName(panel, quantity)));
   const figure = element("figure", { class: "card chart time", "data-panel": panel.title },
     element("header", {}, element("h3", {}, panel.title), unitLabel,
-      chips.length > 1 ? element("div", { class: "chips" }, ...chips) : null),
+      chips.length > 1 ? element("div", { class: "chips" }, ...chips) : null,
+      saving(panel.title, () => figure.chart, () => shownNow)),
     holder, axisLabel, legend);
   let remove = null;
+  let shownNow = { curves: [], x: "Time (s)", y: "" };
 
   function draw() {
     remove?.();
@@ -74,6 +117,9 @@ function timePanel(panel, index) {
     const unit = panel.quantities[[...chosen][0]].unit;
     const largest = curves.reduce((high, curve) => curve.v.reduce((a, b) => Math.max(a, b ?? 0), high), 0);
     unitLabel.textContent = prefix(unit, largest)[1];
+    const asPoints = ({ name, colour, t, v }) => ({ name, colour, line: true, points: t.map((at, nth) => [at, v[nth]]) });
+    shownNow = { curves: curves.map(asPoints), x: "Time (s)", y: unit ? `${panel.title} (${unit})` : panel.title };
+    describe(holder, `${panel.title} over time`, shownNow.curves, unit);
     const columns = curves.length
       ? uPlot.join(curves.map((curve) => [curve.t, curve.v]))
       : [[0, zoom?.max ?? 1]];
@@ -82,7 +128,7 @@ function timePanel(panel, index) {
       width: holder.clientWidth || 600,
       height,
       padding: [10, 12, 0, 0],
-      scales: { x: { time: false }, y: { range: fromZero } },
+      scales: { x: { time: false }, y: { range: panel.capacity ? withinLink(panel.capacity) : fromZero } },
       cursor: {
         dataIdx: nearestSample,
         drag: { x: true, y: false },
@@ -110,6 +156,8 @@ function timePanel(panel, index) {
       ],
       hooks: {
         setScale: [shareZoom],
+        drawAxes: panel.capacity ? [(chart) => drawCapacity(chart, panel.capacity)] : [],
+        draw: [(chart) => drawMarks(chart, curves)],
         setCursor: [({ cursor, data: [times] }) => {
           axisLabel.textContent = cursor.idx == null ? "Time (s)" : `Time: ${times[cursor.idx].toFixed(2)} s`;
         }],

@@ -247,6 +247,78 @@ describe("the report page", { skip }, () => {
     for (const { drawn, width } of await canvases(narrow)) assert.ok(drawn > 1000 && width <= 400, `${drawn}, ${width}`);
   });
 
+  test("each chart says in words what it shows", async () => {
+    const told = await page.$$eval(".chart .plot", (all) => all.map((plot) => [plot.getAttribute("role"), plot.getAttribute("aria-label")]));
+    assert.equal(told.length, data.panels.length + data.figures.length);
+    for (const [role, label] of told) {
+      assert.equal(role, "img");
+      assert.match(label, /^Chart: .+\..+ from .+ to .+/);
+    }
+    assert.match(await page.getAttribute("#delays", "aria-label"), /cubic: .+, grade D/);
+  });
+
+  test("a chart is saved as picture, drawing and table", async () => {
+    const [scatter] = await page.$$(".chart.figure");
+    const saved = async (kind) => {
+      const [download] = await Promise.all([page.waitForEvent("download"), (await scatter.$(`.save button:text-is("${kind}")`)).click()]);
+      return [download.suggestedFilename(), readFileSync(await download.path())];
+    };
+    const [png, picture] = await saved("PNG");
+    assert.match(png, /\.png$/);
+    assert.equal(picture.subarray(1, 4).toString(), "PNG");
+    const [, drawing] = await saved("SVG");
+    assert.match(drawing.toString(), /^<svg .*cubic.*<\/svg>\n$/s);
+    const [, table] = await saved("CSV");
+    const lines = table.toString().trim().split("\n");
+    assert.equal(lines[0], "series,Goodput (bps),Mean backlog (packets)");
+    assert.equal(lines.length, 1 + data.figures[0].series.reduce((count, series) => count + series.points.length, 0));
+  });
+
+  test("grades and text stand out from their ground by 4.5 at least, in light and in dark", async () => {
+    for (const scheme of ["light", "dark"]) {
+      const opened = await open({ width: 1280, height: 900 }, scheme);
+      const contrasts = await opened.$$eval(".grade, .soft, h1, td, .lead, .chip, .axis, .verdict", (all) => {
+        const parts = (colour) => colour.match(/[\d.]+/g).map(Number);
+        const luminance = (colour) => parts(colour).slice(0, 3).map((part) => part / 255)
+          .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+          .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+        const ground = (node) => {
+          const { backgroundColor } = getComputedStyle(node);
+          const [, , , alpha = 1] = parts(backgroundColor);
+          return alpha === 1 && backgroundColor.startsWith("rgb") ? backgroundColor : ground(node.parentElement);
+        };
+        return all.map((node) => {
+          const [one, other] = [luminance(getComputedStyle(node).color), luminance(ground(node))];
+          return [node.className || node.tagName, (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)];
+        });
+      });
+      assert.ok(contrasts.length > 50);
+      for (const [name, contrast] of contrasts) assert.ok(contrast >= 4.5, `${scheme}: ${name}: ${contrast}`);
+      await opened.context().close();
+    }
+  });
+
+  test("it fits 390, 800 and 1400 pixels and paper, where bars and grades are printed too", async () => {
+    for (const width of [390, 800, 1400]) {
+      const opened = await open({ width, height: 900 }, "light");
+      assert.ok(await opened.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${width}`);
+      await opened.context().close();
+    }
+    const opened = await open({ width: 720, height: 1000 }, "light");
+    await opened.emulateMedia({ media: "print" });
+    await opened.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    const printed = await opened.evaluate(() => ({
+      grade: getComputedStyle(document.querySelector(".grade")).printColorAdjust,
+      bar: getComputedStyle(document.querySelector(".delays i")).printColorAdjust,
+      toolbar: getComputedStyle(document.querySelector(".toolbar")).display,
+      widest: Math.max(...[...document.querySelectorAll("canvas")].map((canvas) => canvas.getBoundingClientRect().right)),
+    }));
+    assert.deepEqual([printed.grade, printed.bar, printed.toolbar], ["exact", "exact", "none"]);
+    assert.ok(printed.widest <= 720, `${printed.widest}`);
+    assert.ok((await opened.pdf({ format: "A4" })).length > 10_000);
+    await opened.context().close();
+  });
+
   test("nothing but the file was asked for and nothing went wrong", () => {
     assert.deepEqual([...new Set(requests)], ["the file"]);
     assert.deepEqual(complaints, []);

@@ -2,30 +2,34 @@
 
 use suimon_algorithms::Value;
 use suimon_algorithms::registry::{AlgorithmSpec, Registry};
+use suimon_report::{CHANGE_AXIS, UNCHANGED};
 use suimon_scenario::{
     Flow, LinkSpec, Record, Run, Runs, Scenario, Scheme, StackProfile, Start, TcpFlow, Traffic,
 };
-use suimon_units::{Duration, Instant};
+use suimon_units::Duration;
 
-use super::{Comparison, RECORD_INTERVAL, RUN_LENGTH, duplicate, listed};
+use super::advice::{self, Setting};
+use super::{Comparison, FlowCounts, RECORD_INTERVAL, RUN_LENGTH, call, duplicate, listed};
 use crate::error::StudyError;
+use crate::findings::Findings;
 
 /// Most flows of one run.
 const MAX_FLOWS: u64 = 1_000_000;
 
 /// What it compares, and over what.
 pub(super) fn title(comparison: &Comparison) -> String {
+    let over = comparison.link_title();
+    match comparison.spec() {
+        Ok(link) if comparison.advises(&link) => format!("{over}, and what to change"),
+        _ => format!("{} over {over}", compared(comparison)),
+    }
+}
+
+fn compared(comparison: &Comparison) -> String {
     let senders = listed(&comparison.senders());
-    let link = match (&comparison.trace, &comparison.link) {
-        (Some(trace), _) => {
-            let file = trace.file_name().unwrap_or_default().to_string_lossy();
-            format!("{file} {}", *comparison.rtt)
-        }
-        (None, link) => link.as_ref().map(ToString::to_string).unwrap_or_default(),
-    };
     match comparison.queues.as_slice() {
-        [_] => format!("{senders} over {link}"),
-        queues => format!("{} under {senders} over {link}", listed(queues)),
+        [queue] if queue.as_str() == "droptail" => senders,
+        queues => format!("{} under {senders}", listed(queues)),
     }
 }
 
@@ -49,6 +53,19 @@ pub(super) fn runs(
         return Err(StudyError::input("flows", format!("makes more flows; accepted: at most {MAX_FLOWS}")));
     }
     let mut runs = Runs::default();
+    if comparison.advises(link) {
+        let today = today(comparison, registry, link)?;
+        let labels = |name: &str| [(CHANGE_AXIS.to_owned(), name.to_owned())];
+        if is_only(&senders, &queues) {
+            comparison.add_setting(&mut runs, &labels(UNCHANGED), &today)?;
+        }
+        for change in advice::changes(&today, registry)? {
+            comparison.add_setting(&mut runs, &labels(&change.name), &change.setting)?;
+        }
+        if is_only(&senders, &queues) {
+            return Ok(runs.finish());
+        }
+    }
     for (position, queue) in queues.iter().enumerate() {
         if queues[..position].contains(queue) {
             return Err(duplicate("queues", "queue discipline", queue.label()));
@@ -77,7 +94,55 @@ pub(super) fn runs(
     Ok(runs.finish())
 }
 
+/// Whether one line is asked about, and none compared with others.
+fn is_only(senders: &[Scheme], queues: &[AlgorithmSpec]) -> bool {
+    senders.len() == 1 && queues.len() == 1
+}
+
+/// The line as it is, whose changes are tried.
+fn today(comparison: &Comparison, registry: &Registry, link: &LinkSpec) -> Result<Setting, StudyError> {
+    let missing = |field| StudyError::input(field, "missing; accepted: at least one");
+    let senders = comparison.senders();
+    Ok(Setting {
+        link: link.clone(),
+        queue: comparison.queues.first().ok_or_else(|| missing("queues"))?.read(registry)?,
+        sender: senders.first().ok_or_else(|| missing("senders"))?.read(registry)?,
+    })
+}
+
+/// `findings` with what applications beside the load had, and what to change.
+pub(super) fn judged(
+    comparison: &Comparison,
+    registry: &Registry,
+    mut findings: Findings,
+) -> Result<Findings, StudyError> {
+    let link = comparison.spec()?;
+    if comparison.has_call(&link) {
+        let runs = comparison.runs(registry)?;
+        // What is run in several worlds yields several results a run, next to each other.
+        let worlds = findings.runs.len() / runs.len().max(1);
+        for (run, results) in runs.iter().zip(findings.runs.chunks_mut(worlds.max(1))) {
+            results.iter_mut().for_each(|result| call::gather(&run.scenario, result));
+        }
+    }
+    if comparison.advises(&link) {
+        let today = today(comparison, registry, &link)?;
+        let changes = advice::changes(&today, registry)?;
+        findings.advice = Some(advice::ranked(&changes, &findings.runs));
+    }
+    Ok(findings)
+}
+
 impl Comparison {
+    fn add_setting(
+        &self,
+        runs: &mut Runs,
+        labels: &[(String, String)],
+        setting: &Setting,
+    ) -> Result<(), StudyError> {
+        self.add(runs, labels, &setting.link, &setting.queue, std::slice::from_ref(&setting.sender))
+    }
+
     fn add(
         &self,
         runs: &mut Runs,
@@ -86,23 +151,32 @@ impl Comparison {
         queue: &AlgorithmSpec,
         senders: &[Scheme],
     ) -> Result<(), StudyError> {
+        let duration = self.duration.as_deref().copied().or(self.flows.duration()).unwrap_or(RUN_LENGTH);
+        let ecn = marks(queue);
+        let mut flows = self.flows_of(senders, ecn, link.back.is_some());
+        let has_call = self.has_call(link);
+        if has_call && let Some(sender) = senders.first() {
+            flows.extend(call::flows(link, duration, &self.tcp(sender, ecn)));
+        }
         let scenario = Scenario {
             name: self.name().to_owned(),
             description: String::new(),
             seed: self.seed,
-            duration: self.duration.as_deref().copied().or(self.flows.duration()).unwrap_or(RUN_LENGTH),
-            stop_when_complete: true,
+            duration,
+            // Pages end before the load does, which may have no end.
+            stop_when_complete: !has_call || self.size.is_some(),
             links: link.links(queue).into(),
-            flows: self.flows_of(senders, marks(queue)),
+            flows,
             aggregates: Vec::new(),
             record: Record { interval: Some(RECORD_INTERVAL), warmup: *self.warmup, ..Record::default() },
         };
         self.add_seeds(runs, labels, &scenario)
     }
 
-    fn flows_of(&self, senders: &[Scheme], ecn: bool) -> Vec<Flow> {
+    /// The load: flows of `senders`, and as many back where `both_ways`.
+    fn flows_of(&self, senders: &[Scheme], ecn: bool, both_ways: bool) -> Vec<Flow> {
         let mut flows = Vec::new();
-        let lives = self.flows.lives();
+        let lives = self.flow_counts().lives();
         let each = lives.len() as u64;
         for sender in senders {
             // The same sender may be given twice where all are mixed; its flows are numbered through.
@@ -110,15 +184,37 @@ impl Comparison {
             let before = flows.iter().filter(|(other, _)| *other == sender).count() as u64;
             for (nth, (start, stop)) in (before + 1..).zip(&lives) {
                 let name = if alike == 1 { sender.label() } else { format!("{sender}-{nth}") };
-                let flow = self.flow(sender, name, ecn);
+                let traffic = Traffic::Tcp(Box::new(self.tcp(sender, ecn)));
+                let flow = call::flow(&name, call::FAR, call::NEAR, traffic);
                 flows.push((sender, Flow { start: Start::At(*start), stop: *stop, ..flow }));
             }
         }
-        flows.into_iter().map(|(_, flow)| flow).collect()
+        let mut flows: Vec<Flow> = flows.into_iter().map(|(_, flow)| flow).collect();
+        if both_ways {
+            let back = |flow: &Flow| Flow {
+                name: format!("{}-up", flow.name),
+                from: flow.to.clone(),
+                to: flow.from.clone(),
+                ..flow.clone()
+            };
+            let ups: Vec<_> = flows.iter().map(back).collect();
+            flows.extend(ups);
+        }
+        flows
     }
 
-    fn flow(&self, sender: &Scheme, name: String, ecn: bool) -> Flow {
-        let tcp = TcpFlow {
+    /// How many flows there are: as given, or as the preset says.
+    fn flow_counts(&self) -> FlowCounts {
+        match &self.preset {
+            Some(preset) if *self.flows == *Self::default().flows => {
+                FlowCounts { counts: vec![preset.flows], period: Duration::ZERO }
+            }
+            _ => (*self.flows).clone(),
+        }
+    }
+
+    fn tcp(&self, sender: &Scheme, ecn: bool) -> TcpFlow {
+        TcpFlow {
             cc: sender.cc.clone(),
             receiver: sender.receiver.clone(),
             profile: StackProfile { ecn: ecn || self.profile.ecn, ..(*self.profile).clone() },
@@ -126,16 +222,6 @@ impl Comparison {
             size: self.size.as_deref().copied(),
             application_rate: None,
             on_off: None,
-        };
-        Flow {
-            name,
-            from: "sender".to_owned(),
-            to: "receiver".to_owned(),
-            via: None,
-            start: Start::At(Instant::ZERO),
-            stop: None,
-            extra_delay: (Duration::ZERO, Duration::ZERO),
-            traffic: Traffic::Tcp(Box::new(tcp)),
         }
     }
 }

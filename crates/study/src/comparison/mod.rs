@@ -4,25 +4,31 @@
 //! `compare_paths` (by serde), and the command line that a report shows. A new option is a field here, with its
 //! help, its default and how its text is read, and what `link` or `paths` build of it.
 
+mod advice;
+mod call;
 mod flow_counts;
 mod link;
+mod over;
 mod parsed;
 mod paths;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Command};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use suimon_algorithms::registry::Registry;
 use suimon_report::ReportHeader;
+use suimon_results::RunResult;
 use suimon_scenario::{Buffer, DEFAULT_WINDOW, LinkSpec, Run, Runs, Scenario, ScenarioError, StackProfile};
-use suimon_units::{Bytes, Duration};
+use suimon_units::{Bytes, Duration, Rate};
 
 pub use self::flow_counts::FlowCounts;
+pub use self::over::{Line, Preset};
 pub use self::parsed::{FromText, Parsed, PathScheduler, Paths, QueueName, SchedulerName, SenderName};
 use crate::error::StudyError;
+use crate::findings::Findings;
 use crate::numbers::{count, whole};
 use crate::{VERSION, defaults, quoted};
 
@@ -32,18 +38,30 @@ use crate::{VERSION, defaults, quoted};
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Comparison {
-    /// The link, as in "2Mbit 180ms 96kB"
+    /// The link, as in "2Mbit 180ms 96kB", or "20/5Mbit 60ms" with a rate for each direction
     #[arg(long, value_name = "LINK")]
-    pub link: Option<Parsed<LinkSpec>>,
+    pub link: Option<Parsed<Line>>,
+    /// A network that many have: home, phone, starlink, rrul
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<Parsed<Preset>>,
+    /// In place of --link: the rate toward the user
+    #[arg(long, value_name = "RATE")]
+    pub down: Option<Parsed<Rate>>,
+    /// The rate of the way back
+    #[arg(long, value_name = "RATE", conflicts_with = "paths")]
+    pub up: Option<Parsed<Rate>>,
     /// A measured link in place of a rate: a Mahimahi trace, or CSV with time and rate
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// With --trace: round-trip time without queueing
-    #[arg(long, value_name = "TIME", default_value = "40ms", requires = "trace")]
-    pub rtt: Parsed<Duration>,
-    /// With --trace: what may wait, as in 96kB, 100packets, unbounded
-    #[arg(long, value_name = "BUFFER", requires = "trace")]
+    /// Round-trip time without queueing, where the link does not say it [default: 40ms with --trace]
+    #[arg(long, value_name = "TIME", conflicts_with = "paths")]
+    pub rtt: Option<Parsed<Duration>>,
+    /// What may wait in front of the link, as in 96kB, 100packets, unbounded [default: 1000packets]
+    #[arg(long, value_name = "BUFFER", conflicts_with = "paths")]
     pub buffer: Option<Parsed<Buffer>>,
+    /// Random loss on the link, as in 1%
+    #[arg(long, value_name = "SHARE", conflicts_with = "paths")]
+    pub loss: Option<String>,
     /// One stream over several links, apart by ";": compares path schedulers
     #[arg(long, value_name = "LINKS", conflicts_with_all = Self::LINK_ONLY)]
     pub paths: Option<Parsed<Paths>>,
@@ -70,6 +88,14 @@ pub struct Comparison {
     /// All algorithms share the link, instead of having it for themselves one after the other
     #[arg(long)]
     pub mixed: bool,
+    /// Put a video call, a ping and small web pages beside the load, and grade the call; so it is anyway where both
+    /// directions have a rate
+    #[arg(long)]
+    pub call: bool,
+    /// Try changes of queue, buffer and sender, and rank them by what they do for the call; so it is anyway where both
+    /// directions have a rate and neither --cc nor --queue is given
+    #[arg(long)]
+    pub advise: bool,
     /// When a run ends at the latest [default: 60s, or as long as --flows says]
     #[arg(id = "seconds", long = "duration", value_name = "TIME")]
     #[serde(rename = "seconds")]
@@ -104,6 +130,8 @@ const RUN_LENGTH: Duration = Duration::from_secs(60);
 const RECORD_INTERVAL: Duration = Duration::from_millis(100);
 /// What is compared over a link where nobody says what.
 const SENDERS: [&str; 5] = ["reno", "cubic", "vegas", "drs", "fs-at"];
+/// The sender of a line as it is: what most servers and hosts send by.
+const SENDER_TODAY: &str = "cubic";
 /// The sender where queues are compared.
 const SENDER_OF_QUEUES: &str = "reno";
 
@@ -116,9 +144,10 @@ impl Default for Comparison {
 
 impl Comparison {
     /// The fields that say over what: one of `link`, `trace` and `paths`, with what goes with it.
-    pub const OVER: [&'static str; 5] = ["link", "trace", "rtt", "buffer", "paths"];
+    pub const OVER: [&'static str; 9] =
+        ["link", "preset", "down", "up", "trace", "rtt", "buffer", "loss", "paths"];
     /// The fields that have no meaning over several paths.
-    pub const LINK_ONLY: [&'static str; 3] = ["queues", "flows", "mixed"];
+    pub const LINK_ONLY: [&'static str; 5] = ["queues", "flows", "mixed", "call", "advise"];
     /// The fields that have a meaning only there.
     pub const PATHS_ONLY: [&'static str; 3] = ["schedulers", "send_buffer", "receive_buffer"];
 
@@ -188,12 +217,41 @@ impl Comparison {
     /// When a name is not known, two runs would be the same, fields do not go together, or a quantity is out of range.
     pub fn runs(&self, registry: &Registry) -> Result<Vec<Run>, StudyError> {
         self.check_fields()?;
-        match (&self.link, &self.trace, &self.paths) {
-            (Some(link), None, None) => link::runs(self, registry, link),
-            (None, Some(trace), None) => link::runs(self, registry, &self.traced_link(trace)?),
-            (None, None, Some(paths)) => paths::runs(self, registry, &paths.0),
-            _ => Err(StudyError::input("link", "accepted: one of link, trace and paths")),
+        match &self.paths {
+            Some(paths) if self.link.is_none() && self.trace.is_none() => {
+                paths::runs(self, registry, &paths.0)
+            }
+            _ => link::runs(self, registry, &self.spec()?),
         }
+    }
+
+    /// What the `results` of its runs come to; `command` asked for them.
+    ///
+    /// # Errors
+    /// As [`Comparison::runs`].
+    pub fn findings(
+        &self,
+        registry: &Registry,
+        command: String,
+        results: Vec<RunResult>,
+    ) -> Result<Findings, StudyError> {
+        let mut findings = Findings::new(self.header(command), self.name(), results);
+        if self.seeds.get() == 1 && findings.runs.len() > 1 {
+            let note = format!("Each row is one run, of seed {}: --seeds 5 tells what is chance.", self.seed);
+            findings.notes.push(note);
+        }
+        if self.paths.is_some() { Ok(findings) } else { link::judged(self, registry, findings) }
+    }
+
+    /// Whether a call runs beside the load.
+    fn has_call(&self, link: &LinkSpec) -> bool {
+        self.call || self.advise || link.back.is_some()
+    }
+
+    /// Whether changes are tried.
+    fn advises(&self, link: &LinkSpec) -> bool {
+        let asks_else = !self.senders.is_empty() || self.queues.len() != 1 || self.mixed;
+        self.advise || (link.back.is_some() && !asks_else && self.queues[0].as_str() == "droptail")
     }
 
     /// Refuses fields that have no meaning over a link, or over several paths.
@@ -208,19 +266,11 @@ impl Comparison {
         }
     }
 
-    /// The link that `trace` recorded.
-    fn traced_link(&self, trace: &Path) -> Result<LinkSpec, StudyError> {
-        let mut link = LinkSpec::recorded(trace, *self.rtt)?;
-        if let Some(buffer) = &self.buffer {
-            link.link.buffer = **buffer;
-        }
-        Ok(link)
-    }
-
     /// What is compared at the ends: what `senders` say, or else what is worth comparing.
     fn senders(&self) -> Vec<SenderName> {
         let names: &[&str] = match (self.senders.as_slice(), self.queues.as_slice()) {
             ([], _) if self.paths.is_some() => &[paths::SENDER],
+            ([], [_]) if self.spec().is_ok_and(|link| self.advises(&link)) => &[SENDER_TODAY],
             ([], [_]) => &SENDERS,
             ([], _) => &[SENDER_OF_QUEUES],
             (senders, _) => return senders.to_vec(),
@@ -352,7 +402,7 @@ mod tests {
             (json!({ "paths": "1Mbit 1ms", "mixed": true }), "mixed", "paths"),
             (json!({ "paths": "1Mbit 1ms", "send_buffer": "1B" }), "send_buffer", "out of range"),
             (json!({ "link": "1Mbit 1ms", "colour": "red" }), "colour", "unknown field `colour`, expected"),
-            (json!({}), "link", "one of link, trace and paths"),
+            (json!({}), "link", "one of link, trace, paths, preset and down"),
         ] {
             let (found, message) = refusal(fields.clone());
             assert!(found == field && message.contains(problem), "{fields}: {found}: {message}");

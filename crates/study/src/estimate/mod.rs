@@ -12,7 +12,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role, descriptions};
 use suimon_capture::Capture;
-use suimon_report::{CaptureTables, Page, ReportError, ReportHeader, capture_figures, capture_notes};
+use suimon_report::{
+    CaptureTables, Page, ReportError, ReportHeader, capture_figures, capture_notes, capture_verdict,
+};
 use suimon_results::CaptureResult;
 use suimon_scenario::algorithm;
 use suimon_units::Duration;
@@ -152,7 +154,8 @@ pub fn write(folder: &Path, header: &ReportHeader, result: &CaptureResult) -> Re
     write_tables(folder, header, &CaptureTables::new(result))?;
     let mut page = Page::new(header, &[]);
     page.figures = capture_figures(result);
-    page.notes = capture_notes(result);
+    page.notes = vec![capture_verdict(result)];
+    page.notes.extend(capture_notes(result));
     let report = folder.join("report.html");
     page.write(&report)?;
     Ok(report)

@@ -1,10 +1,10 @@
 //! Verdicts: what was measured against what the paper printed.
 
-use suimon_report::{Verdict, VerdictRow};
+use suimon_report::{Estimate, Verdict, VerdictRow};
 
 use super::claims::{Cell, Claim, Measure, Paper};
 use super::columns::Results;
-use super::measure::{Estimate, take};
+use super::measure::take;
 use crate::error::StudyError;
 
 /// A row of the verdict, and whether it once held.

@@ -78,8 +78,7 @@ pub fn evaluate<E: From<StudyError>>(
         version: VERSION.to_owned(),
         scenario_text: None,
     };
-    let name = name.to_owned();
-    let findings = Findings { header, name, runs, worlds: None, verdicts, figures, heat_maps, notes };
+    let findings = Findings { verdicts, figures, heat_maps, notes, ..Findings::new(header, name, runs) };
     Ok(Judged { findings, broken })
 }
 
@@ -229,19 +228,22 @@ fn summary(tables: &[(bool, VerdictTable)]) -> String {
         (held, held + count(rows, Verdict::NotReproduced))
     };
     let (own, baselines) = (of(false), of(true));
-    let (held, all) = judged(&own);
-    let mut told = format!("{held} of {all} judged numbers reproduced");
-    if !baselines.is_empty() {
-        let (held, all) = judged(&baselines);
-        told += &format!("; {held} of {all} of the baselines' numbers");
+    let mut told = Vec::new();
+    for (rows, what) in
+        [(&own, "judged numbers reproduced"), (&baselines, "of the baselines' numbers reproduced")]
+    {
+        let (held, all) = judged(rows);
+        if !rows.is_empty() {
+            told.push(format!("{held} of {all} {what}"));
+        }
     }
     let every = [own, baselines].concat();
     let others = [(Verdict::Shown, "shown without a judgement"), (Verdict::NotTested, "not tested")];
     for (verdict, what) in others {
         match count(&every, verdict) {
             0 => {}
-            count => told += &format!("; {count} {what}"),
+            count => told.push(format!("{count} {what}")),
         }
     }
-    told + "."
+    told.join("; ") + "."
 }
