@@ -111,6 +111,7 @@ impl<'a> StackOptions<'a> {
             // The kernel has one CUBIC, the latest.
             "cubic-2.1" => ("cubic".to_owned(), true),
             "cubic-linux" => ("cubic".to_owned(), cc.label() != cc.name()),
+            "vegas-linux" => ("vegas".to_owned(), cc.label() != cc.name()),
             name => (called(name), true),
         };
         if !self.available.contains(&name) {

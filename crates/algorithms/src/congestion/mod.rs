@@ -20,6 +20,7 @@ pub mod prague;
 pub mod reno;
 pub mod scalable;
 pub mod vegas;
+pub mod vegas_linux;
 mod whole_curve;
 mod window;
 

@@ -20,6 +20,7 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (cubic_linux::DESCRIPTION, cubic_linux::build),
     (bic::DESCRIPTION, bic::build),
     (vegas::DESCRIPTION, vegas::build),
+    (vegas_linux::DESCRIPTION, vegas_linux::build),
     (compound::DESCRIPTION, compound::build),
     (highspeed::DESCRIPTION, highspeed::build),
     (scalable::DESCRIPTION, scalable::build),
