@@ -1,4 +1,5 @@
-//! Every reader on mutated input: 100 000 of them, or as many as `SUIMON_FUZZ_INPUTS` says, from `SUIMON_FUZZ_SEED` on.
+//! Every reader on mutated input: 100 000 of them, or as many as `SUIMON_FUZZ_INPUTS` says, from `SUIMON_FUZZ_SEED` on;
+//! only that of `SUIMON_FUZZ_READER`, where it is set.
 
 use std::time::Duration;
 
@@ -23,10 +24,13 @@ const MOST_MEMORY: u64 = 1_000_000_000;
 #[test]
 fn every_reader_takes_or_refuses_whatever_comes() {
     let (inputs, seed) = (number("SUIMON_FUZZ_INPUTS", 100_000), number("SUIMON_FUZZ_SEED", 1));
-    let weights: u64 = READERS.iter().map(|reader| reader.weight).sum();
+    let only = std::env::var("SUIMON_FUZZ_READER").ok();
+    let readers: Vec<_> =
+        READERS.iter().filter(|reader| only.as_ref().is_none_or(|only| reader.name == only)).collect();
+    let weights: u64 = readers.iter().map(|reader| reader.weight).sum();
     let mut all = 0;
     let mut took = Duration::ZERO;
-    for reader in &READERS {
+    for reader in readers {
         let outcome = fuzz(reader, seed, (inputs * reader.weight).div_ceil(weights)).unwrap();
         println!(
             "fuzz: {}: {} inputs, {:.1} s, the longest {:.3} s",
