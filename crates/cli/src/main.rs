@@ -14,6 +14,7 @@ mod link;
 mod list;
 #[cfg_attr(not(feature = "live"), path = "live_missing.rs")]
 mod live;
+mod new;
 mod output;
 mod paper;
 #[cfg(feature = "bpf")]
@@ -58,6 +59,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    New(new::Arguments),
     Compare(Box<compare::Arguments>),
     Sweep(sweep::Arguments),
     Estimate(estimate::Arguments),
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Shell(arguments) => return shell::execute(arguments).unwrap_or_else(|error| fail(&error)),
         Command::Lab(arguments) => return lab::execute(arguments).unwrap_or_else(|error| fail(&error)),
         Command::Run(arguments) => run::execute(arguments),
+        Command::New(arguments) => new::execute(arguments),
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Estimate(arguments) => estimate::execute(arguments),
         Command::Sweep(arguments) => sweep::execute(arguments),

@@ -16,6 +16,12 @@ impl LinuxError {
     pub fn new(doing: impl Display, source: impl Into<io::Error>) -> Self {
         Self { doing: doing.to_string(), source: source.into() }
     }
+
+    /// Why, as the kernel tells it.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
 }
 
 fn hint(source: &io::Error) -> &'static str {

@@ -51,7 +51,8 @@ pub fn observations(summaries: &[RunSummary<'_>]) -> Vec<String> {
 
 /// How late the emulator of live runs was, and where that was too late.
 fn lateness(summaries: &[RunSummary<'_>]) -> Vec<String> {
-    let links = || summaries.iter().flat_map(|summary| &summary.run.emulated);
+    // Of no packets there is nothing to say.
+    let links = || summaries.iter().flat_map(|summary| &summary.run.emulated).filter(|link| link.packets > 0);
     let Some(latest) = links().map(|link| link.late_p99).max() else { return Vec::new() };
     let most = links().map(|link| link.late_max).max().unwrap_or_default();
     let mut notes = vec![format!(

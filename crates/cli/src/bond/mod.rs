@@ -62,7 +62,7 @@ struct Pubkey {
     file: PathBuf,
 }
 
-/// Take clients in and lead their streams to where they shall go
+/// Accept clients, and connect their streams to where they want to go
 #[derive(Debug, Args)]
 struct ServerArguments {
     /// Address and port to listen at, several by repeating it

@@ -5,12 +5,14 @@ use suimon_scenario::{Capacity, Link, LinkSpec};
 use suimon_units::Rate;
 
 /// Both ways over a link: from the program, and to it. A cell serves the way to the program, and answers go as on a
-/// wire; all else is the same both ways.
+/// wire; a way back may have a rate of its own; all else is the same
+/// both ways.
 pub(super) fn both(spec: &LinkSpec, queues: &[AlgorithmSpec; 2], names: [String; 2]) -> [Link; 2] {
     let [mut down, back] = spec.links(&queues[1]);
-    let mut up = match spec.link.capacity {
-        Capacity::Hsdpa(_) => back.clone(),
-        _ => down.clone(),
+    let mut up = match (&spec.link.capacity, spec.back) {
+        (Capacity::Hsdpa(_), _) => back.clone(),
+        (_, Some(rate)) => Link { capacity: Capacity::Rate(rate), ..down.clone() },
+        (_, None) => down.clone(),
     };
     up.queue = queues[0].clone();
     (up.delay, up.reported) = (back.delay, true);

@@ -163,15 +163,24 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let server = server.transpose()?;
     let view =
         arguments.view.is_wanted().then(|| arguments.view.show(&arguments.title(), screen)).transpose()?;
-    let mut program = Confined::start(&Program {
+    let program = Confined::start(&Program {
         words: arguments.words(),
-        environment: environment(&hosts),
+        environment: environment(&hosts, &arguments.links_title()),
         namespace: hosts.near.clone(),
         covered: covered(&hosts, names.as_ref()),
         keeps_rights: as_user,
         terminal,
         in_front: true,
-    })?;
+    });
+    let mut program = match program {
+        Ok(program) => program,
+        // As shells do.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            tell(error);
+            return Ok(ExitCode::from(NOT_FOUND));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let outcome = loop {
         if let Some(outcome) = program.wait(Some(Duration::from_millis(100)))? {
             break outcome;
@@ -291,11 +300,16 @@ impl Arguments {
     fn title(&self) -> String {
         let command =
             self.words().iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
+        format!("{command} over {}", self.links_title())
+    }
+
+    /// The links as they were given.
+    fn links_title(&self) -> String {
         let mut links = Vec::new();
         for (name, link) in [("", &self.link), ("down ", &self.down), ("up ", &self.up), ("", &self.paths)] {
             links.extend(link.as_ref().map(|link| format!("{name}{link}")));
         }
-        format!("{command} over {}", links.join(", "))
+        links.join(", ")
     }
 
     /// What runs.
@@ -322,21 +336,42 @@ impl Arguments {
         // Whoever runs the program may ping.
         let _ = namespace.set_sysctl("ipv4/ping_group_range", "0 2147483647");
         if let Some(cc) = &self.cc {
-            namespace.set_sysctl("ipv4/tcp_congestion_control", cc).map_err(|_| {
-                let known = namespace.sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
-                let known = known.split_whitespace().collect::<Vec<_>>().join(", ");
-                CliError::Option {
-                    option: "--cc",
-                    problem: format!("\"{cc}\" is none that the kernel has; accepted: {known}"),
-                }
+            // The kernel's names have no hyphens.
+            let name = cc.to_lowercase().replace(['-', '+'], "_");
+            namespace.set_sysctl("ipv4/tcp_congestion_control", &name).map_err(|error| {
+                let listed = |key: &str| {
+                    let known = namespace.sysctl(key).unwrap_or_default();
+                    known.split_whitespace().collect::<Vec<_>>().join(", ")
+                };
+                let problem = match error.kind() {
+                    std::io::ErrorKind::PermissionDenied => {
+                        let allowed = listed("ipv4/tcp_allowed_congestion_control");
+                        format!("the kernel does not allow \"{cc}\" to this user; accepted: {allowed}, or as root")
+                    }
+                    _ => {
+                        let known = listed("ipv4/tcp_available_congestion_control");
+                        let load = if LOADABLE.contains(&cc.to_lowercase().as_str()) {
+                            format!(" (load it first, as root: suimon cc load {})", cc.to_lowercase())
+                        } else {
+                            String::new()
+                        };
+                        format!("\"{cc}\" is none that the kernel has{load}; accepted: {known}")
+                    }
+                };
+                CliError::Option { option: "--cc", problem }
             })?;
         }
         Ok(())
     }
 }
 
-/// What the program is told.
-fn environment(hosts: &TwoHosts) -> Vec<(OsString, OsString)> {
+/// What `suimon cc load` knows.
+const LOADABLE: [&str; 4] = ["fs-at", "fs-at+cubic", "vegas", "compound"];
+/// The exit code of shells for a program that is not there.
+const NOT_FOUND: u8 = 127;
+
+/// What the program is told; `link` is said in the prompt.
+fn environment(hosts: &TwoHosts, link: &str) -> Vec<(OsString, OsString)> {
     let first = &hosts.paths[0];
     let devices: Vec<_> = hosts.paths.iter().map(|path| format!("{}={}", path.device, path.near)).collect();
     let mut variables = vec![
@@ -347,7 +382,9 @@ fn environment(hosts: &TwoHosts) -> Vec<(OsString, OsString)> {
     ];
     if std::io::stdin().is_terminal() {
         // bash shows it once, before its first prompt.
-        variables.push(("PROMPT_COMMAND", "PS1=\"[link] $PS1\"; unset PROMPT_COMMAND".to_owned()));
+        let plain = |c: &char| c.is_ascii_alphanumeric() || " /.,=%-".contains(*c);
+        let link: String = link.chars().filter(plain).collect();
+        variables.push(("PROMPT_COMMAND", format!("PS1=\"[{link}] $PS1\"; unset PROMPT_COMMAND")));
     }
     variables.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
 }
@@ -376,6 +413,9 @@ fn summary(report: &LinkReport) -> String {
 /// How late the emulator was, and whether the numbers count.
 fn lateness(report: &LinkReport) -> String {
     let statistics = &report.statistics;
+    if statistics.directions.iter().all(|direction| direction.totals.packets == 0) {
+        return "no packet crossed, so there is nothing to judge".to_owned();
+    }
     let late = &statistics.lateness;
     format!(
         "the emulator was {:.1} late on the median, {:.1} or more for 1 % of packets, {:.1} at most ({}): {}",

@@ -94,6 +94,8 @@ const COMMANDS: &[Mistake<'_>] = &[
     (&["run", "scenario.toml", "--set", "link.bottleneck.loss=1"], 2, &["may be meant as 1 % or as all"]),
     (&["run", "scenario.toml", "--set", "link.bottleneck.rate=2Mb"], 2, &["bits are meant by Mbit"]),
     (&["run", "scenario.toml", "--set", "link.bottleneck.queue=fq_code"], 2, &["did you mean \"fq-codel\"?"]),
+    (&["new", "scenario.toml"], 2, &["scenario.toml is there already; accepted: a new file"]),
+    (&["estimate", "none.pcap"], 2, &["none.pcap", "No such file"]),
     (&["run", "none.toml"], 2, &["none.toml", "No such file"]),
     (&["paper", "fs_at"], 2, &["NAME: unknown paper \"fs_at\""]),
     (
@@ -182,6 +184,19 @@ fn a_spelling_that_can_mean_one_thing_only_is_accepted() {
         let output = run_in(place.path(), &arguments);
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     }
+}
+
+#[test]
+fn a_new_scenario_runs_and_compares_two_queues() {
+    let place = TempDir::new().unwrap();
+    crate::succeeds(place.path(), &["new", "my.toml"]);
+    let written = fs::read_to_string(place.path().join("my.toml")).unwrap();
+    assert!(written.lines().count() <= 40, "{written}");
+    assert_eq!(crate::succeeds(place.path(), &["new"]), written);
+    let whole = crate::json(place.path(), &["run", "my.toml", "--json", "--set", "duration=2s"]);
+    assert_eq!(whole["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(whole["queues"].as_array().unwrap().len(), 4, "both directions are reported");
+    assert_eq!(whole["notes"].as_array().unwrap().len(), 0);
 }
 
 /// What stands beside a link applies to it, and the title says the buffer, also one that nobody gave.
