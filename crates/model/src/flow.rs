@@ -176,6 +176,8 @@ pub struct OnOff {
     pub on: Duration,
     /// Mean length of a silent period.
     pub off: Duration,
+    /// TCP opens a new connection for each sending period.
+    pub reconnect: bool,
 }
 
 /// The congestion control under a receive window that is named alone.

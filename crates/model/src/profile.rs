@@ -80,6 +80,10 @@ pub enum LossDetection {
     /// The highest selectively acknowledged byte lies three segments above it (forward
     /// acknowledgement; Mathis, Mahdavi 1996).
     Fack,
+    /// Three duplicate acknowledgements came for it, without SACK; the acknowledgement after them ends recovery, and no
+    /// other loss is noticed so before all is acknowledged that was sent until then (RFC 5681 §3.2 as in ns-2's Reno,
+    /// which leaves further losses of a window to the timeout).
+    DuplicateAcks,
     /// A segment sent later was confirmed, and a reordering window has passed since, which is nothing in recovery and
     /// with three segments selectively acknowledged (RFC 8985 §6.2).
     Rack,

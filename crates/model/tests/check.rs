@@ -92,7 +92,8 @@ fn times_are_in_order_and_no_longer_than_a_year() {
         message(|s| s.flows[0].stop = Some(Instant::ZERO)).contains("stop: \"0 ns\" is not after the start")
     );
     assert!(
-        message(|s| tcp(s).on_off = Some(OnOff { on: second, off: Duration::ZERO })).contains("on_off.off")
+        message(|s| tcp(s).on_off = Some(OnOff { on: second, off: Duration::ZERO, reconnect: false }))
+            .contains("on_off.off")
     );
     let window = |from, to, sample| {
         let window = Window { name: "w".to_owned(), from: at(from), to: at(to), sample };

@@ -208,6 +208,7 @@ fn verdicts() -> VerdictTable {
         tolerance: tolerance.to_owned(),
         measured: measured.to_owned(),
         verdict,
+        basis: None,
     };
     VerdictTable {
         headings: suimon_report::Headings::Paper,

@@ -51,9 +51,9 @@ impl Estimate {
     #[must_use]
     pub fn percent_of(self, other: Self) -> Self {
         let percent = 100.0 * self.mean / other.mean;
-        let relative = |estimate: Self| estimate.half_width.map(|half| (half / estimate.mean).powi(2));
-        let both = relative(self).zip(relative(other));
-        Self { mean: percent, half_width: both.map(|(own, other)| percent.abs() * (own + other).sqrt()) }
+        let both = self.half_width.zip(other.half_width);
+        let half_width = both.map(|(own, others)| (100.0 * own).hypot(percent * others) / other.mean.abs());
+        Self { mean: percent, half_width }
     }
 }
 
@@ -96,6 +96,7 @@ mod tests {
         let percent = estimate(30.0, Some(0.9)).percent_of(estimate(60.0, Some(2.4)));
         assert_eq!(percent.mean, 50.0);
         assert!((percent.half_width.unwrap() - 50.0 * 0.05).abs() < 1e-9);
+        assert_eq!(estimate(0.0, Some(0.0)).percent_of(estimate(60.0, Some(2.4))), estimate(0.0, Some(0.0)));
         assert_eq!(estimate(1.0, None).percent_of(estimate(2.0, None)), estimate(50.0, None));
     }
 }

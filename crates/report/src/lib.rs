@@ -57,4 +57,4 @@ pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
 pub use crate::terminal::{TerminalOptions, latex, terminal, terminal_summary, terminal_verdicts};
-pub use crate::verdict::{Headings, Verdict, VerdictRow, VerdictTable};
+pub use crate::verdict::{Basis, Headings, Verdict, VerdictRow, VerdictTable};

@@ -397,6 +397,7 @@ mod tests {
             tolerance: "± 3".to_owned(),
             measured: "−77 %".to_owned(),
             verdict: Verdict::Reproduced,
+            basis: None,
         };
         let table = VerdictTable {
             title: "Table 1".to_owned(),

@@ -1,6 +1,6 @@
 //! Verdicts on the claims of a paper.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Claims of one experiment, each with the measured number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,6 +55,25 @@ pub struct VerdictRow {
     pub measured: String,
     /// The verdict.
     pub verdict: Verdict,
+    /// What is judged, where the comparison is with a paper.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+}
+
+/// What a paper's verdict is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// A number that the paper prints.
+    Printed,
+    /// An order of things that the paper states.
+    Ordering,
+    /// A throughput that the paper says is the same.
+    SameThroughput,
+    /// A number from elsewhere, for example ns-2's.
+    Reference,
+    /// A bar of this project.
+    Own,
 }
 
 /// Whether a claim holds.

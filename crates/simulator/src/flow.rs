@@ -170,9 +170,15 @@ impl Flow {
         }
     }
 
-    /// Gives up the connection, which is that of `spec`, and begins another; data that the old one had not delivered is
-    /// gone.
-    pub(crate) fn reconnect(&mut self, now: Instant, spec: &model::Flow, out: &mut Vec<Packet>) {
+    /// Gives up the connection, which is that of `spec`, and begins another for the data of `source`; data that the old
+    /// one had not delivered is gone.
+    pub(crate) fn reconnect(
+        &mut self,
+        now: Instant,
+        spec: &model::Flow,
+        source: Source,
+        out: &mut Vec<Packet>,
+    ) {
         let (Endpoints::Tcp { sender, receiver }, Traffic::Tcp(tcp)) = (&mut self.endpoints, &spec.traffic)
         else {
             return;
@@ -180,7 +186,7 @@ impl Flow {
         self.delivered_before += receiver.delivered();
         self.reconnected = Some(now);
         let counters = std::mem::take(&mut sender.counters);
-        let mut anew = Endpoints::tcp(tcp, sender.profile(), Source::fed());
+        let mut anew = Endpoints::tcp(tcp, sender.profile(), source);
         if let Endpoints::Tcp { sender, .. } = &mut anew {
             sender.counters = Counters { event: None, ..counters };
             sender.open(now, out);
@@ -218,14 +224,17 @@ impl Flow {
     }
 
     /// The application falls silent or starts again.
-    pub(crate) fn toggle(&mut self, now: Instant) {
-        if self.on_off.is_none() {
-            return;
-        }
+    pub(crate) fn toggle(&mut self, now: Instant, spec: &model::Flow, out: &mut Vec<Packet>) {
+        let Some(on_off) = self.on_off else { return };
         match &mut self.endpoints {
             Endpoints::Tcp { sender, .. } if sender.source.is_active() => {
                 let taken = sender.taken();
                 sender.source.pause(now, taken);
+            }
+            Endpoints::Tcp { sender, .. } if on_off.reconnect => {
+                let mut source = sender.source.anew();
+                source.resume(now);
+                self.reconnect(now, spec, source, out);
             }
             Endpoints::Tcp { sender, .. } => sender.source.resume(now),
             Endpoints::Udp { source, .. } => source.set_active(now, !source.is_active()),

@@ -20,6 +20,7 @@ use crate::packet::{Frame, Packet, PacketKind, Packets, Sack};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
 use crate::tap::Tap;
+use crate::tcp::Source;
 use crate::timers::Timers;
 use crate::watch::Watch;
 use crate::windows::Windows;
@@ -503,7 +504,7 @@ impl<'a> World<'a> {
         let multipath = &mut self.multipaths[aggregate];
         multipath.on_reconnect(now, path);
         let flow = multipath.flows[path];
-        self.flows[flow].reconnect(now, &self.scenario.flows[flow], &mut self.outbox);
+        self.flows[flow].reconnect(now, &self.scenario.flows[flow], Source::fed(), &mut self.outbox);
         self.note(now, flow as u32, EventKind::Reconnect);
         self.after_sender(now, flow as u32);
     }
@@ -555,7 +556,7 @@ impl<'a> World<'a> {
 
     fn on_flow_toggle(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
-        flow.toggle(now);
+        flow.toggle(now, &self.scenario.flows[index as usize], &mut self.outbox);
         if let Some(time) = flow.time_to_toggle() {
             self.context.events.schedule(now + time, Event::FlowToggle, index);
         }

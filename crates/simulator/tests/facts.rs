@@ -100,7 +100,7 @@ fn goodput_counts_the_time_that_what_was_under_way_took_to_arrive() {
 
 #[test]
 fn sending_and_silence_share_the_time_as_asked() {
-    let on_off = Some(OnOff { on: ms(100), off: ms(300) });
+    let on_off = Some(OnOff { on: ms(100), off: ms(300), reconnect: false });
     let datagrams = udp("udp", 2 * MBIT, 500, |udp| udp.on_off = on_off);
     let stream = tcp("tcp", ("a", "b"), "reno", |tcp| {
         tcp.on_off = on_off;
@@ -162,7 +162,7 @@ fn a_stopped_application_leaves_unsent_what_it_had_made() {
 
 #[test]
 fn an_unlimited_application_rate_is_no_limit() {
-    let on_off = Some(OnOff { on: ms(50), off: ms(50) });
+    let on_off = Some(OnOff { on: ms(50), off: ms(50), reconnect: false });
     let flow = |rate| {
         let flow = tcp("flow", ("a", "b"), "reno", |tcp| (tcp.application_rate, tcp.on_off) = (rate, on_off));
         run(&over_ten_mbit(seconds(10), vec![flow])).flows.remove(0)

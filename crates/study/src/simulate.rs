@@ -36,14 +36,19 @@ pub fn simulate(runs: &[Run], observer: &dyn Observer) -> Vec<RunResult> {
 }
 
 /// As [`simulate`], without what grows with the length of a run and no verdict takes: events, and samples of flows and
-/// aggregates. A thousand runs fit in memory so. Samples of queues stay, since claims on estimators take them.
+/// aggregates. A thousand runs fit in memory so. Claims on estimators take samples of queues, and the flows' SRTT.
 #[must_use]
 pub fn simulate_totals(runs: &[Run], observer: &dyn Observer) -> Vec<RunResult> {
-    let totals = |run| RunResult {
-        events: Vec::new(),
-        flow_series: Vec::new(),
-        aggregate_series: Vec::new(),
-        ..simulate_one(run, observer)
+    let totals = |run: &Run| {
+        let estimates = run.scenario.links.iter().any(|link| link.estimator.is_some());
+        let mut result = simulate_one(run, observer);
+        result.events = Vec::new();
+        result.aggregate_series = Vec::new();
+        result.flow_series.retain(|_| estimates);
+        for series in &mut result.flow_series {
+            series.columns.retain(|column| SAMPLES_OF_FLOWS.contains(&column.name.as_str()));
+        }
+        result
     };
     runs.par_iter().map(totals).collect()
 }
@@ -60,6 +65,9 @@ pub fn simulate_one(run: &Run, observer: &dyn Observer) -> RunResult {
     result.notes.extend(one_sided_queues(&run.scenario));
     result
 }
+
+/// What claims on estimators take of the flows.
+const SAMPLES_OF_FLOWS: [&str; 2] = ["srtt_ms", "flight_bytes"];
 
 /// A sentence for each link whose queue discipline stands in front of one direction only, while flows send data the
 /// other way too.

@@ -79,6 +79,7 @@ fn row(pair: &Pair, quantity: &Quantity) -> VerdictRow {
         tolerance: format!("{} %", quantity.percent),
         measured: written(live) + &change,
         verdict,
+        basis: None,
     }
 }
 

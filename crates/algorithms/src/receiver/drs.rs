@@ -22,7 +22,7 @@ pub const DESCRIPTION: Description = Description {
         Parameter {
             name: "rtt",
             help: "round-trip time from timestamps, or from a full window passing as the paper says",
-            default: Value::Choice("timestamps"),
+            default: Value::Choice("window"),
             range: Range::OneOf(&["timestamps", "window"]),
         },
         Parameter {
@@ -58,8 +58,10 @@ pub struct Drs {
     max_buffer: Bytes,
     buffer: Bytes,
     rtt_min: Option<Duration>,
-    /// The window being timed: when it was allowed, and its right edge.
+    /// The window being timed: since when, and its right edge.
     timed_window: Option<(Instant, u64)>,
+    /// The window that Linux would have advertised last.
+    opened: Bytes,
     /// The start of the interval, and the bytes that the application had read.
     interval: Option<(Instant, u64)>,
 }
@@ -74,6 +76,7 @@ impl Drs {
             buffer: min_buffer.min(max_buffer),
             rtt_min: None,
             timed_window: None,
+            opened: Bytes::ZERO,
             interval: None,
         }
     }
@@ -81,16 +84,26 @@ impl Drs {
     fn measure_rtt(&mut self, segment: &Received) {
         let rtt = match self.reading {
             RttReading::Timestamps => segment.timestamp_rtt,
-            RttReading::Window => match self.timed_window {
-                Some((_, edge)) if segment.rcv_nxt < edge => None,
-                timed => {
-                    self.timed_window = Some((segment.now, segment.advertised.max(segment.rcv_nxt + 1)));
-                    timed.map(|(since, _)| segment.now.saturating_since(since))
-                }
-            },
+            RttReading::Window => self.time_window(segment),
         };
         if let Some(rtt) = rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
+        }
+    }
+}
+
+impl Drs {
+    /// Linux's `tcp_rcv_rtt_measure`: the time until a window's worth of data has followed a segment.
+    fn time_window(&mut self, segment: &Received) -> Option<Duration> {
+        let window = self.opened.max(segment.mss * INITIAL_SEGMENTS);
+        // Linux's `tcp_grow_window`: its window never holds the sender up, for it grows faster than any slow start.
+        self.opened = (window + segment.mss * SEGMENTS_PER_SEGMENT).min(self.buffer);
+        match self.timed_window {
+            Some((_, edge)) if segment.rcv_nxt < edge => None,
+            timed => {
+                self.timed_window = Some((segment.now, segment.rcv_nxt + window.get()));
+                timed.map(|(since, _)| segment.now.saturating_since(since))
+            }
         }
     }
 }
@@ -124,6 +137,13 @@ impl ReceiveWindow for Drs {
         }
     }
 }
+
+/// Segments of the window that Linux 2.6.16 advertises before any data arrives (`tcp_select_initial_window`, after
+/// RFC 2414).
+const INITIAL_SEGMENTS: u64 = 4;
+
+/// The window of Linux 2.6.16 grows by this many segments with each full segment (`tcp_grow_window`).
+const SEGMENTS_PER_SEGMENT: u64 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -167,12 +187,19 @@ mod tests {
     }
 
     #[test]
-    fn the_window_reading_times_a_whole_window() {
+    fn the_window_reading_times_a_window_of_linux_that_begins_at_four_segments() {
         let mut drs = drs(RttReading::Window);
-        drs.on_segment(&segment(0, 1_000, 33_000));
-        drs.on_segment(&segment(150, 32_000, 64_000));
-        assert_eq!(drs.rtt_min, None);
-        drs.on_segment(&segment(160, 33_000, 65_000));
-        assert_eq!(drs.rtt_min, Some(Duration::from_millis(160)));
+        for (millis, received) in [(0, 1), (10, 2), (100, 3), (110, 4)] {
+            drs.on_segment(&segment(millis, 1_000 * received, 32_000));
+            assert_eq!(drs.rtt_min, None);
+        }
+        // The fifth segment is the last of the window that the first one found.
+        drs.on_segment(&segment(120, 5_000, 32_000));
+        assert_eq!(drs.rtt_min, Some(Duration::from_millis(120)));
+        // The window has grown by two segments with each one, to twelve: the next is timed up to the 17th.
+        drs.on_segment(&segment(130, 16_000, 32_000));
+        assert_eq!(drs.rtt_min, Some(Duration::from_millis(120)));
+        drs.on_segment(&segment(180, 17_000, 32_000));
+        assert_eq!(drs.rtt_min, Some(Duration::from_millis(60)));
     }
 }

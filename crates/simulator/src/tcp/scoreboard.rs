@@ -1,5 +1,6 @@
 //! The sender's scoreboard: the fate of each segment that is not acknowledged yet.
 
+mod duplicates;
 mod rack;
 
 use std::collections::VecDeque;
@@ -7,6 +8,7 @@ use std::collections::VecDeque;
 use suimon_model::LossDetection;
 use suimon_units::{Bytes, Duration, Instant};
 
+use self::duplicates::Duplicates;
 use self::rack::Rack;
 use super::ranges::RangeSet;
 use crate::ring::Ring;
@@ -94,6 +96,8 @@ pub(crate) struct Scoreboard {
     detection: LossDetection,
     /// `None` where losses are not detected by time.
     rack: Option<Rack>,
+    /// `None` where the peer tells what it holds (SACK).
+    duplicates: Option<Duplicates>,
     /// How often a segment was found to be lost.
     losses: u64,
     /// Retransmissions in order: position, and `snd_nxt` when sent. `None` where the stack does not
@@ -145,6 +149,7 @@ impl Scoreboard {
             dup_thresh: DUP_THRESH,
             detection,
             rack: (detection == LossDetection::Rack).then(Rack::default),
+            duplicates: (detection == LossDetection::DuplicateAcks).then(Duplicates::default),
             losses: 0,
             retransmissions: detects_lost_retransmissions.then(VecDeque::new),
             snd_una: 0,
@@ -273,6 +278,9 @@ impl Scoreboard {
         ack: u64,
         blocks: impl Iterator<Item = (u64, u64)>,
     ) -> Update {
+        if self.duplicates.is_some() {
+            return self.on_ack_without_sack(now, ack);
+        }
         let mut update = Update::default();
         let highest_sacked = self.highest_sacked;
         self.acknowledge(now, ack, highest_sacked, &mut update);
@@ -391,7 +399,9 @@ impl Scoreboard {
         if self.rack.is_some() {
             return self.detect_once_advanced(look);
         }
-        if self.sacked > 0 {
+        if let Some(duplicates) = self.duplicates {
+            self.detect_by_duplicates(duplicates);
+        } else if self.sacked > 0 {
             self.detect_by_sequence(look.mss);
         }
         None
@@ -425,7 +435,7 @@ impl Scoreboard {
     fn loss_edge(&self, highest: u64, mss: Bytes) -> u64 {
         match self.detection {
             LossDetection::Fack => highest.saturating_sub(self.dup_thresh * mss.get()),
-            LossDetection::Rfc6675 | LossDetection::Rack => {
+            LossDetection::Rfc6675 | LossDetection::Rack | LossDetection::DuplicateAcks => {
                 // RFC 6675 §4 `IsLost`: DupThresh separate ranges above it, or more bytes than
                 // DupThresh - 1 full segments have.
                 let enough = (self.dup_thresh - 1) * mss.get();
@@ -467,6 +477,8 @@ impl Scoreboard {
 
     /// After a timeout everything that is not SACKed counts as lost (RFC 6675 §5.1).
     pub(crate) fn mark_all_lost(&mut self) {
+        self.forget_duplicates();
+        self.ignore_duplicates();
         self.lost = 0;
         for segment in self.segments.iter_mut() {
             if !segment.is(SACKED) {

@@ -31,6 +31,12 @@ impl Source {
         Self { fed: true, ..Self::new(None, None) }
     }
 
+    /// The application of another connection that goes on with what this one had not handed over.
+    pub(crate) fn anew(&self) -> Self {
+        let left = self.size.map(|size| Bytes::new(size.get().saturating_sub(self.produced)));
+        Self { fed: self.fed, ..Self::new(left, self.rate) }
+    }
+
     /// Adds bytes to be sent.
     pub(crate) fn feed(&mut self, more: Bytes) {
         self.produced += more.get();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use suimon_report::Basis;
 
 use crate::error::StudyError;
 
@@ -44,9 +45,6 @@ pub struct Experiment {
     /// It is run in both worlds: simulated, and live.
     #[serde(default)]
     pub(crate) live: bool,
-    /// It holds the baselines to numbers of others, and is counted apart from the paper's own numbers.
-    #[serde(default)]
-    pub(crate) baselines: bool,
     /// What a reader should know, such as how the setting differs from the paper's.
     pub(crate) note: Option<String>,
 }
@@ -67,6 +65,8 @@ pub(crate) struct Claim {
     pub(crate) unit: String,
     #[serde(default = "one")]
     pub(crate) digits: usize,
+    /// What its cells judge; else see [`Cell::basis`].
+    pub(crate) basis: Option<Basis>,
     /// The axis that the cells' `at` are values of.
     pub(crate) axis: Option<String>,
     /// One row of the verdict each.
@@ -175,6 +175,8 @@ pub(crate) enum OverSeeds {
     Mean,
     /// Their mean, where they are no sample of one thing: without an interval.
     Average,
+    /// The middle one of the means of runs that differ only in their seed, or the mean of the middle two.
+    Median,
     /// The largest.
     Most,
     /// The smallest.
@@ -211,8 +213,10 @@ pub(crate) struct Cell {
     pub(crate) at: Option<String>,
     /// The window, where the claim's measure gives none.
     pub(crate) window: Option<String>,
-    /// The paper's number, or its words.
-    pub(crate) paper: toml::Value,
+    /// The paper's number, or its words; none where it has neither.
+    pub(crate) paper: Option<toml::Value>,
+    /// Instead of that: a number from elsewhere, for example ns-2's.
+    pub(crate) reference: Option<f64>,
     /// What counts as the same; without any of these the number is only shown.
     pub(crate) within: Option<f64>,
     pub(crate) within_percent: Option<f64>,
@@ -224,6 +228,48 @@ pub(crate) struct Cell {
     /// The claim did not hold when this was written: known, and no reason to fail.
     #[serde(default)]
     pub(crate) known_miss: bool,
+}
+
+impl Cell {
+    /// The number that the tolerance is around.
+    pub(crate) fn expected(&self) -> Option<f64> {
+        let number = |value: &toml::Value| {
+            value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
+        };
+        self.reference.or_else(|| self.paper.as_ref().and_then(number))
+    }
+
+    /// Whether the cell is judged, and not only shown.
+    pub(crate) fn is_judged(&self) -> bool {
+        let bounds = [self.within, self.within_percent, self.at_least, self.at_most];
+        self.more_than_before || bounds.iter().any(Option::is_some)
+    }
+
+    /// What the cell judges, where its claim does not say: the paper's number, or its words on an order.
+    fn own_basis(&self) -> Basis {
+        match &self.paper {
+            None if self.reference.is_some() => Basis::Reference,
+            None => Basis::Own,
+            Some(toml::Value::String(_)) => Basis::Ordering,
+            Some(_) => Basis::Printed,
+        }
+    }
+
+    /// The problem with the cell, if there is any.
+    fn problem(&self) -> Option<&'static str> {
+        if self.paper.is_some() && self.reference.is_some() {
+            return Some("accepted: either paper or reference");
+        }
+        let around = self.within.is_some() || self.within_percent.is_some();
+        (around && self.expected().is_none()).then_some("\"within\" needs a number as paper or reference")
+    }
+}
+
+impl Claim {
+    /// What `cell` judges.
+    pub(crate) fn basis_of(&self, cell: &Cell) -> Basis {
+        self.basis.unwrap_or_else(|| cell.own_basis())
+    }
 }
 
 /// A chart of the paper's page.
@@ -297,6 +343,11 @@ impl Paper {
         if let Some(experiment) = paper.experiments.iter().find(one) {
             let name = &experiment.name;
             return Err(refuse(format!("experiment \"{name}\": accepted: either scenario or batch")));
+        }
+        for claim in &paper.claims {
+            if let Some(problem) = claim.cells.iter().find_map(Cell::problem) {
+                return Err(refuse(format!("claim \"{}\": {problem}", claim.claim)));
+            }
         }
         paper.file = file;
         Ok(paper)

@@ -49,8 +49,9 @@ fn row(claim: &Claim, cell: &Cell, measured: Option<Estimate>, before: Option<f6
         Some(half) => format!("{mean:.*} ± {}", claim.digits, with_unit(half)),
     };
     let paper = match &cell.paper {
-        toml::Value::String(words) => words.clone(),
-        number => number_of(number).map_or_else(String::new, with_unit),
+        None => "-".to_owned(),
+        Some(toml::Value::String(words)) => words.clone(),
+        Some(_) => cell.expected().map_or_else(String::new, with_unit),
     };
     VerdictRow {
         claim: [Some(&claim.claim), cell.at.as_ref(), cell.window.as_ref()]
@@ -63,11 +64,8 @@ fn row(claim: &Claim, cell: &Cell, measured: Option<Estimate>, before: Option<f6
         tolerance: tolerance(claim, cell),
         measured: measured.map_or_else(|| "-".to_owned(), shown),
         verdict: verdict(cell, measured.map(|estimate| estimate.mean), before),
+        basis: cell.is_judged().then(|| claim.basis_of(cell)),
     }
-}
-
-fn number_of(value: &toml::Value) -> Option<f64> {
-    value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
 }
 
 fn tolerance(claim: &Claim, cell: &Cell) -> String {
@@ -88,15 +86,17 @@ fn tolerance(claim: &Claim, cell: &Cell) -> String {
     if cell.more_than_before {
         parts.push("more than in the row above".to_owned());
     }
-    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+    let around = cell.reference.map(|reference| format!("{reference:.*}{unit} ", claim.digits));
+    let bounds = if parts.is_empty() { "-".to_owned() } else { parts.join(", ") };
+    around.unwrap_or_default() + &bounds
 }
 
 fn verdict(cell: &Cell, measured: Option<f64>, before: Option<f64>) -> Verdict {
     let Some(measured) = measured else { return Verdict::NotTested };
-    let off = number_of(&cell.paper).map(|paper| ((measured - paper).abs(), paper.abs()));
+    let off = cell.expected().map(|expected| ((measured - expected).abs(), expected.abs()));
     let mut tests = vec![
         cell.within.and_then(|within| off.map(|(off, _)| off <= within)),
-        cell.within_percent.and_then(|percent| off.map(|(off, paper)| off <= paper * percent / 100.0)),
+        cell.within_percent.and_then(|percent| off.map(|(off, expected)| off <= expected * percent / 100.0)),
         cell.at_least.map(|bound| measured >= bound),
         cell.at_most.map(|bound| measured <= bound),
     ];

@@ -8,11 +8,12 @@ mod heat_maps;
 mod judge;
 mod measure;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use claims::{Experiment, Paper};
-use suimon_report::{Headings, ReportHeader, Verdict, VerdictRow, VerdictTable};
+use suimon_report::{Basis, Headings, ReportHeader, Verdict, VerdictRow, VerdictTable};
 use suimon_results::RunResult;
 use suimon_scenario::{Document, Run};
 
@@ -63,11 +64,8 @@ pub fn evaluate<E: From<StudyError>>(
     let broken: usize = verdicts.iter().map(|(_, broken)| broken).sum();
     // An experiment that others judge has nothing to say of its own.
     let speaks = |table: &VerdictTable| !table.rows.is_empty() || table.note.is_some();
-    let of_baselines = outcomes.iter().map(|outcome| outcome.experiment.baselines);
-    let tables = of_baselines.zip(verdicts.into_iter().map(|(table, _)| table));
-    let tables: Vec<_> = tables.filter(|(_, table)| speaks(table)).collect();
-    let notes = vec![summary(&tables)];
-    let verdicts = tables.into_iter().map(|(_, table)| table).collect();
+    let verdicts: Vec<_> = verdicts.into_iter().map(|(table, _)| table).filter(speaks).collect();
+    let notes = vec![summary(&verdicts)];
     // What is judged together was run apart.
     let own = outcomes.into_iter().filter(|outcome| outcome.experiment.scenario.is_some());
     let runs = own.filter_map(|outcome| outcome.results.ok()).flatten().collect();
@@ -112,7 +110,49 @@ fn papers_in(place: &Path) -> Vec<String> {
     folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
+/// How many of a paper's claims hold, of so many that are judged, by what they are about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally(BTreeMap<Basis, (usize, usize)>);
+
+impl Tally {
+    fn add(&mut self, basis: Basis, holds: bool) {
+        let (held, judged) = self.0.entry(basis).or_default();
+        *held += usize::from(holds);
+        *judged += 1;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.0.iter().map(|(basis, (held, judged))| {
+            let what = match basis {
+                Basis::Printed => "numbers printed",
+                Basis::Ordering => "orderings",
+                Basis::SameThroughput => "same throughput",
+                Basis::Reference => "numbers from elsewhere",
+                Basis::Own => "bars of this project",
+            };
+            format!("{what}: {held} of {judged}")
+        });
+        f.write_str(&named.collect::<Vec<_>>().join("; "))
+    }
+}
+
 impl Paper {
+    /// The claims that held when `claims.toml` was written, of those that are judged without running anything live.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let live =
+            |name: &str| self.experiments.iter().any(|experiment| experiment.live && experiment.name == name);
+        let mut tally = Tally::default();
+        for claim in self.claims.iter().filter(|claim| !live(&claim.experiment)) {
+            for cell in claim.cells.iter().filter(|cell| cell.is_judged()) {
+                tally.add(claim.basis_of(cell), !cell.known_miss);
+            }
+        }
+        tally
+    }
+
     /// All experiments of a world, or only the one called `name`, with those that it takes together.
     ///
     /// # Errors
@@ -216,34 +256,18 @@ fn judge_outcome(paper: &Paper, outcome: &Outcome<'_>) -> Result<(VerdictTable, 
     Ok((table, broken))
 }
 
-/// How many judged numbers are reproduced: the paper's, and those of the baselines where an experiment has some.
-fn summary(tables: &[(bool, VerdictTable)]) -> String {
-    let of = |baselines: bool| {
-        let tables = tables.iter().filter(move |(others, _)| *others == baselines);
-        tables.flat_map(|(_, table)| &table.rows).collect::<Vec<_>>()
-    };
-    let count = |rows: &[&VerdictRow], verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let judged = |rows: &[&VerdictRow]| {
-        let held = count(rows, Verdict::Reproduced);
-        (held, held + count(rows, Verdict::NotReproduced))
-    };
-    let (own, baselines) = (of(false), of(true));
-    let mut told = Vec::new();
-    for (rows, what) in
-        [(&own, "judged numbers reproduced"), (&baselines, "of the baselines' numbers reproduced")]
-    {
-        let (held, all) = judged(rows);
-        if !rows.is_empty() {
-            told.push(format!("{held} of {all} {what}"));
+/// How many claims hold of each kind, and how many are not judged.
+fn summary(tables: &[VerdictTable]) -> String {
+    let rows: Vec<&VerdictRow> = tables.iter().flat_map(|table| &table.rows).collect();
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let mut tally = Tally::default();
+    for row in &rows {
+        if let (Some(basis), Verdict::Reproduced | Verdict::NotReproduced) = (row.basis, row.verdict) {
+            tally.add(basis, row.verdict == Verdict::Reproduced);
         }
     }
-    let every = [own, baselines].concat();
     let others = [(Verdict::Shown, "shown without a judgement"), (Verdict::NotTested, "not tested")];
-    for (verdict, what) in others {
-        match count(&every, verdict) {
-            0 => {}
-            count => told.push(format!("{count} {what}")),
-        }
-    }
-    told.join("; ") + "."
+    let others = others.into_iter().filter(|(verdict, _)| count(*verdict) > 0);
+    let others = others.map(|(verdict, what)| format!("; {} {what}", count(verdict)));
+    format!("{tally}{}.", others.collect::<String>())
 }

@@ -83,7 +83,7 @@ pub(crate) const FLOW: Keys<Draft> = Keys(&[
     Key::new(
         "on_off",
         Kind::Section(&ON_OFF, |draft, table, shared| {
-            let mut on_off = OnOff { on: Duration::ZERO, off: Duration::ZERO };
+            let mut on_off = OnOff { on: Duration::ZERO, off: Duration::ZERO, reconnect: false };
             ON_OFF.enter(&mut on_off, table, shared)?;
             draft.on_off = Some(on_off);
             Ok(())
@@ -205,6 +205,12 @@ pub(crate) const ON_OFF: Keys<OnOff> = Keys(&[
         Preset::Required("\"20s\""),
         "Mean length of a silent period.",
     ),
+    Key::new(
+        "reconnect",
+        Kind::Flag(|on_off, reconnect| on_off.reconnect = reconnect),
+        Preset::Flag(false),
+        "Whether TCP opens a new connection for each sending period.",
+    ),
 ]);
 
 /// The table `udp`.
@@ -286,6 +292,7 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
             ("rfc6675", |profile| profile.loss_detection = LossDetection::Rfc6675),
             ("fack", |profile| profile.loss_detection = LossDetection::Fack),
             ("rack", |profile| profile.loss_detection = LossDetection::Rack),
+            ("duplicate-acks", |profile| profile.loss_detection = LossDetection::DuplicateAcks),
         ]),
         "\"rack\"",
         "When a segment counts as lost.",

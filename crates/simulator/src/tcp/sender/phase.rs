@@ -2,6 +2,7 @@
 
 use suimon_algorithms::congestion::{Congestion, CongestionKind, Limits};
 use suimon_algorithms::queue::Ecn;
+use suimon_model::LossDetection;
 use suimon_results::EventKind;
 use suimon_units::{Bytes, Instant};
 
@@ -51,6 +52,10 @@ impl Sender {
         }
         let snd_una = self.board.snd_una();
         let progress = self.progress(update);
+        // Without SACK the first acknowledgement of new data ends fast recovery (RFC 5681 §3.2, step 6).
+        let ends_with_any_ack = self.profile.loss_detection == LossDetection::DuplicateAcks
+            && matches!(self.phase, Phase::Recovery { .. })
+            && update.newly_acked > 0;
         match &mut self.phase {
             Phase::Open => {
                 if packet.ecn_flag && self.ecn != Ecn::NotCapable {
@@ -58,7 +63,7 @@ impl Sender {
                 }
             }
             Phase::Cut { until, reduction } | Phase::Recovery { until, reduction } => {
-                if snd_una >= *until {
+                if snd_una >= *until || ends_with_any_ack {
                     self.limits.cwnd = reduction.exit(self.limits.cwnd);
                     if matches!(self.phase, Phase::Recovery { .. }) {
                         self.board.on_recovered();

@@ -206,6 +206,36 @@ fn a_partial_acknowledgement_keeps_recovery_going_without_a_second_cut() {
     assert_eq!((script.cwnd(), script.sender.counters.retransmissions), (5, 3));
 }
 
+/// As ns-2's Reno: a second loss of the same window waits for the timeout, which begins anew behind the last ACK.
+#[test]
+fn without_sack_the_third_duplicate_ends_the_wait_for_one_loss_of_a_window_alone() {
+    let (mut script, steady) = ten_in_flight(|profile| {
+        profile.recovery = RecoveryAlgorithm::Rfc6675;
+        profile.loss_detection = LossDetection::DuplicateAcks;
+        profile.f_rto = false;
+        profile.tail_loss_probe = false;
+    });
+    // 0 and 3 are lost. Each duplicate says that one segment more has arrived.
+    script.ack(200, 0).sends("10");
+    script.ack(201, 0).sends("11");
+    script.ack(202, 0).sends("r0");
+    for at in 203..207 {
+        script.ack(at, 0).sends_nothing();
+    }
+    script.ack(207, 0).sends("12");
+    script.ack(208, 0).sends("13");
+    // The first new data ends recovery; duplicates for segment 3 are not news.
+    script.ack(302, 3).sends_nothing();
+    for at in 307..311 {
+        script.ack(at, 3).sends_nothing();
+    }
+    script.wakes(602).sends("r3");
+    // The receiver held the rest.
+    script.ack(702, 14).sends("14");
+    assert_eq!(script.sender.counters.retransmissions, 2);
+    assert_eq!(steady.log.lock().unwrap().cuts, [CongestionKind::Loss, CongestionKind::Timeout]);
+}
+
 #[test]
 fn a_loss_beyond_the_recovery_point_is_news() {
     let (mut script, steady) = ten_in_flight(|profile| profile.recovery = RecoveryAlgorithm::Rfc6675);
