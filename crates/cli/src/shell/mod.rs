@@ -414,7 +414,7 @@ fn summary(report: &LinkReport) -> String {
 fn lateness(report: &LinkReport) -> String {
     let statistics = &report.statistics;
     if statistics.directions.iter().all(|direction| direction.totals.packets == 0) {
-        return "no packet crossed, so there is nothing to judge".to_owned();
+        return format!("no packet crossed ({}), so there is nothing to judge", statistics.scheduling);
     }
     let late = &statistics.lateness;
     format!(

@@ -257,7 +257,7 @@ fn what_is_wrong_is_said() {
     assert!(no_terminal.contains("standard output is no terminal; accepted: --web"), "{no_terminal}");
     if can_emulate() {
         assert!(
-            refused(&["--link", "1Mbit", "--", "no-such-program"], 4)
+            refused(&["--link", "1Mbit", "--", "no-such-program"], 127)
                 .contains("starting no-such-program: No such file")
         );
         assert!(
