@@ -88,7 +88,10 @@ fn over_seeds(
         let place: Vec<_> = at.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
         return Err(format!("no run has {}", place.join(", ")));
     }
-    let settings = positions.iter().map(|position| &results.runs[*position].labels).collect::<Vec<_>>();
+    // A matrix may have the seeds as an axis.
+    let setting =
+        |run: &RunResult| run.labels.iter().filter(|(axis, _)| axis != "seed").cloned().collect::<Vec<_>>();
+    let settings: Vec<_> = positions.iter().map(|position| setting(&results.runs[*position])).collect();
     let values = positions.iter().map(|position| quantity(results, *position, measure, window));
     let values = values.collect::<Result<Vec<_>, _>>()?;
     let extreme = |mean| Estimate { mean, half_width: None };
