@@ -104,7 +104,7 @@ impl Tables {
         let alone = if whole { Alone::of(runs) } else { Alone::default() };
         Self {
             runs: keys.runs(summaries),
-            means: keys.means(summaries),
+            means: if whole { keys.means(summaries) } else { Table::new("means") },
             flows: keys.flows(runs),
             aggregates: keys.aggregates(runs, &alone),
             applications: keys.applications(runs),
