@@ -167,6 +167,8 @@ def _flows_toml(index: int, flows: Flows, *, ecn: bool) -> list[str]:
         f'start = ["0s", "{flows.spread_ms}ms"]' if flows.spread_ms else 'start = "0s"',
         'cc = "reno"',
         f'window = "{flows.window}"',
+        # Before tail loss probes and RACK, as ns-2 and ns-3 have it here.
+        'profile = "rfc-6675"',
         f"stack = {STACK % str(ecn).lower()}",
     ]
     if flows.on_off:

@@ -220,13 +220,10 @@ class Plots:
 
 
 class _Look:
-    """How an algorithm is drawn, the same in every picture."""
+    """How an algorithm is drawn, the same in every picture of a result: ``place`` is its place among the result's."""
 
-    def __init__(self, name: str, algorithm: str, colour: str) -> None:
+    def __init__(self, name: str, place: int, colour: str) -> None:
         self.name, self.colour = name, colour
-        plain = algorithm.partition(":")[0]
-        names = [each[0] for each in _suimon.algorithms()]
-        place = names.index(plain) if plain in names else sum(plain.encode())
         self.dash, self.marker = _DASHES[place % len(_DASHES)], _MARKERS[place % len(_MARKERS)]
 
 
@@ -241,17 +238,22 @@ def _looks(result: Result) -> dict[tuple[int, str | None], _Look]:
     # The keys of a run: its number, the scenario, a column for each axis, the seed.
     axes = [name for name in columns_of_runs[2 : columns_of_runs.index("seed")] if name != "axis_seed"]
     found: dict[tuple[int, str | None], _Look] = {}
+    places: dict[str, int] = {}
+
+    def place(algorithm: str) -> int:
+        return places.setdefault(algorithm.partition(":")[0], len(places))
+
     # Beyond the algorithm, what sets runs apart is their labels, seeds left out.
     for row in result.runs.to_dicts():
         run = row["run"]
         of_run = by_run.get(run, [])
         colour = next((colour for _, algorithm, colour in of_run if algorithm == row["algorithm"]), "#555555")
         labels = [str(row[axis]) for axis in axes if row[axis] is not None]
-        found[run, None] = _Look(", ".join(labels) or row["algorithm"], row["algorithm"], colour)
+        found[run, None] = _Look(", ".join(labels) or row["algorithm"], place(row["algorithm"]), colour)
         if len(of_run) > 1:
             for flow, algorithm, own in of_run:
                 name = ", ".join([*labels, flow])
-                found[run, flow] = _Look(name, algorithm, own)
+                found[run, flow] = _Look(name, place(algorithm), own)
     return found
 
 
