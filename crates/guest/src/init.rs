@@ -22,7 +22,7 @@ use suimon_linux::random::seed_kernel;
 use crate::error::{At, GuestError};
 use crate::frame::{self, Kind};
 use crate::job::{ARCHIVE_AT, DESCRIPTION, Job, MAGIC};
-use crate::tree::{Tree, unpack};
+use crate::tree::{Links, Tree, unpack};
 
 /// The device that holds the job.
 const JOB: &str = "/dev/pmem0";
@@ -200,7 +200,7 @@ fn wait_for_job() -> Result<Job, GuestError> {
             let size = size.try_into().map_or(0, u64::from_le_bytes);
             device.seek(SeekFrom::Start(ARCHIVE_AT)).at(JOB)?;
             let archive = io::BufReader::with_capacity(1 << 20, device.take(size));
-            unpack(archive, Path::new("/"), |_| true).at(JOB)?;
+            unpack(archive, Path::new("/"), Links::Made).at(JOB)?;
             let text = fs::read(DESCRIPTION).at(DESCRIPTION)?;
             return serde_json::from_slice(&text).map_err(io::Error::from).at(DESCRIPTION);
         }

@@ -61,11 +61,6 @@ impl Kernel {
         self.folder.join("vmlinux")
     }
 
-    /// The folder that holds `lib/modules/VERSION`.
-    pub(crate) fn modules(&self) -> PathBuf {
-        self.folder.clone()
-    }
-
     /// The kernels that are set up, the newest first.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::job::{ARCHIVE_AT, DESCRIPTION, Job, MAGIC};
 use crate::kernel::Kernel;
 use crate::machine::{Machine, Parts, ROOM, arguments, emulator_version};
 use crate::store::Store;
-use crate::tree::{Tree, unpack};
+use crate::tree::{Links, Tree, unpack};
 
 /// A boot takes seconds; on a busy machine it may take this long.
 const MAX_BOOT: Duration = Duration::from_secs(300);
@@ -109,8 +109,6 @@ pub struct Outcome {
     pub exit: u8,
     /// The files that it wrote below its folder: their paths there, and contents.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// The virtual time that it took.
-    pub virtual_time: Duration,
     /// The digest (SHA-256) of everything that came out of the guest, in hexadecimal digits.
     pub digest: String,
 }
@@ -140,12 +138,6 @@ impl Lab {
         Ok(Self { store, kernel, program, memory })
     }
 
-    /// The kernel that guests run.
-    #[must_use]
-    pub fn kernel(&self) -> &Kernel {
-        &self.kernel
-    }
-
     /// Runs `job` to its end, for at most `limit` of real time.
     ///
     /// # Errors
@@ -156,7 +148,7 @@ impl Lab {
         self.hand_over(job, &work.path().join("job"))?;
         let machine = Machine::start(&self.parts(&state), work.path(), Some(&state.join("state")))?;
         let mut results = Results::of(machine, work.path(), limit)?;
-        let (mut archive, mut time) = (Vec::new(), Duration::ZERO);
+        let mut archive = Vec::new();
         let exit = loop {
             let (kind, contents) = results.next()?;
             match kind {
@@ -164,20 +156,14 @@ impl Lab {
                 Kind::Output | Kind::Error => watcher.on_output(kind == Kind::Error, &contents),
                 Kind::Time => {
                     let nanos = contents.as_slice().try_into().map_or(0, u64::from_le_bytes);
-                    time = Duration::from_nanos(nanos);
-                    watcher.on_time(time);
+                    watcher.on_time(Duration::from_nanos(nanos));
                 }
                 Kind::Files => archive.extend(contents),
                 Kind::Exit => break contents.first().copied().unwrap_or(1),
             }
         };
         let digest = results.digest();
-        Ok(Outcome {
-            exit,
-            files: files_of(&archive, &work.path().join("files"))?,
-            virtual_time: time,
-            digest,
-        })
+        Ok(Outcome { exit, files: files_of(&archive, &work.path().join("files"))?, digest })
     }
 
     fn parts(&self, state: &Path) -> Parts {
@@ -243,7 +229,7 @@ impl Lab {
         Ok(state)
     }
 
-    /// Removes states of this kernel that nobody has used for a while: each takes some 200 MB.
+    /// Removes the oldest states beside the one of `key`: each takes some 350 MB.
     fn forget_older(&self, states: &Path, key: &str) -> Result<(), GuestError> {
         const KEPT: usize = 3;
         let mut others = Vec::new();
@@ -291,8 +277,8 @@ impl Lab {
             tree.link("/usr/bin/suimon", &self.program);
         }
         tree.link("/init", &self.program);
-        let modules = self.kernel.modules();
-        add_modules(&mut tree, &modules, &modules.join("lib/modules"))?;
+        let kernel = &self.kernel.folder;
+        add_modules(&mut tree, kernel, &kernel.join("lib/modules"))?;
         for (path, contents) in [
             (
                 "/etc/passwd",
@@ -328,7 +314,7 @@ fn files_of(archive: &[u8], folder: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, Gu
         return Ok(Vec::new());
     }
     fs::create_dir_all(folder).at(folder)?;
-    let paths = unpack(archive, folder, |_| true).at(folder)?;
+    let paths = unpack(archive, folder, Links::LeftOut).at(folder)?;
     paths.into_iter().map(|path| Ok((path.clone(), fs::read(folder.join(&path)).at(&path)?))).collect()
 }
 

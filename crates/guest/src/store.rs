@@ -1,7 +1,7 @@
 //! The folder in which kernels and saved guests are kept.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
@@ -18,12 +18,6 @@ impl Store {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
         Self(cache.unwrap_or_else(std::env::temp_dir).join("suimon/lab"))
-    }
-
-    /// Where it lies.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
     }
 
     pub(crate) fn kernels(&self) -> Result<PathBuf, GuestError> {

@@ -18,11 +18,8 @@ enum Node {
     Link(PathBuf),
     /// The contents and permissions of a file of this machine.
     Copy(PathBuf),
-    /// A file of its own, which a program may be.
-    Own {
-        contents: Vec<u8>,
-        executable: bool,
-    },
+    /// A file of these contents.
+    Own(Vec<u8>),
 }
 
 /// Files by their absolute paths, with the folders that they lie in.
@@ -44,7 +41,7 @@ impl Tree {
 
     /// Adds a file of these contents.
     pub(crate) fn file(&mut self, path: impl AsRef<Path>, contents: impl Into<Vec<u8>>) {
-        self.place(path.as_ref(), Node::Own { contents: contents.into(), executable: false });
+        self.place(path.as_ref(), Node::Own(contents.into()));
     }
 
     /// Adds a copy of `from` as `path`.
@@ -151,11 +148,10 @@ impl Tree {
                 }
                 Node::Copy(from) => {
                     let executable = fs::metadata(from).at(from)?.mode() & 0o111 != 0;
-                    (ModeFileType::Regular, permissions(executable), fs::read(from).at(from)?)
+                    let permissions = if executable { 0o755 } else { 0o644 };
+                    (ModeFileType::Regular, permissions, fs::read(from).at(from)?)
                 }
-                Node::Own { contents, executable } => {
-                    (ModeFileType::Regular, permissions(*executable), contents.clone())
-                }
+                Node::Own(contents) => (ModeFileType::Regular, 0o644, contents.clone()),
             };
             let size = u32::try_from(contents.len()).map_err(io::Error::other).at(path)?;
             let entry = Builder::new(&name).ino(number as u32 + 1).mode(permissions).set_mode_file_type(kind);
@@ -167,16 +163,21 @@ impl Tree {
     }
 }
 
-fn permissions(executable: bool) -> u32 {
-    if executable { 0o755 } else { 0o644 }
+/// Kinds of entries, by the bits of their mode.
+const DIRECTORY: u32 = 0o040_000;
+const LINK: u32 = 0o120_000;
+
+/// What an archive may bring beside files and folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Links too: the archive comes from outside the guest.
+    Made,
+    /// None: the archive comes from inside, and a link could lead a later file out of the folder.
+    LeftOut,
 }
 
-/// Reads an archive that [`Tree::write`] wrote, below `root`. Only paths that `accepted` names are written.
-pub(crate) fn unpack(
-    mut archive: impl Read,
-    root: &Path,
-    accepted: impl Fn(&Path) -> bool,
-) -> io::Result<Vec<PathBuf>> {
+/// Reads an archive that [`Tree::write`] wrote, below `root`; returns the files.
+pub(crate) fn unpack(mut archive: impl Read, root: &Path, links: Links) -> io::Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     loop {
         let mut entry = Reader::new(archive)?;
@@ -186,14 +187,15 @@ pub(crate) fn unpack(
         let name = PathBuf::from(entry.entry().name());
         let mode = entry.entry().mode();
         let plain = name.components().all(|part| matches!(part, Component::Normal(_)));
-        if !plain || !accepted(&name) {
+        let kind = mode & 0o170_000;
+        if !plain || (kind == LINK && links == Links::LeftOut) {
             archive = entry.finish()?;
             continue;
         }
         let path = root.join(&name);
-        match mode & 0o170_000 {
-            0o040_000 => fs::create_dir_all(&path)?,
-            0o120_000 => {
+        match kind {
+            DIRECTORY => fs::create_dir_all(&path)?,
+            LINK => {
                 let mut target = String::new();
                 entry.read_to_string(&mut target)?;
                 let _ = fs::remove_file(&path);
@@ -264,7 +266,7 @@ mod tests {
         tree.copy("/usr/bin/own", std::env::current_exe().unwrap());
         let mut archive = Vec::new();
         tree.write(&mut archive).unwrap();
-        let written = unpack(archive.as_slice(), folder.path(), |_| true).unwrap();
+        let written = unpack(archive.as_slice(), folder.path(), Links::Made).unwrap();
         assert_eq!(written, [PathBuf::from("etc/hosts"), PathBuf::from("usr/bin/own")]);
         assert_eq!(fs::read(folder.path().join("etc/hosts")).unwrap(), b"127.0.0.1 localhost\n");
         assert_eq!(fs::read_link(folder.path().join("bin")).unwrap(), PathBuf::from("usr/bin"));
@@ -273,18 +275,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_above_the_folder_nor_what_is_not_accepted() {
+    fn nothing_is_written_above_the_folder_nor_through_a_link_that_the_archive_brings() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner");
         fs::create_dir(&inner).unwrap();
         let mut tree = Tree::default();
-        tree.0.insert(PathBuf::from("../above"), Node::Own { contents: vec![1], executable: false });
-        tree.file("/refused", "");
+        tree.0.insert(PathBuf::from("../above"), Node::Own(vec![1]));
+        tree.link("/out", "..");
+        tree.0.insert(PathBuf::from("/out/through"), Node::Own(vec![1]));
         tree.file("/taken", "");
         let mut archive = Vec::new();
         tree.write(&mut archive).unwrap();
-        let written = unpack(archive.as_slice(), &inner, |path| path != Path::new("refused")).unwrap();
-        assert_eq!(written, [PathBuf::from("taken")]);
+        let written = unpack(archive.as_slice(), &inner, Links::LeftOut).unwrap();
+        assert_eq!(written, [PathBuf::from("out/through"), PathBuf::from("taken")]);
+        assert!(inner.join("out/through").exists(), "a folder stands in the link's place");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
