@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "3600s")]
     limit: Duration,
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     command: Vec<String>,
 }
 

@@ -106,6 +106,8 @@ fn refusals_name_what_is_missing_and_what_is_accepted() {
     assert_eq!(code, Some(4));
     let (errors, code) = refused(&["lab"]);
     assert!(errors.contains("PROGRAM") && code == Some(2), "{errors}");
+    let (errors, code) = refused(&["lab", "--kernl", "6.1", "--", "true"]);
+    assert!(errors.contains("--kernl") && errors.contains("--kernel") && code == Some(2), "{errors}");
     let (errors, code) = refused(&["run", "x.toml", "--lab", "--live"]);
     assert!(errors.contains("--live") && code == Some(2), "{errors}");
     let Some(_) = in_lab(empty.path(), &["lab", "--", "true"]) else { return };
