@@ -17,7 +17,8 @@ def unknown(command: list[str], words: list[str]) -> str | None:
     """What the command's help does not have."""
     help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"^  ([a-z][\w-]*)  ", help_text.partition("Commands:")[2].partition("Options:")[0], re.M)
-    if commands:
+    takes_program = words[:1] and words[0].startswith("--") and "PROGRAM" in help_text
+    if commands and not takes_program:
         if not words or words[0] not in [*commands, "--help"]:
             return f"{' '.join(command[1:])} has no command {' '.join(words[:1])!r}; it has {', '.join(commands)}"
         return None if words[0] == "--help" else unknown([*command, words[0]], words[1:])
@@ -35,7 +36,8 @@ def main() -> int:
     suimon = os.environ["REHEARSED_SUIMON"]
     if name == "sudo":
         name, words = (words or [""])[0], words[1:]
-    kernel = words[:1] in (["shell"], ["bond"], ["cc"]) or not {"--live", "--kernel"}.isdisjoint(words)
+    subcommand = words[0] if words else ""
+    kernel = subcommand in {"shell", "bond", "cc", "lab"} or not {"--live", "--kernel", "--lab"}.isdisjoint(words)
     if name == "suimon" and not kernel:
         os.execv(suimon, [suimon, *words])
     with Path(os.environ["REHEARSED"]).open("a") as file:
