@@ -272,6 +272,7 @@ impl Scoreboard {
     }
 
     /// Takes in a cumulative acknowledgement up to `ack` and SACK blocks.
+    #[inline(always)]
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -293,6 +294,7 @@ impl Scoreboard {
         update
     }
 
+    #[inline(always)]
     fn acknowledge(&mut self, now: Instant, ack: u64, highest_sacked: u64, update: &mut Update) {
         if ack <= self.snd_una {
             return;
@@ -333,6 +335,7 @@ impl Scoreboard {
         self.sacked_ranges.remove_below(ack);
     }
 
+    #[inline(always)]
     fn selectively_acknowledge(
         &mut self,
         now: Instant,
@@ -393,18 +396,19 @@ impl Scoreboard {
         }
     }
 
-    /// Marks the segments that the latest acknowledgement shows to be lost. Gives how long to wait before others count
-    /// as lost too, where that is a matter of time.
-    pub(crate) fn detect_losses(&mut self, look: &Look) -> Option<Duration> {
-        if self.rack.is_some() {
-            return self.detect_once_advanced(look);
-        }
+    /// Losses are detected by time.
+    pub(crate) fn has_clock(&self) -> bool {
+        self.rack.is_some()
+    }
+
+    /// Marks the segments that the latest acknowledgement shows to be lost, where time has no part in it.
+    #[inline(always)]
+    pub(crate) fn detect_losses(&mut self, mss: Bytes) {
         if let Some(duplicates) = self.duplicates {
             self.detect_by_duplicates(duplicates);
         } else if self.sacked > 0 {
-            self.detect_by_sequence(look.mss);
+            self.detect_by_sequence(mss);
         }
-        None
     }
 
     fn detect_by_sequence(&mut self, mss: Bytes) {
@@ -590,7 +594,7 @@ mod tests {
     fn sack(board: &mut Scoreboard, blocks: &[(u64, u64)]) -> Update {
         let blocks = blocks.iter().map(|b| (b.0 * 1_000, b.1 * 1_000));
         let update = board.on_ack(Instant::ZERO, board.snd_una(), blocks);
-        board.detect_losses(&look(Instant::ZERO));
+        board.detect_losses(MSS);
         update
     }
 

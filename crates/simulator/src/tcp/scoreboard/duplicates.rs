@@ -17,6 +17,7 @@ pub(super) struct Duplicates {
 impl Scoreboard {
     /// Takes in an acknowledgement up to `ack`, which is a duplicate where it confirms nothing new. After a timeout,
     /// duplicates come of what the receiver has twice, and count for nothing.
+    #[cold]
     pub(super) fn on_ack_without_sack(&mut self, now: Instant, ack: u64) -> Update {
         let mut update = Update::default();
         if ack > self.snd_una {

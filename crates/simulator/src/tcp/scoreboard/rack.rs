@@ -66,7 +66,7 @@ impl Rack {
 
 impl Scoreboard {
     /// Looks for losses where a segment was confirmed since the last look.
-    pub(super) fn detect_once_advanced(&mut self, look: &Look) -> Option<Duration> {
+    pub(crate) fn detect_once_advanced(&mut self, look: &Look) -> Option<Duration> {
         let advanced = self.rack.as_mut().is_some_and(|rack| std::mem::take(&mut rack.advanced));
         advanced.then(|| self.detect_by_time(look)).flatten()
     }

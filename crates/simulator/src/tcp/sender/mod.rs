@@ -262,7 +262,12 @@ impl Sender {
         // F-RTO judges by the next arrivals, so nothing may be given up before.
         let mut reordering = None;
         if !matches!(self.phase, Phase::ForwardRto { .. }) {
-            reordering = self.board.detect_losses(&self.look(now));
+            if self.board.has_clock() {
+                let look = self.look(now);
+                reordering = self.board.detect_once_advanced(&look);
+            } else {
+                self.board.detect_losses(self.profile.mss);
+            }
         }
         update.lost = self.board.losses() > losses;
         let rtt = self.measure(now, packet, &update);
@@ -277,7 +282,9 @@ impl Sender {
                 self.wait_for_timeout(now);
             }
         }
-        self.judge_probe(now, &update, prior_flight_size);
+        if let Some(probe) = self.probe {
+            self.judge_probe(now, probe, &update, prior_flight_size);
+        }
         self.advance_phase(now, packet, &update, prior_flight_size);
         match reordering {
             Some(wait) => self.wait_for_reordered(now, wait),
@@ -384,7 +391,8 @@ impl Sender {
             }
         };
         self.stop(reason);
-        if self.board.snd_nxt() > snd_nxt
+        if self.profile.tail_loss_probe
+            && self.board.snd_nxt() > snd_nxt
             && let Some(first) = self.board.first_sent_at()
         {
             self.wait_for_probe(now, first);

@@ -50,35 +50,19 @@ impl Sender {
         if self.was_unnecessary(packet, update) {
             self.restore(now, update);
         }
-        let snd_una = self.board.snd_una();
-        let progress = self.progress(update);
-        // Without SACK the first acknowledgement of new data ends fast recovery (RFC 5681 §3.2, step 6).
-        let ends_with_any_ack = self.profile.loss_detection == LossDetection::DuplicateAcks
-            && matches!(self.phase, Phase::Recovery { .. })
-            && update.newly_acked > 0;
-        match &mut self.phase {
+        match &self.phase {
             Phase::Open => {
                 if packet.ecn_flag && self.ecn != Ecn::NotCapable {
-                    self.begin_cut(now, prior_flight_size, progress);
+                    self.begin_cut(now, prior_flight_size, self.progress(update));
                 }
             }
-            Phase::Cut { until, reduction } | Phase::Recovery { until, reduction } => {
-                if snd_una >= *until || ends_with_any_ack {
-                    self.limits.cwnd = reduction.exit(self.limits.cwnd);
-                    if matches!(self.phase, Phase::Recovery { .. }) {
-                        self.board.on_recovered();
-                    }
-                    self.phase = Phase::Open;
-                } else {
-                    self.limits.cwnd = reduction.on_ack(self.limits.cwnd, progress, self.profile.mss);
-                }
-            }
+            Phase::Cut { .. } | Phase::Recovery { .. } => self.advance_reduction(update),
             Phase::ForwardRto { until, probing } => {
                 let (until, probing) = (*until, *probing);
                 self.advance_forward_rto(now, until, probing, update);
             }
             Phase::Loss { until, .. } => {
-                if snd_una >= *until {
+                if self.board.snd_una() >= *until {
                     self.board.on_recovered();
                     self.phase = Phase::Open;
                 }
@@ -87,6 +71,26 @@ impl Sender {
         if matches!(self.phase, Phase::Open | Phase::Cut { .. }) && self.board.has_lost() {
             self.begin_recovery(now, prior_flight_size, self.progress(update));
         }
+    }
+
+    /// Moves the window on its way to `ssthresh`, or ends the reduction.
+    fn advance_reduction(&mut self, update: &Update) {
+        let progress = self.progress(update);
+        let is_recovery = matches!(self.phase, Phase::Recovery { .. });
+        let (Phase::Cut { until, reduction } | Phase::Recovery { until, reduction }) = &mut self.phase else {
+            return;
+        };
+        // Without SACK the first acknowledgement of new data ends fast recovery (RFC 5681 §3.2, step 6).
+        let ends_with_any_ack = self.profile.loss_detection == LossDetection::DuplicateAcks;
+        if self.board.snd_una() < *until && !(is_recovery && ends_with_any_ack && update.newly_acked > 0) {
+            self.limits.cwnd = reduction.on_ack(self.limits.cwnd, progress, self.profile.mss);
+            return;
+        }
+        self.limits.cwnd = reduction.exit(self.limits.cwnd);
+        if is_recovery {
+            self.board.on_recovered();
+        }
+        self.phase = Phase::Open;
     }
 
     pub(super) fn progress(&self, update: &Update) -> Progress {

@@ -61,15 +61,19 @@ impl Sender {
 
     /// Schedules a probe where the flight may end in a loss that nothing tells of (RFC 8985 §7.2), no later than the
     /// timeout that began to run at `since`.
+    #[inline(always)]
     pub(super) fn wait_for_probe(&mut self, now: Instant, since: Instant) {
+        if self.profile.tail_loss_probe && !self.board.is_empty() {
+            self.schedule_probe(now, since);
+        }
+    }
+
+    fn schedule_probe(&mut self, now: Instant, since: Instant) {
         let is_quiet = match self.phase {
             Phase::Open => !self.board.has_sacked(),
             Phase::Cut { .. } => true,
             _ => false,
         };
-        if !self.profile.tail_loss_probe || self.board.is_empty() {
-            return;
-        }
         if !is_quiet {
             if self.timer.is_some_and(|timer| timer.purpose == Purpose::LossProbe) {
                 self.resume_timeout(now, since);
@@ -113,8 +117,13 @@ impl Sender {
     }
 
     /// Reads from an acknowledgement whether the probe repaired a loss, which is congestion (RFC 8985 §7.4.2).
-    pub(super) fn judge_probe(&mut self, now: Instant, update: &Update, prior_flight_size: Bytes) {
-        let Some(probe) = self.probe else { return };
+    pub(super) fn judge_probe(
+        &mut self,
+        now: Instant,
+        probe: Probe,
+        update: &Update,
+        prior_flight_size: Bytes,
+    ) {
         let snd_una = self.board.snd_una();
         if snd_una < probe.end {
             return;
