@@ -1,14 +1,16 @@
 //! A day of cuts of paths, kills and restarts of both ends, in little time: 40 of them, or as many as `SUIMON_EVENTS` says,
-//! shared out among `SUIMON_WORLDS` bonds at once. Whatever happens, no byte is wrong, no part looks like the whole, and
-//! nobody stays dead.
+//! shared out among `SUIMON_WORLDS` bonds at once. Whatever happens, no byte is wrong, no part looks like the whole,
+//! nobody stays dead, and no device, route or rule is left.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_algorithms::RandomStream;
+use suimon_bond::Fail;
 use suimon_emulator::Way;
 use suimon_linux::Namespace;
 use suimon_testing::{assert_in_time, can_emulate, in_time};
@@ -108,7 +110,11 @@ fn go_through(seed: u64, events: u64) -> Tally {
     let mut random = RandomStream::new(seed, "restarts");
     let mut world = World::new(&["50Mbit 2ms 100packets", "20Mbit 6ms 100packets"]);
     let (near, far) = (world.hosts.near.clone(), world.hosts.far.clone());
-    let before = [near.devices().unwrap(), far.devices().unwrap()];
+    // The clients of this test take all traffic of their host, and none is there yet.
+    drop(world.client.take());
+    let before = [&near, &far].map(traces);
+    world.client = Some(connect(&world));
+    assert_ne!([&near, &far].map(traces), before);
     let listener = far.run(|| TcpListener::bind(TARGET)).unwrap().unwrap();
     let over = AtomicBool::new(false);
     let mut tally = Tally::default();
@@ -142,17 +148,36 @@ fn go_through(seed: u64, events: u64) -> Tally {
             tally.events += 1;
         }
     });
-    assert_eq!([near.devices().unwrap(), far.devices().unwrap()], before);
+    world.client.take().unwrap().kill();
+    world.server.take().unwrap().kill();
+    assert_eq!([&near, &far].map(traces), before);
     tally
 }
 
+/// A client that takes all traffic of its host.
+fn connect(world: &World) -> Running {
+    let World { hosts, server_key, client_key, .. } = world;
+    let via: Vec<_> = hosts.paths.iter().map(|path| path.device.as_str()).collect();
+    let address = hosts.paths[0].far.into();
+    Running::tunnel(&hosts.near, client_key, server_key.public(), address, &via, Fail::Open)
+}
+
+/// Everything that an end may leave in a namespace: devices, routes of all tables, rules.
+fn traces(namespace: &Namespace) -> Vec<String> {
+    let list = |words: &[&str]| {
+        let output = namespace.run(|| Command::new("ip").args(words).output()).unwrap().unwrap();
+        assert!(output.status.success(), "ip {words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let lists = [&["route", "show", "table", "all"][..], &["-6", "route", "show", "table", "all"]];
+    let rules = [&["rule"][..], &["-6", "rule"]];
+    let routing = lists.into_iter().chain(rules).map(list);
+    namespace.devices().unwrap().into_iter().chain(routing).collect()
+}
+
 fn bring_about(world: &mut World, event: Event, meanwhile: impl FnOnce()) {
-    let via: Vec<_> = world.hosts.paths.iter().map(|path| path.device.clone()).collect();
-    let via: Vec<_> = via.iter().map(String::as_str).collect();
-    let (server_key, client_key) = (&world.server_key, &world.client_key);
-    let serve = || Running::server(&world.hosts.far, server_key, &[client_key.public()]);
-    let address = world.hosts.paths[0].far.into();
-    let connect = || Running::client(&world.hosts.near, client_key, server_key.public(), address, &via);
+    let serve =
+        |world: &World| Running::server(&world.hosts.far, &world.server_key, &[world.client_key.public()]);
     let emulation = &world.hosts.emulation;
     match event {
         Event::Cut(path, way) => {
@@ -173,7 +198,7 @@ fn bring_about(world: &mut World, event: Event, meanwhile: impl FnOnce()) {
                 drop(server);
             }
             meanwhile();
-            world.server = Some(serve());
+            world.server = Some(serve(world));
         }
         Event::KillClient | Event::StopClient => {
             let client = world.client.take().unwrap();
@@ -183,13 +208,13 @@ fn bring_about(world: &mut World, event: Event, meanwhile: impl FnOnce()) {
                 drop(client);
             }
             meanwhile();
-            world.client = Some(connect());
+            world.client = Some(connect(world));
         }
         Event::KillBoth => {
             world.server.take().unwrap().kill();
             world.client.take().unwrap().kill();
             meanwhile();
-            (world.client, world.server) = (Some(connect()), Some(serve()));
+            (world.client, world.server) = (Some(connect(world)), Some(serve(world)));
         }
     }
 }

@@ -117,20 +117,14 @@ impl Running {
     fn client_of(namespace: &Namespace, config: ClientConfigBond) -> Self {
         let make = move || {
             let (client, _) = Client::start(config).unwrap();
-            let listener = TcpListener::bind(ENTRY).unwrap();
-            listener.set_nonblocking(true).unwrap();
-            let forwarding = client.clone();
-            tokio::spawn(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                serve_forward(listener, TARGET.to_string().parse().unwrap(), forwarding).await;
-            });
+            forward(&client);
             client
         };
         Self::start(namespace, make, Client::report, async |client: Client| client.close().await)
     }
 
-    /// A client that takes all traffic of its host.
-    fn tunnel(
+    /// A client that takes all traffic of its host, beside forwarding as another does.
+    pub(crate) fn tunnel(
         namespace: &Namespace,
         key: &PrivateKey,
         server_key: PublicKey,
@@ -148,6 +142,7 @@ impl Running {
             tunnel.routes(fail).keep(&client).unwrap();
             let carried = client.clone();
             tokio::spawn(async move { tunnel.serve(carried, packets).await });
+            forward(&client);
             client
         };
         Self::start(namespace, make, Client::report, async |client: Client| client.close().await)
@@ -195,6 +190,17 @@ impl Running {
         self.stop.take();
         self.thread.take().unwrap().join().unwrap();
     }
+}
+
+/// Carries what comes to the entry on to the target.
+fn forward(client: &Client) {
+    let listener = TcpListener::bind(ENTRY).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let client = client.clone();
+    tokio::spawn(async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        serve_forward(listener, TARGET.to_string().parse().unwrap(), client).await;
+    });
 }
 
 impl Drop for Running {
