@@ -279,13 +279,12 @@ impl Scoreboard {
         ack: u64,
         blocks: impl Iterator<Item = (u64, u64)>,
     ) -> Update {
-        if self.duplicates.is_some() {
-            return self.on_ack_without_sack(now, ack);
-        }
         let mut update = Update::default();
-        let highest_sacked = self.highest_sacked;
+        let has_sack = self.duplicates.is_none();
+        let (highest_sacked, duplicate) =
+            if has_sack { (self.highest_sacked, None) } else { (0, self.duplicate(ack)) };
         self.acknowledge(now, ack, highest_sacked, &mut update);
-        for (start, end) in blocks {
+        for (start, end) in blocks.filter(|_| has_sack).chain(duplicate) {
             if end > start.max(self.snd_una) && end <= self.snd_nxt {
                 let block = (start.max(self.snd_una), end);
                 self.selectively_acknowledge(now, block, highest_sacked, &mut update);
@@ -388,6 +387,7 @@ impl Scoreboard {
     }
 
     /// A segment arrived that was sent before others that had arrived already: expect as much again.
+    #[cold]
     fn saw_reordering(&mut self, seq: u64, highest_sacked: u64, mss: u64) {
         let distance = (highest_sacked - seq).div_ceil(mss.max(1));
         self.dup_thresh = self.dup_thresh.max(distance.min(MAX_REORDERING));
@@ -585,10 +585,6 @@ mod tests {
             board.on_sent(Instant::ZERO, 1_000);
         }
         board
-    }
-
-    fn look(now: Instant) -> Look {
-        Look { now, mss: MSS, in_recovery: false, srtt: Duration::from_millis(100) }
     }
 
     fn sack(board: &mut Scoreboard, blocks: &[(u64, u64)]) -> Update {

@@ -3,9 +3,7 @@
 //! As in Linux, each one counts for the first segment behind the missing one that was not counted yet. So the flight
 //! shrinks by a segment with each, which is ns-2's inflated window.
 
-use suimon_units::Instant;
-
-use super::{DUP_THRESH, LOST, SACKED, Scoreboard, Update};
+use super::{DUP_THRESH, LOST, SACKED, Scoreboard};
 
 /// What is known of the latest losses.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,24 +13,20 @@ pub(super) struct Duplicates {
 }
 
 impl Scoreboard {
-    /// Takes in an acknowledgement up to `ack`, which is a duplicate where it confirms nothing new. After a timeout,
+    /// The segment for which an acknowledgement up to `ack` counts, where it confirms nothing new. After a timeout,
     /// duplicates come of what the receiver has twice, and count for nothing.
     #[cold]
-    pub(super) fn on_ack_without_sack(&mut self, now: Instant, ack: u64) -> Update {
-        let mut update = Update::default();
+    pub(super) fn duplicate(&mut self, ack: u64) -> Option<(u64, u64)> {
         if ack > self.snd_una {
             self.forget_duplicates();
-            self.acknowledge(now, ack, 0, &mut update);
-        } else if let Some(next) = self.segments.get(1 + self.counted_duplicates())
-            && !next.is(LOST)
-        {
-            let (start, end) = (next.seq(self.snd_nxt), next.end(self.snd_nxt));
-            self.selectively_acknowledge(now, (start, end), 0, &mut update);
+            return None;
         }
-        update
+        let next = self.segments.get(1 + self.counted_duplicates()).filter(|next| !next.is(LOST))?;
+        Some((next.seq(self.snd_nxt), next.end(self.snd_nxt)))
     }
 
     /// The third duplicate shows that the first segment is lost.
+    #[cold]
     pub(super) fn detect_by_duplicates(&mut self, Duplicates { recover }: Duplicates) {
         let is_news = recover == 0 || self.snd_una > recover;
         if !is_news || self.counted_duplicates() < DUP_THRESH as usize {

@@ -277,8 +277,9 @@ impl Sender {
             self.cc.on_delivery(&Delivery { next_departure: self.paced_until.max(now), ..delivery });
         }
         if update.newly_acked > 0 {
-            self.timer = None;
-            if !self.board.is_empty() {
+            if self.board.is_empty() {
+                self.timer = None;
+            } else {
                 self.wait_for_timeout(now);
             }
         }
