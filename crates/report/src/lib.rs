@@ -35,7 +35,8 @@ mod verdict;
 
 pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, rank, terminal_advice};
 pub use crate::capture::{
-    CaptureTables, capture_figures, capture_json, capture_notes, capture_verdict, terminal_capture,
+    CaptureTables, capture_figures, capture_json, capture_losses, capture_notes, capture_page_tables,
+    capture_verdict, terminal_capture,
 };
 pub use crate::csv::write_csv;
 pub use crate::error::ReportError;
@@ -46,8 +47,8 @@ pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
 pub use crate::json::{JSON_SCHEMA_VERSION, JsonDetail, json, write_json};
 pub use crate::observations::observations;
 pub use crate::page::{
-    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, delay_distribution,
-    throughput_against_backlog,
+    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, TextRow, TextTable, Unit,
+    delay_distribution, throughput_against_backlog,
 };
 #[cfg(feature = "parquet")]
 pub use crate::parquet::write_parquet;

@@ -4,9 +4,9 @@ use serde::Serialize;
 use suimon_results::{QueueResult, RunResult};
 use suimon_units::Duration;
 
-use super::Page;
 use super::figure::{Figure, delay_distribution, throughput_against_backlog};
 use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
+use super::{Page, TextTable};
 use crate::advice::Advice;
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
@@ -40,6 +40,7 @@ struct Data<'a> {
     panels: Vec<Panel>,
     verdicts: &'a [VerdictTable],
     heat_maps: &'a [HeatMap],
+    tables: &'a [TextTable],
     notes: Vec<String>,
 }
 
@@ -106,7 +107,11 @@ pub(super) fn json(page: &Page<'_>) -> String {
     let data = Data {
         header: page.header,
         facts: facts(page),
-        summary: if summaries.is_empty() { String::new() } else { sentence(&summaries) },
+        summary: if summaries.is_empty() || !page.lead.is_empty() {
+            page.lead.clone()
+        } else {
+            sentence(&summaries)
+        },
         grading: if summaries.iter().any(|summary| summary.call.is_some()) {
             Grade::legend_of_calls()
         } else {
@@ -156,6 +161,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
         panels: panels(&summaries),
         verdicts: &page.verdicts,
         heat_maps: &page.heat_maps,
+        tables: &page.tables,
         notes,
     };
     let text = serde_json::to_string(&data).expect("a page has text keys, so it always serialises");

@@ -8,6 +8,7 @@ mod downsample;
 mod figure;
 mod panels;
 mod template;
+mod text_table;
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ pub use figure::{
     throughput_against_backlog,
 };
 use suimon_results::RunResult;
+pub use text_table::{TextRow, TextTable};
 
 use crate::advice::Advice;
 use crate::error::ReportError;
@@ -30,6 +32,8 @@ pub struct Page<'a> {
     pub header: &'a ReportHeader,
     /// The runs. Table, grades, charts over time and throughput against backlog follow from them.
     pub runs: &'a [RunResult],
+    /// One sentence for the top of the page; where it is empty, one that follows from the runs.
+    pub lead: String,
     /// Changes that were tried, best first; shown before the results.
     pub advice: Vec<Advice>,
     /// Further charts, in order.
@@ -38,6 +42,8 @@ pub struct Page<'a> {
     pub verdicts: Vec<VerdictTable>,
     /// Grids of numbers, shown behind the claims.
     pub heat_maps: Vec<HeatMap>,
+    /// Further tables, in order.
+    pub tables: Vec<TextTable>,
     /// Sentences that a reader should know, shown after the results.
     pub notes: Vec<String>,
 }
@@ -49,10 +55,12 @@ impl<'a> Page<'a> {
         Self {
             header,
             runs,
+            lead: String::new(),
             advice: Vec::new(),
             figures: Vec::new(),
             verdicts: Vec::new(),
             heat_maps: Vec::new(),
+            tables: Vec::new(),
             notes: Vec::new(),
         }
     }

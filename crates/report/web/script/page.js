@@ -4,6 +4,7 @@ heading();
 advice();
 verdicts();
 heatMaps();
+textTables();
 results();
 figures();
 overTime();
