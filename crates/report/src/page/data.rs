@@ -5,6 +5,7 @@ use suimon_results::{QueueResult, RunResult};
 use suimon_units::Duration;
 
 use super::figure::{Figure, delay_distribution, throughput_against_backlog};
+use super::over_axis::over_axis;
 use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
 use super::{Page, TextTable};
 use crate::advice::Advice;
@@ -101,6 +102,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
     let results = ResultTable::new(&summaries);
     let scatter = throughput_against_backlog(page.runs);
     let distribution = delay_distribution(page.runs);
+    let over_axis = over_axis(page.runs);
     let mut notes = observations(&summaries);
     notes.extend(left_out(&summaries));
     notes.extend(page.notes.iter().cloned());
@@ -157,7 +159,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
             })
             .collect(),
         delays: summaries.iter().filter_map(delay).take(DELAY_BARS).collect(),
-        figures: scatter.iter().chain(&distribution).chain(&page.figures).collect(),
+        figures: over_axis.iter().chain(&scatter).chain(&distribution).chain(&page.figures).collect(),
         panels: panels(&summaries),
         verdicts: &page.verdicts,
         heat_maps: &page.heat_maps,

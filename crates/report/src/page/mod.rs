@@ -6,6 +6,7 @@
 mod data;
 mod downsample;
 mod figure;
+mod over_axis;
 mod panels;
 mod template;
 mod text_table;

@@ -65,8 +65,11 @@ const csvCell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).rep
 
 /** The curves as CSV: a row a point. */
 function csvOf(curves, x, y) {
-  const rows = curves.flatMap(({ name, points }) => points.map(([a, b]) => [name, a, b]));
-  return [["series", x, y], ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
+  const intervals = curves.some(({ points }) => points.some((point) => point.length > 3));
+  const row = (name, [a, b, , low, high]) => (intervals ? [name, a, b, low, high] : [name, a, b]);
+  const rows = curves.flatMap(({ name, points }) => points.map((point) => row(name, point)));
+  const head = intervals ? ["series", x, y, "low", "high"] : ["series", x, y];
+  return [head, ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
 }
 
 /** The chart as SVG, with the scales that it shows. */
@@ -83,7 +86,10 @@ function svgOf(chart, title, curves, x, y) {
   const draw = ({ name, colour, line, points }, index) => {
     const seen = points.filter(inside).map(place);
     const marks = seen.filter((_, at) => !line || at % Math.ceil(seen.length / 12) === 0);
-    return (line ? `<polyline fill="none" stroke="${colour}" stroke-width="1.6" points="${seen.map((at) => at.join(",")).join(" ")}"/>` : "")
+    const band = points.filter((point) => inside(point) && point.length > 3);
+    const ends = [...band.map(([a, , , low]) => [a, low]), ...band.map(([a, , , , high]) => [a, high]).reverse()];
+    return (band.length > 1 ? `<polygon fill="${colour}" fill-opacity="0.18" points="${ends.map((end) => place(end).join(",")).join(" ")}"/>` : "")
+      + (line ? `<polyline fill="none" stroke="${colour}" stroke-width="1.6" points="${seen.map((at) => at.join(",")).join(" ")}"/>` : "")
       + marks.map(([a, b]) => `<circle cx="${a}" cy="${b}" r="3" fill="${colour}"/>`).join("")
       + `<rect x="${width - 150}" y="${44 + 18 * index}" width="10" height="10" fill="${colour}"/>`
       + `<text x="${width - 134}" y="${53 + 18 * index}">${escape(name)}</text>`;

@@ -51,6 +51,15 @@ function drawSeries(series, kind) {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.strokeStyle = ctx.fillStyle = series.colour;
+    const band = series.points.filter((point) => point.length > 3 && point[1] !== null);
+    if (band.length > 1) {
+      const edge = (at) => ([x, , , ...ends]) => [chart.valToPos(x, "x", true), chart.valToPos(ends[at], "y", true)];
+      ctx.globalAlpha = 0.18;
+      ctx.beginPath();
+      for (const [x, y] of [...band.map(edge(0)), ...band.map(edge(1)).reverse()]) ctx.lineTo(x, y);
+      ctx.fill();
+      ctx.globalAlpha = 1;
+    }
     if (series.style !== "points") {
       ctx.lineWidth = 1.6 * pixels;
       ctx.setLineDash(series.style === "dashed-line" ? [6 * pixels, 4 * pixels] : []);
@@ -73,8 +82,12 @@ function drawSeries(series, kind) {
   };
 }
 
-function figureRange(scale) {
-  if (scale !== "logarithmic") return fromZero;
+/** `values` are all that is drawn, `ends` the ends of bands: these are seen too where all is seen. */
+function figureRange(scale, values = [], ends = []) {
+  if (scale !== "logarithmic") {
+    const highest = Math.max(...values);
+    return (chart, low, high) => fromZero(chart, low, high === highest ? Math.max(high, ...ends) : high);
+  }
   return (chart, low, high) => (low > 0 ? [low / 1.25, high * 1.25] : [1, 10]);
 }
 
@@ -149,8 +162,11 @@ function figureChart(spec) {
     tip.hidden = !best.member || left < 0;
     if (tip.hidden) return;
     const [x, y, label] = best.member;
-    const line = (side, value) => element("div", {}, `${side.label}: ${quantity(value, side.unit)}`);
-    tip.replaceChildren(element("strong", {}, label ?? spec.series[best.index].name), line(spec.x, x), line(spec.y, y));
+    const line = (side, value) => element("div", {}, `${side.label}: ${value}`);
+    const interval = best.member.length > 3
+      ? ` (${quantity(best.member[3], spec.y.unit)} to ${quantity(best.member[4], spec.y.unit)})` : "";
+    tip.replaceChildren(element("strong", {}, label ?? spec.series[best.index].name),
+      line(spec.x, quantity(x, spec.x.unit)), line(spec.y, quantity(y, spec.y.unit) + interval));
     const right = best.x > chart.over.clientWidth / 2;
     Object.assign(tip.style, {
       left: right ? "auto" : `${best.x + 12}px`,
@@ -161,11 +177,12 @@ function figureChart(spec) {
 
   function draw() {
     const height = 330;
-    const scale = (side) => ({
+    const scale = (side, values, ends) => ({
       time: false,
       distr: side.scale === "logarithmic" ? 3 : 1,
-      range: figureRange(side.scale),
+      range: figureRange(side.scale, values, ends),
     });
+    const ends = all.filter((point) => point.length > 3).map((point) => point[4]);
     const chart = new uPlot({
       mode: 2,
       width: holder.clientWidth || 500,
@@ -173,7 +190,7 @@ function figureChart(spec) {
       padding: [10, 14, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: true, y: true, uni: 40 }, points: { show: false } },
-      scales: { x: scale(spec.x), y: scale(spec.y) },
+      scales: { x: scale(spec.x), y: scale(spec.y, all.map(([, y]) => y), ends) },
       axes: [
         { ...figureAxis(spec.x, largestOf(all.map(([x]) => x))), size: 30 },
         { ...figureAxis(spec.y, largestOf(all.map(([, y]) => y))), size: axisSize },
