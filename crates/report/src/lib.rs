@@ -33,7 +33,7 @@ mod tables;
 mod terminal;
 mod verdict;
 
-pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, rank, terminal_advice};
+pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, advice_table, rank, terminal_advice};
 pub use crate::capture::{
     CaptureTables, capture_figures, capture_json, capture_losses, capture_notes, capture_page_tables,
     capture_verdict, terminal_capture,

@@ -288,7 +288,7 @@ impl Arguments {
         };
         let findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
         if let Some(path) = &self.json {
-            let text = json(&findings.header, &findings.runs, &[], JsonDetail::Series);
+            let text = json(&findings.header, &findings.runs, &[], None, JsonDetail::Series);
             std::fs::write(path, text).map_err(named(path))?;
         }
         if let Some(folder) = &self.out {
