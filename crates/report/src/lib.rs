@@ -31,6 +31,7 @@ mod sweep;
 mod table;
 mod tables;
 mod terminal;
+mod topology;
 mod verdict;
 
 pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, advice_table, rank, terminal_advice};
@@ -58,4 +59,5 @@ pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
 pub use crate::terminal::{TerminalOptions, latex, terminal, terminal_summary, terminal_verdicts};
+pub use crate::topology::{Topology, TopologyFlows, TopologyLink};
 pub use crate::verdict::{Basis, Headings, Verdict, VerdictRow, VerdictTable};

@@ -18,6 +18,7 @@ use crate::results_table::{ResultTable, Section};
 use crate::sentence::sentence;
 use crate::summary::{RunSummary, summarise};
 use crate::sweep::{label, swept_axis};
+use crate::topology::Topology;
 use crate::verdict::VerdictTable;
 
 /// Runs that charts over time show at first; a reader can switch on the others.
@@ -32,6 +33,7 @@ struct Data<'a> {
     summary: String,
     grading: String,
     advice: Vec<Change<'a>>,
+    topology: Option<&'a Topology>,
     thresholds: Vec<(Grade, f64)>,
     columns: Vec<Column>,
     rows: Vec<Row<'a>>,
@@ -120,6 +122,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
             Grade::legend()
         },
         advice: page.advice.iter().map(|advice| Change { effect: advice.effect(), advice }).collect(),
+        topology: page.topology.as_ref(),
         thresholds: GRADE_THRESHOLDS.iter().map(|(grade, below)| (*grade, below.as_millis_f64())).collect(),
         columns: results
             .columns

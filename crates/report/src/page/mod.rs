@@ -24,6 +24,7 @@ use crate::advice::Advice;
 use crate::error::ReportError;
 use crate::header::ReportHeader;
 use crate::heat_map::HeatMap;
+use crate::topology::Topology;
 use crate::verdict::VerdictTable;
 
 /// The contents of a page.
@@ -35,6 +36,8 @@ pub struct Page<'a> {
     pub runs: &'a [RunResult],
     /// One sentence for the top of the page; where it is empty, one that follows from the runs.
     pub lead: String,
+    /// The network, where it is drawn.
+    pub topology: Option<Topology>,
     /// Changes that were tried, best first; shown before the results.
     pub advice: Vec<Advice>,
     /// Further charts, in order.
@@ -57,6 +60,7 @@ impl<'a> Page<'a> {
             header,
             runs,
             lead: String::new(),
+            topology: None,
             advice: Vec::new(),
             figures: Vec::new(),
             verdicts: Vec::new(),

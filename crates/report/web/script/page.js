@@ -1,6 +1,7 @@
 // The page, top to bottom
 
 heading();
+topology();
 advice();
 verdicts();
 heatMaps();

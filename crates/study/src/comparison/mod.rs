@@ -30,6 +30,7 @@ pub use self::parsed::{FromText, Parsed, PathScheduler, Paths, QueueName, Schedu
 use crate::error::StudyError;
 use crate::findings::Findings;
 use crate::numbers::{count, whole};
+use crate::topology::topology;
 use crate::{VERSION, defaults, quoted};
 
 /// A comparison as users ask for it: each field is an option.
@@ -236,6 +237,7 @@ impl Comparison {
         results: Vec<RunResult>,
     ) -> Result<Findings, StudyError> {
         let mut findings = Findings::new(self.header(command), self.name(), results);
+        findings.topology = topology(&self.runs(registry)?);
         if self.seeds.get() == 1 && findings.runs.len() > 1 {
             let note = format!("Each row is one run, of seed {}: --seeds 5 tells what is chance.", self.seed);
             findings.notes.push(note);
