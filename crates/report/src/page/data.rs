@@ -8,7 +8,7 @@ use super::figure::{Figure, delay_distribution, throughput_against_backlog};
 use super::over_axis::over_axis;
 use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
 use super::{Page, TextTable};
-use crate::advice::Advice;
+use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED};
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
 use crate::heat_map::HeatMap;
@@ -153,7 +153,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
         runs: summaries
             .iter()
             .take(CHARTED_RUNS)
-            .zip(shown(page.runs))
+            .zip(shown(page))
             .map(|(summary, shown)| Run {
                 name: &summary.name,
                 scenario: &summary.run.scenario,
@@ -203,8 +203,18 @@ fn delay<'a>(summary: &'a RunSummary<'a>) -> Option<Delay<'a>> {
 }
 
 /// The runs that the charts over time show at first: runs that compare with each other, which are of the first scenario
-/// and, of a sweep, at its first value; where these are too many, the first few.
-fn shown(runs: &[RunResult]) -> Vec<bool> {
+/// and, of a sweep, at its first value; where these are too many, the first few. Of changes, the best one and the run
+/// without any.
+fn shown(page: &Page<'_>) -> Vec<bool> {
+    if let Some(best) = page.advice.first() {
+        let change = |run: &RunResult| label(run, CHANGE_AXIS).map(str::to_owned);
+        let wanted = |change: String| change == UNCHANGED || change == best.change;
+        return page.runs.iter().map(|run| change(run).is_some_and(wanted)).collect();
+    }
+    alike(page.runs)
+}
+
+fn alike(runs: &[RunResult]) -> Vec<bool> {
     let swept = swept_axis(runs);
     let group = |run: &RunResult| {
         let value = swept.as_deref().and_then(|axis| label(run, axis)).map(str::to_owned);
@@ -316,13 +326,13 @@ mod tests {
                 runs.push(run);
             }
         }
-        assert_eq!(shown(&runs), [true, true, false, false]);
-        assert_eq!(shown(&comparison()), [true, true]);
+        assert_eq!(alike(&runs), [true, true, false, false]);
+        assert_eq!(alike(&comparison()), [true, true]);
         let mut scenarios = [comparison(), comparison()].concat();
         scenarios[2..].iter_mut().for_each(|run| run.scenario = "cellular".to_owned());
-        assert_eq!(shown(&scenarios), [true, true, false, false]);
+        assert_eq!(alike(&scenarios), [true, true, false, false]);
         let many: Vec<_> = (0..6).flat_map(|_| comparison()).collect();
-        assert_eq!(shown(&many).iter().filter(|shown| **shown).count(), SHOWN_RUNS);
+        assert_eq!(alike(&many).iter().filter(|shown| **shown).count(), SHOWN_RUNS);
     }
 
     #[test]

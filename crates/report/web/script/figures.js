@@ -1,30 +1,6 @@
 // Figures: anything against anything
 
-const MARKERS = ["circle", "square", "triangle", "diamond", "down", "plus", "bow", "bar"];
-
-/** The outline of a marker around a point; the same shapes serve canvas and legend. */
-function markerPath(kind, x, y, size) {
-  const path = new Path2D();
-  if (kind === "circle") {
-    path.arc(x, y, size, 0, 2 * Math.PI);
-  } else {
-    const corners = {
-      square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
-      triangle: [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]],
-      diamond: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]],
-      down: [[0, 1.2], [1.1, -0.8], [-1.1, -0.8]],
-      plus: [[-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4], [0.4, 1.2], [-0.4, 1.2],
-        [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]],
-      bow: [[-1.1, -1], [1.1, 1], [1.1, -1], [-1.1, 1]],
-      bar: [[-0.5, -1.3], [0.5, -1.3], [0.5, 1.3], [-0.5, 1.3]],
-    }[kind];
-    corners.forEach(([dx, dy]) => path.lineTo(x + dx * size, y + dy * size));
-    path.closePath();
-  }
-  return path;
-}
-
-function legendMark(series, kind) {
+function legendMark(series, mark) {
   const canvas = element("canvas", { width: 44, height: 24 });
   const context = canvas.getContext("2d");
   context.strokeStyle = context.fillStyle = series.colour;
@@ -36,11 +12,11 @@ function legendMark(series, kind) {
     context.lineTo(44, 12);
     context.stroke();
   }
-  if (series.style.includes("points")) context.fill(markerPath(kind, 22, 12, 8));
+  if (series.style.includes("points")) drawMark(context, mark, 22, 12, 8);
   return canvas;
 }
 
-function drawSeries(series, kind) {
+function drawSeries(series, mark) {
   return (chart, index) => {
     const [xs, ys] = chart.data[index];
     const { ctx, bbox } = chart;
@@ -72,9 +48,8 @@ function drawSeries(series, kind) {
       ctx.lineWidth = 1.5 * pixels;
       ctx.strokeStyle = theme("card");
       for (const [x, y] of at) {
-        const outline = markerPath(kind, x, y, 4.6 * pixels);
-        ctx.fill(outline);
-        ctx.stroke(outline);
+        if (!mark.hollow) ctx.stroke(markerPath(mark.kind, x, y, 4.6 * pixels));
+        drawMark(ctx, mark, x, y, 4.6 * pixels);
       }
     }
     ctx.restore();
@@ -119,11 +94,10 @@ function figureChart(spec) {
   const curves = spec.series.map(({ name, colour, style }, index) =>
     ({ name, colour, line: style !== "points", points: points[index] }));
   describe(holder, `${spec.title}, ${spec.y.label} against ${spec.x.label}`, curves, spec.y.unit);
-  // Shapes tell apart what one colour has several of, such as an algorithm over several links; else each has its own.
+  // Each sender has its shape; what one colour has several of, such as an algorithm over several links, differs by fill.
   const before = spec.series.map(({ colour }, index) =>
     spec.series.slice(0, index).filter((other) => other.colour === colour).length);
-  const repeated = before.some((count) => count > 0);
-  const kinds = before.map((count, index) => MARKERS[(repeated ? count : index) % MARKERS.length]);
+  const marks = spec.series.map(({ colour }, index) => ({ kind: markerOf(colour), ...FILLS[before[index] % FILLS.length] }));
   const legend = spec.series.map((series, index) => {
     const chip = element("button", {
       type: "button",
@@ -135,7 +109,7 @@ function figureChart(spec) {
         figure.chart.setSeries(index + 1, { show });
         chip.setAttribute("aria-pressed", String(show));
       },
-    }, legendMark(series, kinds[index]), series.name);
+    }, legendMark(series, marks[index]), series.name);
     return chip;
   });
   const figure = element("figure", { class: "card chart figure" },
@@ -199,11 +173,12 @@ function figureChart(spec) {
         label: series.name,
         stroke: series.colour,
         facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }],
-        paths: drawSeries(series, kinds[index]),
+        paths: drawSeries(series, marks[index]),
       }))],
       hooks: { setCursor: [point] },
     }, [null, ...points.map((members) => [members.map(([x]) => x), members.map(([, y]) => y)])], holder);
     chart.over.append(tip);
+    takeFingers(chart, ["x", "y"]);
     keepSize(chart, holder, height);
     figure.chart = chart;
   }

@@ -72,7 +72,13 @@ function topology() {
   page.append(element("figure", { class: "card topology", id: "topology" }, holder,
     element("ol", { class: "soft" }, ...links),
     flows ? element("p", { class: "soft" }, `Flows: ${flows}.`) : ""));
-  const draw = () => holder.clientWidth && holder.replaceChildren(drawTopology(network, holder.clientWidth));
+  let drawn = 0;
+  const draw = () => {
+    const width = holder.clientWidth;
+    if (!width || width === drawn) return;
+    drawn = width;
+    holder.replaceChildren(drawTopology(network, width));
+  };
   new ResizeObserver(draw).observe(holder);
   draw();
 }
