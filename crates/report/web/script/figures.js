@@ -6,7 +6,7 @@ function legendMark(series, mark) {
   context.strokeStyle = context.fillStyle = series.colour;
   if (series.style !== "points") {
     context.lineWidth = 4;
-    context.setLineDash(series.style === "dashed-line" ? [9, 6] : []);
+    context.setLineDash(series.style === "dashed-line" ? [9, 6] : mark.dash.map((length) => 2 * length));
     context.beginPath();
     context.moveTo(0, 12);
     context.lineTo(44, 12);
@@ -38,7 +38,7 @@ function drawSeries(series, mark) {
     }
     if (series.style !== "points") {
       ctx.lineWidth = 1.6 * pixels;
-      ctx.setLineDash(series.style === "dashed-line" ? [6 * pixels, 4 * pixels] : []);
+      ctx.setLineDash((series.style === "dashed-line" ? [6, 4] : mark.dash).map((length) => length * pixels));
       ctx.beginPath();
       at.forEach(([x, y]) => (Number.isFinite(y) ? ctx.lineTo(x, y) : null));
       ctx.stroke();
@@ -94,10 +94,15 @@ function figureChart(spec) {
   const curves = spec.series.map(({ name, colour, style }, index) =>
     ({ name, colour, line: style !== "points", points: points[index] }));
   describe(holder, `${spec.title}, ${spec.y.label} against ${spec.x.label}`, curves, spec.y.unit);
-  // Each sender has its shape; what one colour has several of, such as an algorithm over several links, differs by fill.
+  // Each sender has its shape; what one colour has several of, such as an algorithm over several links, differs by fill, and
+  // lines without marks by dash.
   const before = spec.series.map(({ colour }, index) =>
     spec.series.slice(0, index).filter((other) => other.colour === colour).length);
-  const marks = spec.series.map(({ colour }, index) => ({ kind: markerOf(colour), ...FILLS[before[index] % FILLS.length] }));
+  const marks = spec.series.map(({ colour }, index) => ({
+    kind: markerOf(colour),
+    ...FILLS[before[index] % FILLS.length],
+    dash: spec.series[index].style === "line" ? DASHES[before[index] % DASHES.length] : [],
+  }));
   const legend = spec.series.map((series, index) => {
     const chip = element("button", {
       type: "button",
