@@ -81,19 +81,19 @@ pub fn capture_losses(result: &CaptureResult) -> String {
     }
     let repeats = all_repeats(result);
     if repeats == Repeats::default() {
-        return format!("Of {packets} TCP packets with data none was sent again and none came late.");
+        return format!("{packets} TCP packets with data: none was sent again and none came late.");
     }
     let percent = significant(100.0 * repeats.lost() as f64 / packets as f64);
-    let mut parts = vec![format!("{} were sent again", repeats.retransmissions)];
-    for (count, what) in [
-        (repeats.lost_before, "had been lost on their way to the capture"),
-        (repeats.reordered, "came out of order"),
-    ] {
-        if count > 0 {
-            parts.push(format!("{count} {what}"));
-        }
-    }
-    format!("Of {packets} TCP packets with data {}, so at most {percent} % were lost.", parts.join(", "))
+    let parts: Vec<String> = [
+        (repeats.retransmissions, "sent again"),
+        (repeats.lost_before, "lost on their way to the capture"),
+        (repeats.reordered, "out of order"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    format!("{packets} TCP packets with data: {}. At most {percent} % were lost.", parts.join(", "))
 }
 
 /// The notes that a reader needs before trusting `result`, each a sentence.
@@ -268,8 +268,8 @@ mod tests {
         let mut result = samples::two_flows();
         assert_eq!(
             capture_losses(&result),
-            "Of 300 TCP packets with data 6 were sent again, 3 had been lost on their way to the capture, 1 came out \
-             of order, so at most 3.00 % were lost."
+            "300 TCP packets with data: 6 sent again, 3 lost on their way to the capture, 1 out of order. At most 3.00 % \
+             were lost."
         );
         result.flows[0].repeats = Some(Repeats::default());
         assert!(capture_losses(&result).ends_with("none was sent again and none came late."));

@@ -57,7 +57,7 @@ pub struct Comparison {
     /// Round-trip time without queueing, where the link does not say it [default: 40ms with --trace]
     #[arg(long, value_name = "TIME", conflicts_with = "paths")]
     pub rtt: Option<Parsed<Duration>>,
-    /// What may wait in front of the link, as in 96kB, 100packets, unbounded [default: 1000packets]
+    /// The most that may wait in front of the link, as in 96kB, 100packets, unbounded [default: 1000packets]
     #[arg(long, value_name = "BUFFER", conflicts_with = "paths")]
     pub buffer: Option<Parsed<Buffer>>,
     /// Random loss on the link, as in 1%
@@ -89,11 +89,11 @@ pub struct Comparison {
     /// All algorithms share the link, instead of having it for themselves one after the other
     #[arg(long)]
     pub mixed: bool,
-    /// Put a video call, a ping and small web pages beside the load, and grade the call; so it is anyway where both
-    /// directions have a rate
+    /// Run a video call, a ping and small web pages during the load, and grade the call; the default if both directions
+    /// have a rate
     #[arg(long)]
     pub call: bool,
-    /// Try changes of queue, buffer and sender, and rank them by what they do for the call; so it is anyway where both
+    /// Try changes of queue, buffer and sender, and rank them by their effect on the call; the default if both
     /// directions have a rate and neither --cc nor --queue is given
     #[arg(long)]
     pub advise: bool,
