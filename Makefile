@@ -158,7 +158,7 @@ kernel: build ## FS-AT's paper on the running kernel beside the simulator, and w
 	python3 bench/congestion.py $(SUIMON)
 
 .PHONY: picture
-picture: build ## Draw the README's picture anew
+picture: build ## Redraw the README's picture
 	python3 scripts/picture.py $(SUIMON) docs/demo.svg
 
 .PHONY: instructions

@@ -4,7 +4,7 @@
     scripts/check_examples.py [--suimon COMMAND] [--write] [PAGE...]
 
 - `sh` runs in one shell. A `text` block right behind it is what its only command prints, in whole or from the second
-  paragraph on; `--write` writes such blocks anew, for when results have changed for a reason. Commands that need root,
+  paragraph on; `--write` rewrites such blocks, for when results have changed for a reason. Commands that need root,
   another host or much time are looked at and not run: see rehearse.py.
 - `console` has commands behind `$` or `name$`, which run so; the other lines are output.
 - `toml` is a scenario, or a part of one that is added to the last whole one, and is run. `csv` is a schedule.
@@ -215,7 +215,7 @@ class Runner:
         lines = page.read_text().splitlines()
         for shown, current in reversed(self.anew):
             lines[shown.line - 1 : shown.line - 1 + shown.text.count("\n")] = current.splitlines()
-            print(f"{page.relative_to(ROOT)}:{shown.line}: written anew")
+            print(f"{page.relative_to(ROOT)}:{shown.line}: rewritten")
         if self.anew:
             page.write_text("\n".join(lines) + "\n")
         return self.outcome
@@ -312,7 +312,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the code blocks of the documentation.")
     parser.add_argument("pages", nargs="*", type=Path, help="Markdown pages [default: all]")
     parser.add_argument("--suimon", type=Path, default=ROOT / "target/debug/suimon", help="the command")
-    parser.add_argument("--write", action="store_true", help="write shown output anew")
+    parser.add_argument("--write", action="store_true", help="rewrite shown output")
     options = parser.parse_args()
     suimon = options.suimon.resolve()
     if not suimon.exists():

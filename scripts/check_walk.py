@@ -78,7 +78,7 @@ def copy(changed: dict[str, str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Does what the guide to a new algorithm says, in a copy.")
-    parser.add_argument("--write", action="store_true", help="write shown output anew")
+    parser.add_argument("--write", action="store_true", help="rewrite shown output")
     options = parser.parse_args()
     page = list(blocks(WALK))
     name = WALK.read_text().partition("`")[2].partition(".rs`")[0]

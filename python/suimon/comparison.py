@@ -53,9 +53,9 @@ def compare(
         queues: Queue disciplines in front of the link, each in runs of its own. Or subclasses of `QueueDiscipline`.
         flows: Flows of each sender; ``"30,50,30@100s"`` changes their number every 100 s.
         mixed: All senders share the link, instead of having it one after the other.
-        call: Put a video call, a ping and small web pages beside the load, and grade the call; so it is anyway where
-            both directions have a rate, ``"20/5Mbit 60ms"``.
-        advise: Try changes of queue, buffer and sender, and rank them by what they do for the call.
+        call: Run a video call, a ping and small web pages during the load, and grade the call. The default if both
+            directions have a rate, ``"20/5Mbit 60ms"``.
+        advise: Try changes of queue, buffer and sender, and rank them by their effect on the call: `Result.advice`.
         seconds: When a run ends at the latest. Default: 60 s, or as long as ``flows`` says.
         warmup: Seconds left out of totals and percentiles.
         size: How much each flow sends, such as ``"10MB"``. Default: as much as it can.

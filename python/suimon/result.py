@@ -71,6 +71,15 @@ class Result:
         return self._findings.table("queue_series")
 
     @property
+    def advice(self) -> _suimon.Table:
+        """One row a change that was tried and helps, best first: what it does for the call, and how it is made.
+
+        Only a comparison with ``advise=True``, or over a link with a rate each way, tries changes; else there are no
+        rows. ``how`` has a line for each command or entry of a menu.
+        """
+        return self._findings.advice()
+
+    @property
     def title(self) -> str:
         """What was asked."""
         return self._findings.title

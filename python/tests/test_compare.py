@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
@@ -29,6 +30,18 @@ def test_a_link_of_keywords_is_the_link_of_the_line() -> None:
     one = sm.compare(link, SENDERS, seconds=2)
     other = sm.compare(link.line, SENDERS, seconds=2)
     assert one.to_json(series=True).replace(one.command, "") == other.to_json(series=True).replace(other.command, "")
+
+
+def test_changes_that_help_are_a_table_and_the_same_as_in_json() -> None:
+    result = sm.compare("20/5Mbit 60ms", seconds=5)
+    advice = result.advice.to_dicts()
+    told = json.loads(result.to_json())["advice"]
+    assert len(advice) >= 3
+    assert [row["change"] for row in advice] == [row["change"] for row in told]
+    assert [str(row["how"]).split("\n") for row in advice] == [row["how"] for row in told]
+    first = advice[0]
+    assert float(first["waiting_ms"]) < float(first["waiting_before_ms"])
+    assert len(sm.compare("2Mbit 40ms", "reno", seconds=1).advice) == 0
 
 
 def test_what_is_left_out_is_what_the_command_takes() -> None:

@@ -43,7 +43,7 @@ enum Action {
         #[arg(long = "as", value_name = "NAME")]
         kernel_name: Option<String>,
     },
-    /// What can be loaded, and what is
+    /// List the algorithms that can be loaded, and those that are
     List {
         /// Print JSON
         #[arg(long)]

@@ -109,8 +109,13 @@ fn main() -> ExitCode {
 
 /// Ends the program for options that do not read. A value that its option does not take is told as all other refusals.
 fn refuse(error: &clap::Error) -> ! {
-    let (ErrorKind::ValueValidation, Some(problem)) = (error.kind(), error.source()) else { error.exit() };
     let context = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    if let Some(problem) = link_without_option(error.kind(), &context(ContextKind::InvalidArg)) {
+        let error = CliError::Input(problem);
+        output::tell(&error);
+        std::process::exit(error.exit_code().into())
+    }
+    let (ErrorKind::ValueValidation, Some(problem)) = (error.kind(), error.source()) else { error.exit() };
     let (option, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
     // The option comes with what its value is called.
     let option = option.split(' ').next().unwrap_or_default();
@@ -121,6 +126,16 @@ fn refuse(error: &clap::Error) -> ! {
     let error = CliError::Input(format!("{option}: {problem}"));
     output::tell(&error);
     std::process::exit(error.exit_code().into())
+}
+
+/// The first thing that many try: a link without the option that it belongs to.
+fn link_without_option(kind: ErrorKind, word: &str) -> Option<String> {
+    let is_compare = std::env::args().nth(1).is_some_and(|command| command == "compare");
+    let is_link =
+        is_compare && kind == ErrorKind::UnknownArgument && word.starts_with(|c: char| c.is_ascii_digit());
+    is_link.then(|| {
+        format!("\"{word}\": is no option; accepted: a link behind --link, as in --link \"20/5Mbit 60ms\"")
+    })
 }
 
 fn fail(error: &CliError) -> ExitCode {

@@ -145,7 +145,8 @@ impl OutputOptions {
                 (true, true) => JsonDetail::Series,
             };
             let verdicts: Vec<_> = findings.worlds.iter().chain(&findings.verdicts).cloned().collect();
-            write_json(&mut stdout, &findings.header, &findings.runs, &verdicts, detail)?;
+            let advice = findings.advice.as_deref();
+            write_json(&mut stdout, &findings.header, &findings.runs, &verdicts, advice, detail)?;
         } else if self.format == Format::Latex {
             write!(stdout, "{}", latex(&findings.header, &findings.runs))?;
         } else {

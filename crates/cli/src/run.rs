@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use suimon_report::ReportHeader;
 use suimon_scenario::{Document, print_defaults};
-use suimon_study::{Findings, VERSION, compare_worlds, in_both_worlds};
+use suimon_study::{Findings, VERSION, compare_worlds, in_both_worlds, topology};
 
 use crate::error::CliError;
 use crate::live::LiveOptions;
@@ -101,7 +101,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         version: VERSION.to_owned(),
         scenario_text: Some(texts.join("\n")),
     };
-    arguments.output.deliver(&Findings { worlds, ..Findings::new(header, &first.name, results) })
+    let topology = topology(&runs);
+    arguments.output.deliver(&Findings { worlds, topology, ..Findings::new(header, &first.name, results) })
 }
 
 /// Reads KEY=VALUE.

@@ -19,9 +19,9 @@ Example:
   suimon sweep my.toml --set duration=30s --out sweep
   duckdb -c \"SELECT cc, avg(goodput_bps) FROM 'sweep/part-*/runs.parquet' GROUP BY cc\"
 
-Stopped, by Ctrl-C or otherwise, the same command goes on where it was.";
+After a stop, by Ctrl-C or otherwise, the same command continues where it was.";
 
-/// Run a scenario file's matrix and seeds on all cores, as Parquet; goes on after a stop
+/// Run a scenario file's matrix and seeds on all cores, as Parquet; continues after a stop
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {

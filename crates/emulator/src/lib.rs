@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod checksum;
 mod direction;
 mod emulation;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use suimon_linux::{LinuxError, Namespace, Route};
 use suimon_model::Link;
 
+use crate::addresses::{MAX_DEPTH, Place};
 use crate::emulation::{Emulation, End, LinkSetup, Setup};
 use crate::gate::Gate;
 use crate::relay;
@@ -38,6 +39,13 @@ pub struct Path {
     pub near_v6: Ipv6Addr,
     /// The far host's IPv6 address on it.
     pub far_v6: Ipv6Addr,
+    /// The address of the host at the other end of all paths on the way: where the far host is itself the near host of
+    /// other paths, the far host of the first of those.
+    pub end: Ipv4Addr,
+    /// Its IPv6 address.
+    pub end_v6: Ipv6Addr,
+    /// Addresses of hosts behind the near host.
+    block: Option<(IpAddr, u8)>,
 }
 
 impl TwoHosts {
@@ -67,6 +75,27 @@ impl TwoHosts {
         Ok(hosts)
     }
 
+    /// Lets hosts be joined to the near host by further paths, whose packets then pass these paths too.
+    ///
+    /// # Errors
+    /// Without the right to change routes.
+    pub fn forward(&self) -> Result<(), LinuxError> {
+        self.near.set_sysctl("ipv4/ip_forward", "1")?;
+        // There is no such key where the kernel has no IPv6.
+        let _ = self.near.set_sysctl("ipv6/conf/all/forwarding", "1");
+        for path in &self.paths {
+            let Some(block) = path.block else { continue };
+            self.far.add_route(&Route {
+                destination: Some(block),
+                via: None,
+                device: path.far_device.clone(),
+                table: Route::MAIN,
+                local: false,
+            })?;
+        }
+        Ok(())
+    }
+
     /// Joins `near` to `far`. Packets for which `near` has no other route go over the first path; packets from the
     /// address of another path go over that path.
     ///
@@ -90,19 +119,21 @@ impl TwoHosts {
     ) -> Result<Self, LinuxError> {
         let mut taken = near.addresses()?;
         taken.extend(far.addresses()?);
-        // This kernel keeps metrics of earlier links by address, so another process begins with others.
-        let first = std::process::id() as u16;
-        let mut free = (0..=u16::MAX)
-            .map(|nth| Path::numbered(first.wrapping_add(nth)))
-            .filter(|path| !taken.iter().any(|(address, _)| path.has(*address)));
         let mut links = Vec::new();
         let mut found = Vec::new();
+        let mut free = free_places(&taken, &far)?.into_iter();
         for directions in paths {
-            let Some(path) = free.next() else { break };
+            let place = free.next().ok_or_else(|| {
+                let problem =
+                    format!("more paths than there are addresses for, or more than {MAX_DEPTH} in a row");
+                LinuxError::new("joining hosts by a path", std::io::Error::other(problem))
+            })?;
+            let path = Path::at(&place);
+            let prefix_v6 = place.prefix_v6();
             let end = |namespace: &Namespace, device: &str, v4: Ipv4Addr, v6: Ipv6Addr| End {
                 namespace: namespace.clone(),
                 device: device.to_owned(),
-                addresses: vec![(v4.into(), 30), (v6.into(), 64)],
+                addresses: vec![(v4.into(), 30), (v6.into(), prefix_v6)],
             };
             links.push(LinkSetup {
                 directions: directions.clone(),
@@ -136,23 +167,37 @@ impl TwoHosts {
     }
 }
 
+/// Places for paths to `far`, of which none of the addresses in `taken` is one.
+fn free_places(taken: &[(IpAddr, u8)], far: &Namespace) -> Result<Vec<Place>, LinuxError> {
+    let far = far.addresses()?;
+    let places = match far.iter().find_map(|(address, _)| Place::of_near(*address)) {
+        Some(place) => place.behind(),
+        None => {
+            // This kernel keeps metrics of earlier links by address, so another process begins with others.
+            let first = std::process::id() as u16;
+            (0..=u16::MAX).map(|nth| Place::outermost(first.wrapping_add(nth))).collect()
+        }
+    };
+    let is_free = |place: &Place| !taken.iter().any(|(address, _)| Path::at(place).has(*address));
+    Ok(places.into_iter().filter(is_free).collect())
+}
+
 /// The table of the first path's routes.
 const FIRST_TABLE: u32 = 7_000;
 
 impl Path {
-    /// The addresses of the `number`th path of all that hosts may have: of the block that is shared by carriers (RFC
-    /// 6598), where no home or office network is, and of a unique local prefix (RFC 4193).
-    fn numbered(number: u16) -> Self {
-        // Mahimahi takes its addresses from the beginning of the block.
-        let block = u32::from(Ipv4Addr::new(100, 96, 0, 0)) + 4 * u32::from(number);
-        let v6 = |host| Ipv6Addr::new(0xfd73, 0x7569, 0x6d6f, number, 0, 0, 0, host);
+    fn at(place: &Place) -> Self {
+        let root = place.root();
         Self {
             device: String::new(),
             far_device: String::new(),
-            near: Ipv4Addr::from(block + 2),
-            far: Ipv4Addr::from(block + 1),
-            near_v6: v6(2),
-            far_v6: v6(1),
+            near: place.address(true),
+            far: place.address(false),
+            near_v6: place.address_v6(true),
+            far_v6: place.address_v6(false),
+            end: root.address(false),
+            end_v6: root.address_v6(false),
+            block: place.block(),
         }
     }
 

@@ -103,8 +103,11 @@ impl Confined {
                 started.wait(None)?;
                 let [stage, code] =
                     [0, 4].map(|at| i32::from_ne_bytes([said[at], said[at + 1], said[at + 2], said[at + 3]]));
-                let error = io::Error::from_raw_os_error(code);
-                Err(error).doing(STAGES.get(stage as usize).map_or_else(doing, |what| (*what).to_owned()))
+                let error = Err(io::Error::from_raw_os_error(code));
+                match STAGES.get(stage as usize) {
+                    Some(stage) => error.doing(stage),
+                    None => error.doing_with(doing(), "it is no program that this user may run"),
+                }
             }
         }
     }
@@ -411,7 +414,8 @@ pub fn may_administer_network() -> bool {
 /// Where the kernel does not allow it, or this process has threads already.
 pub fn enter_user_namespace() -> Result<(), LinuxError> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER).doing("making a user namespace")?;
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)
+        .doing_with("making a user namespace", USER_NAMESPACES)?;
     // Rights over groups are given up first, or the kernel takes no map of them (user_namespaces(7)).
     let maps = [
         ("setgroups", "deny".to_owned()),
@@ -419,7 +423,14 @@ pub fn enter_user_namespace() -> Result<(), LinuxError> {
         ("gid_map", format!("{group} {group} 1")),
     ];
     for (file, text) in maps {
-        std::fs::write(format!("/proc/self/{file}"), text).doing(format_args!("writing {file}"))?;
+        std::fs::write(format!("/proc/self/{file}"), text)
+            .doing_with(format_args!("writing {file} of a user namespace"), USER_NAMESPACES)?;
     }
     Ok(())
 }
+
+/// What keeps users from making them.
+const USER_NAMESPACES: &str = "this needs root, in a container with --privileged, or a kernel that lets this user \
+                               make user namespaces: by sysctl, user.max_user_namespaces above 0, \
+                               kernel.unprivileged_userns_clone=1 on Debian, \
+                               kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu";

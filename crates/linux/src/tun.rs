@@ -88,7 +88,10 @@ fn make(name: &str, options: TunOptions) -> Result<(File, String), LinuxError> {
     }
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
-    let file = file.doing("opening /dev/net/tun")?;
+    let file = file.doing_with(
+        "opening /dev/net/tun",
+        "this needs root, or that this user may read and write the file: chmod 666 /dev/net/tun, as root",
+    )?;
     // SAFETY: the descriptor is open, and TUNSETIFF reads and writes one `ifreq`, which outlives the call.
     let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
     if made != 0 {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use suimon_report::{
-    JsonDetail, Tables, TerminalOptions, json, observations, summarise, terminal, terminal_advice,
-    terminal_verdicts,
+    JsonDetail, Tables, TerminalOptions, advice_table, json, observations, summarise, terminal,
+    terminal_advice, terminal_verdicts,
 };
 
 use crate::errors::{Failure, of_argument};
@@ -21,6 +21,7 @@ pub(crate) struct Findings {
     broken: usize,
     tables: [PyOnceLock<Py<Table>>; Tables::NAMES.len()],
     verdicts: PyOnceLock<Py<Table>>,
+    advice: PyOnceLock<Py<Table>>,
 }
 
 impl From<suimon_study::Findings> for Findings {
@@ -32,7 +33,7 @@ impl From<suimon_study::Findings> for Findings {
 impl Findings {
     pub(crate) fn judged(findings: suimon_study::Findings, broken: usize) -> Self {
         let tables = [const { PyOnceLock::new() }; Tables::NAMES.len()];
-        Self { findings, broken, tables, verdicts: PyOnceLock::new() }
+        Self { findings, broken, tables, verdicts: PyOnceLock::new(), advice: PyOnceLock::new() }
     }
 }
 
@@ -71,6 +72,13 @@ impl Findings {
         Ok(self.verdicts.get_or_try_init(py, make)?.clone_ref(py))
     }
 
+    /// Changes that were tried, best first; no row where none were.
+    fn advice(&self, py: Python<'_>) -> PyResult<Py<Table>> {
+        let advice = self.findings.advice.as_deref().unwrap_or_default();
+        let make = || Py::new(py, Table::of(py, || advice_table(advice)));
+        Ok(self.advice.get_or_try_init(py, make)?.clone_ref(py))
+    }
+
     /// Sentences that a reader should know.
     #[getter]
     fn notes(&self) -> Vec<String> {
@@ -98,8 +106,8 @@ impl Findings {
     /// Everything as one JSON document.
     fn json(&self, py: Python<'_>, series: bool) -> String {
         let series = if series { JsonDetail::Series } else { JsonDetail::Totals };
-        let suimon_study::Findings { header, runs, verdicts, .. } = &self.findings;
-        py.detach(|| json(header, runs, verdicts, series))
+        let suimon_study::Findings { header, runs, verdicts, advice, .. } = &self.findings;
+        py.detach(|| json(header, runs, verdicts, advice.as_deref(), series))
     }
 
     /// What the command prints, without colours.

@@ -70,6 +70,8 @@ impl Document {
             version: VERSION.to_owned(),
             scenario_text: Some(self.document.text().to_owned()),
         };
-        Ok(suimon_study::Findings::new(header, &first.name, results).into())
+        let topology = suimon_study::topology(&runs);
+        Ok(suimon_study::Findings { topology, ..suimon_study::Findings::new(header, &first.name, results) }
+            .into())
     }
 }

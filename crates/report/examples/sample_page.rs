@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use suimon_report::{
-    Axis, Figure, FigureSeries, Page, Point, ReportHeader, SeriesStyle, TerminalOptions, Unit, Verdict,
-    VerdictRow, VerdictTable, terminal,
+    Axis, Figure, FigureSeries, Page, Point, ReportHeader, SeriesStyle, TerminalOptions, TextRow, TextTable,
+    Topology, TopologyFlows, TopologyLink, Unit, Verdict, VerdictRow, VerdictTable, terminal,
 };
 use suimon_results::{Column, FlowResult, QueueResult, RunResult, Series};
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -44,6 +44,8 @@ fn main() -> ExitCode {
     let mut page = Page::new(&header, &runs);
     page.figures.push(window_figure());
     page.verdicts.push(verdicts());
+    page.topology = Some(network());
+    page.tables.push(table());
     page.notes.push("A name such as <b>bold</b> or </script> is only ever text.".to_owned());
     print!("{}", terminal(&header, &runs, TerminalOptions { colour: true, ..TerminalOptions::default() }));
     match page.write(&path) {
@@ -176,6 +178,34 @@ fn queue_series(backlog: f64, depth: f64) -> Series {
     }
 }
 
+fn network() -> Topology {
+    let link = |from, to, text: &[&str]| TopologyLink {
+        from,
+        to,
+        text: text.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    Topology {
+        nodes: ["server", "base station", "phone"].map(str::to_owned).into(),
+        links: vec![
+            link(0, 1, &["1 Gbit/s, 80 ms"]),
+            link(1, 2, &["→ 3.6 Mbit/s, 10 ms, 96 kB, droptail", "← 384 kbit/s, 10 ms"]),
+        ],
+        flows: vec![TopologyFlows { from: 0, to: 2, names: "download".to_owned() }],
+    }
+}
+
+fn table() -> TextTable {
+    let row = |cells: &[&str], muted| TextRow {
+        cells: cells.iter().map(|cell| (*cell).to_owned()).collect(),
+        muted,
+    };
+    TextTable {
+        title: "Estimators".to_owned(),
+        columns: ["Estimator", "Verdict", "Error (%)"].map(str::to_owned).into(),
+        rows: vec![row(&["bursts", "close", "3.51"], false), row(&["handshake", "fails", "69.8"], true)],
+    }
+}
+
 /// Backlog over the link's rate, with a published curve beside it.
 fn window_figure() -> Figure {
     let rates = [64e3, 128e3, 256e3, 384e3, 1e6, 2e6, 3.6e6];
@@ -185,7 +215,11 @@ fn window_figure() -> Figure {
         style,
         points: rates
             .into_iter()
-            .map(|rate| Point::from((rate, (window - rate * 0.18 / 8.0 / PACKET).max(0.6))))
+            .map(|rate| {
+                let y = (window - rate * 0.18 / 8.0 / PACKET).max(0.6);
+                let interval = (style == SeriesStyle::LineAndPoints).then_some((0.9 * y, 1.2 * y));
+                Point { interval, ..Point::from((rate, y)) }
+            })
             .collect(),
     };
     Figure {

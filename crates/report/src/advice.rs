@@ -1,9 +1,12 @@
 //! What to change, as runs rank it.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::grade::Grade;
 use crate::numbers::significant;
+use crate::table::{Table, TableBuilder};
 
 /// The axis of runs under a change.
 pub const CHANGE_AXIS: &str = "change";
@@ -69,6 +72,24 @@ impl Advice {
         parts.push(format!("grade {} -> {}", self.grade_before, self.grade));
         parts.join(", ")
     }
+}
+
+/// The ranked changes as a table, best first; what makes each is a line a step.
+#[must_use]
+pub fn advice_table(advice: &[Advice]) -> Table {
+    let mut t = TableBuilder::new("advice", advice);
+    t.text("change", |a| Some(Arc::from(a.change.as_str())));
+    t.text("grade_before", |a| Some(Arc::from(a.grade_before.to_string())));
+    t.text("grade", |a| Some(Arc::from(a.grade.to_string())));
+    t.number("waiting_before_ms", |a| Some(a.waiting_before_ms));
+    t.number("waiting_ms", |a| Some(a.waiting_ms));
+    t.number("loss_before_percent", |a| Some(a.loss_before_percent));
+    t.number("loss_percent", |a| Some(a.loss_percent));
+    t.number("goodput_percent", |a| Some(a.goodput_percent));
+    t.number("page_before_s", |a| a.page_before_s);
+    t.number("page_s", |a| a.page_s);
+    t.text("how", |a| Some(Arc::from(a.how.join("\n"))));
+    t.build()
 }
 
 /// The ranked changes for a terminal, each with what makes it.

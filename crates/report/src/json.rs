@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use suimon_results::RunResult;
 
+use crate::advice::Advice;
 use crate::document::{JsonDocument, text_of};
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
@@ -46,9 +47,10 @@ pub fn json(
     header: &ReportHeader,
     runs: &[RunResult],
     verdicts: &[VerdictTable],
+    advice: Option<&[Advice]>,
     detail: JsonDetail,
 ) -> String {
-    text_of(|into| write_json(into, header, runs, verdicts, detail))
+    text_of(|into| write_json(into, header, runs, verdicts, advice, detail))
 }
 
 /// Writes [`json`] into `into`, one table after the other, so that no more than one is held.
@@ -60,6 +62,7 @@ pub fn write_json(
     header: &ReportHeader,
     runs: &[RunResult],
     verdicts: &[VerdictTable],
+    advice: Option<&[Advice]>,
     detail: JsonDetail,
 ) -> io::Result<()> {
     let step = |(grade, below): (Grade, suimon_units::Duration)| GradeStep {
@@ -83,6 +86,9 @@ pub fn write_json(
     document.value("notes", &observations(&summaries))?;
     if !verdicts.is_empty() {
         document.value("verdicts", &verdicts)?;
+    }
+    if let Some(advice) = advice {
+        document.value("advice", &advice)?;
     }
     for name in Tables::NAMES {
         if detail < least_detail(name) {
@@ -116,7 +122,7 @@ mod tests {
     use crate::samples::comparison;
 
     fn document(detail: JsonDetail) -> Value {
-        serde_json::from_str(&json(&ReportHeader::default(), &comparison(), &[], detail)).unwrap()
+        serde_json::from_str(&json(&ReportHeader::default(), &comparison(), &[], None, detail)).unwrap()
     }
 
     #[test]
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_same_results_give_the_same_text() {
-        let once = json(&ReportHeader::default(), &comparison(), &[], JsonDetail::Series);
-        assert_eq!(once, json(&ReportHeader::default(), &comparison(), &[], JsonDetail::Series));
+        let once = json(&ReportHeader::default(), &comparison(), &[], None, JsonDetail::Series);
+        assert_eq!(once, json(&ReportHeader::default(), &comparison(), &[], None, JsonDetail::Series));
     }
 }

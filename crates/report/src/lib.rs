@@ -31,11 +31,13 @@ mod sweep;
 mod table;
 mod tables;
 mod terminal;
+mod topology;
 mod verdict;
 
-pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, rank, terminal_advice};
+pub use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED, advice_table, rank, terminal_advice};
 pub use crate::capture::{
-    CaptureTables, capture_figures, capture_json, capture_notes, capture_verdict, terminal_capture,
+    CaptureTables, capture_figures, capture_json, capture_losses, capture_notes, capture_page_tables,
+    capture_verdict, terminal_capture,
 };
 pub use crate::csv::write_csv;
 pub use crate::error::ReportError;
@@ -46,8 +48,8 @@ pub use crate::heat_map::{Heat, HeatMap, terminal_heat_maps};
 pub use crate::json::{JSON_SCHEMA_VERSION, JsonDetail, json, write_json};
 pub use crate::observations::observations;
 pub use crate::page::{
-    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, Unit, delay_distribution,
-    throughput_against_backlog,
+    Axis, Figure, FigureSeries, Page, Point, Scale, SeriesStyle, TextRow, TextTable, Unit,
+    delay_distribution, throughput_against_backlog,
 };
 #[cfg(feature = "parquet")]
 pub use crate::parquet::write_parquet;
@@ -57,4 +59,5 @@ pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
 pub use crate::terminal::{TerminalOptions, latex, terminal, terminal_summary, terminal_verdicts};
+pub use crate::topology::{Topology, TopologyFlows, TopologyLink};
 pub use crate::verdict::{Basis, Headings, Verdict, VerdictRow, VerdictTable};

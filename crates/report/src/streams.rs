@@ -21,7 +21,7 @@ pub struct StreamTotals {
     pub duplicates: Bytes,
     /// Longest time in which nothing reached the application.
     pub longest_stall: Duration,
-    /// The number of times that a flow's connection was made anew.
+    /// The number of times that a flow's connection was established again.
     pub reconnections: u64,
 }
 

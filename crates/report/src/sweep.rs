@@ -3,6 +3,8 @@
 use suimon_results::RunResult;
 use suimon_units::{Bytes, Duration, Probability, Rate};
 
+use crate::page::Unit;
+
 /// The number that an axis value stands for, where it is a quantity: `1Mbit`, `90ms`, `0.5%`, `16`.
 pub(crate) fn quantity(value: &str) -> Option<f64> {
     let number = value.parse::<f64>().ok();
@@ -11,6 +13,21 @@ pub(crate) fn quantity(value: &str) -> Option<f64> {
     let size = || value.parse::<Bytes>().ok().map(Bytes::as_f64);
     let share = || value.parse::<Probability>().ok().map(Probability::get);
     number.or_else(rate).or_else(time).or_else(size).or_else(share).filter(|number| number.is_finite())
+}
+
+/// The unit of an axis whose values are quantities.
+pub(crate) fn unit(value: &str) -> Unit {
+    if value.parse::<f64>().is_ok() {
+        Unit::Other(String::new())
+    } else if value.parse::<Rate>().is_ok() {
+        Unit::BitsPerSecond
+    } else if value.parse::<Duration>().is_ok() {
+        Unit::Seconds
+    } else if value.parse::<Bytes>().is_ok() {
+        Unit::Bytes
+    } else {
+        Unit::Other(String::new())
+    }
 }
 
 /// The axis over which curves run from point to point: the first whose values are all quantities and
@@ -43,6 +60,8 @@ mod tests {
         assert_eq!(quantity("16"), Some(16.0));
         assert_eq!(quantity("cubic"), None);
         assert_eq!(quantity("inf"), None);
+        let units = ["1.4Mbit", "90ms", "96kB", "16", "0.5%"].map(unit);
+        assert_eq!(units.each_ref().map(Unit::as_str), ["bps", "s", "bytes", "", ""]);
     }
 
     #[test]

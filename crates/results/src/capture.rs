@@ -2,7 +2,7 @@
 
 use suimon_units::{Bytes, Duration, Instant};
 
-use crate::Series;
+use crate::{DelayHistogram, Series};
 
 /// The result of a study of one capture.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,8 @@ pub struct CaptureResult {
     pub flows: Vec<CapturedFlow>,
     /// Packets of flows beyond those that are kept.
     pub packets_of_other_flows: u64,
+    /// Percentiles of the true round-trip times of all flows.
+    pub rtt_percentiles: Option<RttPercentiles>,
     /// The results of each estimator.
     pub estimators: Vec<EstimatorResult>,
     /// Over time: representative RTT, true and estimated, and how many flows there were.
@@ -59,12 +61,78 @@ pub struct CapturedFlow {
     pub payload: Bytes,
     /// True round-trip times.
     pub rtt: RttSummary,
+    /// Their percentiles, where there are any.
+    pub rtt_percentiles: Option<RttPercentiles>,
+    /// What was sent more than once, or came late; `None` where the transport has no sequence numbers.
+    pub repeats: Option<Repeats>,
+    /// Its data over time, where it is kept.
+    pub time_sequence: Option<TimeSequence>,
     /// Their part between the capture and the receiver: mean.
     pub receiver_side_mean: Option<Duration>,
     /// Their part between the capture and the sender: mean.
     pub sender_side_mean: Option<Duration>,
     /// The estimates of each estimator, in the order of [`CaptureResult::estimators`].
     pub estimates: Vec<RttSummary>,
+}
+
+impl CapturedFlow {
+    /// The share of its packets that the network lost, as far as the sender sent their data again.
+    #[must_use]
+    pub fn loss(&self) -> Option<f64> {
+        let repeats = self.repeats.filter(|_| self.packets > 0)?;
+        Some(repeats.lost() as f64 / self.packets as f64)
+    }
+}
+
+/// Packets of a flow that are not the first copy of their data, or not in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Repeats {
+    /// Their data had passed the capture before. A sender that took a packet for lost, but was wrong, counts here too.
+    pub retransmissions: u64,
+    /// Their data had not passed before, but data behind it had, at least a round trip ago: a copy was lost on its way
+    /// to the capture.
+    pub lost_before: u64,
+    /// The same, less than a round trip ago: the network changed the order.
+    pub reordered: u64,
+}
+
+impl Repeats {
+    /// Packets that must have been lost, before the capture or behind it.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.retransmissions + self.lost_before
+    }
+}
+
+/// Bytes from the first one of a flow over time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TimeSequence {
+    /// The first bytes of packets with new data.
+    pub data: Vec<(Instant, u64)>,
+    /// The first bytes of packets that were sent again, or came late.
+    pub repeats: Vec<(Instant, u64)>,
+    /// What the receiver acknowledged.
+    pub acknowledged: Vec<(Instant, u64)>,
+}
+
+/// Percentiles of round-trip times, within 0.4 %.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RttPercentiles {
+    /// The median.
+    pub p50: Duration,
+    /// 95 % are no longer.
+    pub p95: Duration,
+    /// 99 % are no longer.
+    pub p99: Duration,
+}
+
+impl RttPercentiles {
+    /// Those of `rtts`; `None` where it has none.
+    #[must_use]
+    pub fn of(rtts: &DelayHistogram) -> Option<Self> {
+        let [p50, p95, p99] = [0.50, 0.95, 0.99].map(|share| rtts.quantile(share));
+        (rtts.count() > 0).then_some(Self { p50, p95, p99 })
+    }
 }
 
 /// Several round-trip times.

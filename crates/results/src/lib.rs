@@ -8,7 +8,10 @@
 mod capture;
 mod percentiles;
 
-pub use capture::{CaptureResult, CapturedFlow, EstimatorResult, EstimatorVerdict, RttSummary};
+pub use capture::{
+    CaptureResult, CapturedFlow, EstimatorResult, EstimatorVerdict, Repeats, RttPercentiles, RttSummary,
+    TimeSequence,
+};
 pub use percentiles::DelayHistogram;
 use strum::VariantArray;
 use suimon_units::{Bytes, Duration, Instant, Rate};

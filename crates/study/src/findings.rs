@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use suimon_report::{
-    Advice, Figure, HeatMap, Page, ReportError, ReportHeader, Table, Tables, VerdictTable, write_csv,
+    Advice, Figure, HeatMap, Page, ReportError, ReportHeader, Table, Tables, Topology, VerdictTable,
+    write_csv,
 };
 use suimon_results::RunResult;
 
@@ -16,6 +17,8 @@ pub struct Findings {
     pub name: String,
     /// The runs, in order.
     pub runs: Vec<RunResult>,
+    /// The network of the runs, where it can be drawn.
+    pub topology: Option<Topology>,
     /// What runs came to in two worlds, where they were run in both.
     pub worlds: Option<VerdictTable>,
     /// What became of a paper's claims.
@@ -39,6 +42,7 @@ impl Findings {
             header,
             name,
             runs,
+            topology: None,
             worlds: None,
             verdicts: Vec::new(),
             advice: None,
@@ -55,6 +59,7 @@ impl Findings {
         let shown = if self.verdicts.is_empty() { self.runs.as_slice() } else { &[] };
         let mut page = Page::new(&self.header, shown);
         page.advice = self.advice.clone().unwrap_or_default();
+        page.topology.clone_from(&self.topology);
         page.figures.clone_from(&self.figures);
         page.heat_maps.clone_from(&self.heat_maps);
         page.verdicts = self.worlds.iter().chain(&self.verdicts).cloned().collect();

@@ -19,6 +19,7 @@ mod request;
 mod simulate;
 #[cfg(feature = "parquet")]
 pub mod sweep;
+mod topology;
 mod worlds;
 
 pub use comparison::Comparison;
@@ -28,6 +29,7 @@ pub use findings::{Findings, quoted, write_tables};
 pub use pcapng::write_pcapng;
 pub use request::defaults;
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, simulate_totals, total_duration};
+pub use topology::topology;
 pub use worlds::{Pair, compare_worlds, in_both_worlds};
 
 /// The version that made the results, for their header: the release, and the commit that it was built from with a mark

@@ -36,7 +36,7 @@ pub(crate) struct SharedOptions {
     /// Streams of a session at most
     #[arg(long, value_name = "COUNT", default_value_t = 1024)]
     max_streams: u32,
-    /// A path over which nothing comes for so long is made anew
+    /// Reconnect a path over which nothing has come for this time
     #[arg(long, value_name = "TIME", default_value = "4s")]
     path_timeout: Duration,
     /// A session without any path is kept for so long

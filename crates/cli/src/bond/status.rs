@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Show it anew every second until interrupted
+    /// Show it again every second until interrupted
     #[arg(long)]
     watch: bool,
 }

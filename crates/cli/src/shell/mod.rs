@@ -14,9 +14,10 @@ use clap::Args;
 use suimon_algorithms::Value;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{LinkReport, Setup, TwoHosts, Verdict, run_result};
+use suimon_linux::congestion::Algorithm;
 use suimon_linux::confined::{self, Confined, Program};
 use suimon_linux::terminal::{self, PseudoTerminal};
-use suimon_linux::{Namespace, schedule};
+use suimon_linux::{LinuxError, Namespace, schedule};
 use suimon_report::{JsonDetail, ReportHeader, json};
 use suimon_scenario::{Link, LinkSpec};
 use suimon_study::{Findings, VERSION, quoted};
@@ -40,7 +41,8 @@ Examples:
 A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]. In place of RATE:
 trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY, wifi STANDARD RATE.
 The program sees a network of its own. The link leads from there to the host that suimon runs on, which the program \
-calls \"far\"; its address on the link is in SUIMON_FAR. The exit code is the program's.";
+calls \"far\"; its address is in SUIMON_FAR. Within a shell, a further one adds its link in front. The exit code is \
+the program's.";
 
 /// Run a program, or a shell, behind a link of your choice
 #[derive(Debug, Args)]
@@ -139,6 +141,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     if far_is_own {
         arguments.set_stack(&hosts.far)?;
     }
+    // For shells in this one.
+    hosts.forward()?;
     let recorder = match (files, hosts.emulation.records()) {
         (Some(files), Some(records)) => Some(Recorder::start(files, hosts.emulation.clock(), records)?),
         _ => None,
@@ -174,12 +178,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     });
     let mut program = match program {
         Ok(program) => program,
-        // As shells do.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) => {
+            let Some(code) = error.exit_code() else { return Err(error.into()) };
             tell(error);
-            return Ok(ExitCode::from(NOT_FOUND));
+            return Ok(ExitCode::from(code));
         }
-        Err(error) => return Err(error.into()),
     };
     let outcome = loop {
         if let Some(outcome) = program.wait(Some(Duration::from_millis(100)))? {
@@ -285,7 +288,7 @@ impl Arguments {
         };
         let findings = Findings::new(header, "shell", vec![run_result("shell", self.seed, reports)]);
         if let Some(path) = &self.json {
-            let text = json(&findings.header, &findings.runs, &[], JsonDetail::Series);
+            let text = json(&findings.header, &findings.runs, &[], None, JsonDetail::Series);
             std::fs::write(path, text).map_err(named(path))?;
         }
         if let Some(folder) = &self.out {
@@ -336,47 +339,48 @@ impl Arguments {
         // Whoever runs the program may ping.
         let _ = namespace.set_sysctl("ipv4/ping_group_range", "0 2147483647");
         if let Some(cc) = &self.cc {
-            // The kernel's names have no hyphens.
-            let name = cc.to_lowercase().replace(['-', '+'], "_");
-            namespace.set_sysctl("ipv4/tcp_congestion_control", &name).map_err(|error| {
-                let listed = |key: &str| {
-                    let known = namespace.sysctl(key).unwrap_or_default();
-                    known.split_whitespace().collect::<Vec<_>>().join(", ")
-                };
-                let problem = match error.kind() {
-                    std::io::ErrorKind::PermissionDenied => {
-                        let allowed = listed("ipv4/tcp_allowed_congestion_control");
-                        format!("the kernel does not allow \"{cc}\" to this user; accepted: {allowed}, or as root")
-                    }
-                    _ => {
-                        let known = listed("ipv4/tcp_available_congestion_control");
-                        let load = if LOADABLE.contains(&cc.to_lowercase().as_str()) {
-                            format!(" (load it first, as root: suimon cc load {})", cc.to_lowercase())
-                        } else {
-                            String::new()
-                        };
-                        format!("\"{cc}\" is none that the kernel has{load}; accepted: {known}")
-                    }
-                };
-                CliError::Option { option: "--cc", problem }
+            namespace.set_sysctl("ipv4/tcp_congestion_control", &kernel_name(cc)).map_err(|error| {
+                CliError::Option { option: "--cc", problem: refused(namespace, cc, &error) }
             })?;
         }
         Ok(())
     }
 }
 
-/// What `suimon cc load` knows.
-const LOADABLE: [&str; 4] = ["fs-at", "fs-at+cubic", "vegas", "compound"];
-/// The exit code of shells for a program that is not there.
-const NOT_FOUND: u8 = 127;
+/// Why `namespace` does not take `cc` for its congestion control.
+fn refused(namespace: &Namespace, cc: &str, error: &LinuxError) -> String {
+    let listed = |key: &str| {
+        let known = namespace.sysctl(key).unwrap_or_default();
+        known.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let known = listed("ipv4/tcp_available_congestion_control");
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        let mut allowed = listed("ipv4/tcp_allowed_congestion_control");
+        let accepted = allowed.join(", ");
+        allowed.push(kernel_name(cc));
+        return format!(
+            "the kernel has \"{cc}\", but allows it in no network of its own, not even to root; accepted: {accepted}; \
+             or allow it, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{}\"",
+            allowed.join(" ")
+        );
+    }
+    let load = Algorithm::named(&cc.to_lowercase())
+        .map_or(String::new(), |one| format!("; load it first, as root: suimon cc load {}", one.name));
+    format!("\"{cc}\" is none that the kernel has{load}; accepted: {}", known.join(", "))
+}
+
+/// The kernel's name of a congestion control: its names have no hyphens.
+fn kernel_name(cc: &str) -> String {
+    cc.to_lowercase().replace(['-', '+'], "_")
+}
 
 /// What the program is told; `link` is said in the prompt.
 fn environment(hosts: &TwoHosts, link: &str) -> Vec<(OsString, OsString)> {
     let first = &hosts.paths[0];
     let devices: Vec<_> = hosts.paths.iter().map(|path| format!("{}={}", path.device, path.near)).collect();
     let mut variables = vec![
-        ("SUIMON_FAR", first.far.to_string()),
-        ("SUIMON_FAR_V6", first.far_v6.to_string()),
+        ("SUIMON_FAR", first.end.to_string()),
+        ("SUIMON_FAR_V6", first.end_v6.to_string()),
         ("SUIMON_NEAR", first.near.to_string()),
         ("SUIMON_PATHS", devices.join(" ")),
     ];

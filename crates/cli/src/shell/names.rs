@@ -44,8 +44,11 @@ impl Names {
 /// as this machine does.
 pub(super) fn covered(hosts: &TwoHosts, names: Option<&Names>) -> Vec<(PathBuf, Vec<u8>)> {
     let first = &hosts.paths[0];
-    let mut text = fs::read_to_string(HOSTS).unwrap_or_default();
-    text += &format!("\n{} far\n{} far\n", first.far, first.far_v6);
+    // In a shell within another one there is a `far` already.
+    let others = fs::read_to_string(HOSTS).unwrap_or_default();
+    let others = others.lines().filter(|line| line.split_whitespace().nth(1) != Some("far"));
+    let mut text: String = others.map(|line| format!("{line}\n")).collect();
+    text += &format!("{} far\n{} far\n", first.end, first.end_v6);
     let mut covered = vec![(PathBuf::from(HOSTS), text.into_bytes())];
     if let Some(names) = names {
         covered.push((PathBuf::from(RESOLVER), names.seen_from(first.far.into()).into_bytes()));

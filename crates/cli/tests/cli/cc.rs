@@ -46,6 +46,9 @@ fn one_is_loaded_listed_watched_and_unloaded() {
     assert!(!left.exists());
     assert_eq!(json(folder.path(), &["cc", "stat", &name, "--json"]).as_array().map(Vec::len), Some(0));
     assert_eq!(succeeds(folder.path(), &["cc", "trace", &name, "--json", "--seconds", "1"]), "");
+    let behind = ["shell", "--quiet", "--link", "1Mbit", "--cc", &name, "--", "cat"];
+    let used = [&behind[..], &["/proc/sys/net/ipv4/tcp_congestion_control"]].concat();
+    assert_eq!(succeeds(folder.path(), &used).trim(), name);
     let said = succeeds(folder.path(), &["cc", "unload", &name]);
     assert!(said.contains("is unloaded"), "{said}");
     let listed = json(folder.path(), &["cc", "list", "--json"]);

@@ -75,6 +75,23 @@ fn the_true_round_trip_is_that_of_the_link() {
     assert!((estimated / effective - 1.0).abs() < 0.25, "{late}");
 }
 
+/// Losses that the simulator knows, as its capture shows them where packets are sent.
+#[test]
+fn losses_and_retransmissions_are_those_of_the_simulator() {
+    let folder = TempDir::new().unwrap();
+    let link =
+        ["compare", "--no-files", "--json", "--link", "10Mbit 40ms 100packets loss=1%", "--cc", "reno"];
+    let whole = json(folder.path(), &[&link[..], &["--duration", "20s", "--pcapng", "a.pcapng"]].concat());
+    let result = json(folder.path(), &["estimate", "a.pcapng", "--json"]);
+    let (simulated, read) = (&whole["flows"][0], &result["flows"][0]);
+    assert!(number(&simulated["retransmissions"]) > 50.0, "{simulated}");
+    assert_eq!(read["retransmissions"], simulated["retransmissions"]);
+    assert_eq!(read["retransmissions"], result["capture"]["retransmissions"]);
+    assert!((number(&read["loss"]) / 0.01 - 1.0).abs() < 0.5, "{read}");
+    let order = ["rtt_min_ms", "rtt_p50_ms", "rtt_p95_ms", "rtt_p99_ms"].map(|key| number(&read[key]));
+    assert!(order.is_sorted() && order[0] > 40.0, "{order:?}");
+}
+
 #[test]
 fn standard_input_is_as_good_as_a_file() {
     let folder = TempDir::new().unwrap();
@@ -118,7 +135,9 @@ fn files_hold_the_series_and_do_not_vary() {
     let head = "time_s,data_packets,flows_active,flows_effective,flows_estimated,rtt_true_ms,bursts_ms";
     assert!(series.starts_with(head), "{series}");
     let page = fs::read_to_string(folder.path().join("a/report.html")).unwrap();
-    assert!(page.contains("Representative RTT"));
+    for part in ["Representative RTT", "Time-sequence graph of 10.1.0.10:40000", "\"title\":\"Estimators\""] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 #[test]

@@ -73,7 +73,9 @@ const COMMANDS: &[Mistake<'_>] = &[
         2,
         &["--buffer: the link has a buffer of its own already"],
     ),
-    (&["compare", "--down", "20Mbit"], 2, &["missing; accepted: the round-trip time", "--rtt"]),
+    (&["compare", "--down", "20Mbit"], 2, &["--rtt: missing; accepted: the round-trip time"]),
+    (&["compare", "20/5Mbit 60ms"], 2, &["\"20/5Mbit 60ms\": is no option", "--link \"20/5Mbit 60ms\""]),
+    (&["compare", "20Mbit", "60ms"], 2, &["\"20Mbit\": is no option; accepted: a link behind --link"]),
     (
         &["compare", "--link", "20/5Mbit 60ms", "--up", "2Mbit"],
         2,

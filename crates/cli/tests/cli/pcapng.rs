@@ -15,16 +15,28 @@ fn tshark(folder: &TempDir, arguments: &[&str]) -> Option<Vec<String>> {
     Some(text(&output.stdout).lines().map(str::to_owned).collect())
 }
 
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 #[test]
 fn wireshark_reads_every_packet_and_finds_the_round_trip_times_of_the_simulator() {
     let folder = TempDir::new().unwrap();
-    let link = ["--link", "10Mbit 40ms 100packets", "--cc", "cubic", "--duration", "80s", "--json"];
+    let link =
+        ["--link", "10Mbit 40ms 100packets", "--cc", "cubic", "--duration", "85s", "--json", "--series"];
     let whole =
         json(folder.path(), &[&["compare", "--no-files", "--pcapng", "capture.pcapng"], &link[..]].concat());
     let mean_ms = whole["flows"][0]["rtt_mean_ms"].as_f64().unwrap();
+    let sampled = whole["flow_series"].as_array().unwrap().iter().filter_map(|row| row["rtt_ms"].as_f64());
+    let median_ms = median(sampled.collect());
     let ours = json(folder.path(), &["estimate", "capture.pcapng", "--json"]);
     let read_ms = ours["flows"][0]["rtt_mean_ms"].as_f64().unwrap();
     assert!((read_ms / mean_ms - 1.0).abs() < 0.01, "estimate: {read_ms} ms, simulator: {mean_ms} ms");
+    let read_ms = ours["flows"][0]["rtt_p50_ms"].as_f64().unwrap();
+    assert!((read_ms / median_ms - 1.0).abs() < 0.01, "estimate: {read_ms} ms, simulator: {median_ms} ms");
+    let resent = &whole["flows"][0]["retransmissions"];
+    assert_eq!((&ours["flows"][0]["retransmissions"], &ours["flows"][0]["reordered"]), (resent, &0.into()));
     assert_eq!(ours["capture"]["skipped"].as_array().unwrap().len(), 0);
     let wrong = "_ws.malformed || tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || \
                  tcp.checksum.status==0 || ip.checksum.status==0";
@@ -34,9 +46,13 @@ fn wireshark_reads_every_packet_and_finds_the_round_trip_times_of_the_simulator(
     };
     assert_eq!(wrong, [""; 0]);
     let packets = tshark(&folder, &["-T", "fields", "-e", "frame.number"]).unwrap().len();
-    assert!(packets >= 90_000, "{packets}");
+    assert!(packets >= 100_000, "{packets}");
     let rtts = tshark(&folder, &["-Y", "tcp.analysis.ack_rtt", "-T", "fields", "-e", "tcp.analysis.ack_rtt"]);
     let rtts: Vec<f64> = rtts.unwrap().iter().map(|rtt| rtt.parse().unwrap()).collect();
+    let theirs_ms = 1e3 * median(rtts.clone());
+    assert!((theirs_ms / median_ms - 1.0).abs() < 0.01, "tshark: {theirs_ms} ms, simulator: {median_ms} ms");
+    let repeats = "tcp.analysis.retransmission || tcp.analysis.out_of_order";
+    assert_eq!(tshark(&folder, &["-Y", repeats]).unwrap().len() as u64, resent.as_u64().unwrap());
     let theirs_ms = 1e3 * rtts.iter().sum::<f64>() / rtts.len() as f64;
     assert!((theirs_ms / mean_ms - 1.0).abs() < 0.01, "tshark: {theirs_ms} ms, simulator: {mean_ms} ms");
 }

@@ -71,6 +71,55 @@ fn several_paths_are_several_devices_and_shells_nest() {
     assert_eq!(code, 5, "{text}");
 }
 
+/// The median round-trip time of a ping, in milliseconds.
+fn ping_ms(text: &str) -> f64 {
+    let times = text.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok());
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    *times.get(times.len() / 2).unwrap_or_else(|| panic!("no answer in\n{text}"))
+}
+
+#[test]
+fn links_of_nested_shells_add_up_from_end_to_end() {
+    if !can_emulate() || Command::new("ping").arg("-V").output().is_err() {
+        eprintln!("skipped: there is no ping, or no link");
+        return;
+    }
+    let inner = |link: &str, script: &str| {
+        format!("{} shell --quiet --link '{link}' -- sh -c '{script}'", env!("CARGO_BIN_EXE_suimon"))
+    };
+    let ping = "ping -4 -c 5 -i 0.2 far && ping -c 1 $SUIMON_FAR_V6";
+    let (text, code) = behind(&["--quiet", "--link", "10Mbit 40ms"], &inner("10Mbit 60ms", ping));
+    assert_eq!(code, 0, "{text}");
+    assert!((100.0..110.0).contains(&ping_ms(&text)), "{text}");
+    // Both ways of a connection pass both links too: a server at the outermost end answers one at the innermost.
+    let server = ["--quiet", "--link", "10Mbit 20ms", "--server", "sleep 20"];
+    let (text, code) = behind(&server, &inner("10Mbit 30ms", "ping -4 -c 5 -i 0.2 far"));
+    assert_eq!(code, 0, "{text}");
+    assert!((50.0..60.0).contains(&ping_ms(&text)), "{text}");
+}
+
+#[test]
+fn a_user_without_rights_hears_which_one_is_missing() {
+    use std::os::unix::process::CommandExt;
+
+    let mut command = suimon();
+    command.args(["shell", "--quiet", "--link", "1Mbit", "--", "true"]).uid(65_534).gid(65_534);
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: only root becomes another user, who must find the command");
+        return;
+    };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.success()
+            || output.status.code() == Some(4)
+                && ["chmod 666 /dev/net/tun", "user.max_user_namespaces", "No such file"]
+                    .iter()
+                    .any(|part| said.contains(part)),
+        "{said}"
+    );
+}
+
 #[test]
 fn what_crossed_and_what_happened_is_written() {
     if !can_emulate() {
@@ -260,10 +309,28 @@ fn what_is_wrong_is_said() {
             refused(&["--link", "1Mbit", "--", "no-such-program"], 127)
                 .contains("starting no-such-program: No such file")
         );
+        let plain = refused(&["--link", "1Mbit", "--", "/etc/hosts"], 126);
+        assert!(plain.contains("it is no program that this user may run"), "{plain}");
         assert!(
             message(&["--link", "1Mbit", "--cc", "nosuch", "--", "true"])
                 .contains("\"nosuch\" is none that the kernel has")
         );
+        let known = |key: &str| {
+            let path = format!("/proc/sys/net/ipv4/tcp_{key}_congestion_control");
+            let text = fs::read_to_string(path).unwrap_or_default();
+            text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        if !known("available").contains("compound") {
+            let to_load = message(&["--link", "1Mbit", "--cc", "compound", "--", "true"]);
+            assert!(to_load.contains("load it first, as root: suimon cc load compound"), "{to_load}");
+        }
+        if let Some(cc) = known("available").difference(&known("allowed")).next() {
+            let not_allowed = message(&["--link", "1Mbit", "--cc", cc, "--", "true"]);
+            assert!(
+                not_allowed.contains("sysctl -w net.ipv4.tcp_allowed_congestion_control"),
+                "{not_allowed}"
+            );
+        }
     }
 }
 

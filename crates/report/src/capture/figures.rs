@@ -1,6 +1,6 @@
 //! Charts of a capture over time.
 
-use suimon_results::{CaptureResult, EstimatorVerdict, Series};
+use suimon_results::{CaptureResult, CapturedFlow, EstimatorVerdict, Series};
 use suimon_units::Instant;
 
 use crate::page::{Axis, Figure, FigureSeries, Point, SeriesStyle, Unit};
@@ -9,6 +9,10 @@ use crate::page::{Axis, Figure, FigureSeries, Point, SeriesStyle, Unit};
 const TRUTH: &str = "#333333";
 /// Colour of estimators that fail.
 const FAILED: &str = "#cccccc";
+/// Colours of a time-sequence graph.
+const DATA: &str = "#0072b2";
+const ACKNOWLEDGED: &str = "#555555";
+const REPEATED: &str = "#d55e00";
 /// Flows of their own chart; those with the most packets.
 const CHARTED_FLOWS: usize = 6;
 /// Points of a curve: about one for each pixel across.
@@ -35,12 +39,43 @@ pub fn capture_figures(result: &CaptureResult) -> Vec<Figure> {
     });
     let mut largest: Vec<_> = result.flows.iter().collect();
     largest.sort_by_key(|flow| std::cmp::Reverse(flow.packets));
-    figures.extend(largest.into_iter().take(CHARTED_FLOWS).filter_map(|flow| {
+    largest.truncate(CHARTED_FLOWS);
+    figures.extend(largest.iter().filter_map(|flow| time_sequence(flow)));
+    figures.extend(largest.iter().filter_map(|flow| {
         let series = result.flow_series.iter().find(|series| series.subject == flow.name)?;
         Some(round_trips(&format!("RTT of {}", flow.name), series, result))
     }));
     figures.retain(|figure| figure.series.iter().any(|series| !series.points.is_empty()));
     figures
+}
+
+/// The data of `flow` over time, and what of it was sent again.
+fn time_sequence(flow: &CapturedFlow) -> Option<Figure> {
+    let kept = flow.time_sequence.as_ref()?;
+    let series = [
+        ("data", DATA, SeriesStyle::Line, &kept.data),
+        ("acknowledged", ACKNOWLEDGED, SeriesStyle::DashedLine, &kept.acknowledged),
+        ("sent again or late", REPEATED, SeriesStyle::Points, &kept.repeats),
+    ];
+    let series = series.into_iter().filter(|(.., points)| !points.is_empty());
+    Some(Figure {
+        title: format!("Time-sequence graph of {}", flow.name),
+        x: Axis::linear("Time", Unit::Seconds),
+        y: Axis::linear("Sequence number, from the first byte", Unit::Bytes),
+        series: series
+            .map(|(name, colour, style, points)| FigureSeries {
+                name: name.to_owned(),
+                colour: colour.to_owned(),
+                style,
+                points: points.iter().map(|(at, byte)| Point::from((at.as_secs_f64(), *byte as f64))).collect(),
+            })
+            .collect(),
+        caption: Some(
+            "The slope is the rate. Across, the two lines are a round trip to the receiver apart; upright, the data in \
+             flight."
+                .to_owned(),
+        ),
+    })
 }
 
 fn round_trips(title: &str, series: &Series, result: &CaptureResult) -> Figure {
@@ -93,7 +128,15 @@ mod tests {
     fn truth_and_estimators_share_a_chart() {
         let figures = capture_figures(&two_flows());
         let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
-        assert_eq!(titles, ["Representative RTT", "Flows", "RTT of 10.0.0.1:1 > 10.0.0.2:80"]);
+        assert_eq!(
+            titles,
+            [
+                "Representative RTT",
+                "Flows",
+                "Time-sequence graph of 10.0.0.1:1 > 10.0.0.2:80",
+                "RTT of 10.0.0.1:1 > 10.0.0.2:80"
+            ]
+        );
         let drawn: Vec<_> = figures[0].series.iter().map(|s| (s.name.as_str(), s.points.len())).collect();
         assert_eq!(drawn, [("true", 1), ("bursts", 2)], "what is not known is not drawn");
     }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use suimon_results::CaptureResult;
 
-use super::capture_notes;
 use super::tables::CaptureTables;
+use super::{all_repeats, capture_notes};
 use crate::document::{JsonDocument, text_of};
 use crate::header::ReportHeader;
 use crate::json::{JSON_SCHEMA_VERSION, JsonDetail};
@@ -15,6 +15,12 @@ struct Capture<'a> {
     duration_s: f64,
     packets: u64,
     data_packets: u64,
+    rtt_p50_ms: Option<f64>,
+    rtt_p95_ms: Option<f64>,
+    rtt_p99_ms: Option<f64>,
+    retransmissions: u64,
+    lost_before_capture: u64,
+    reordered: u64,
     skipped: Vec<Skipped<'a>>,
     out_of_order: u64,
     cut_off_at_bytes: Option<u64>,
@@ -31,11 +37,19 @@ struct Skipped<'a> {
 pub fn capture_json(header: &ReportHeader, result: &CaptureResult, detail: JsonDetail) -> String {
     let tables = CaptureTables::new(result);
     let skipped = result.skipped.iter().map(|(reason, packets)| Skipped { reason, packets: *packets });
+    let repeats = all_repeats(result);
+    let rtts = result.rtt_percentiles;
     let capture = Capture {
         name: &result.name,
         duration_s: result.duration.as_secs_f64(),
         packets: result.packets,
         data_packets: result.data_packets,
+        rtt_p50_ms: rtts.map(|rtts| rtts.p50.as_millis_f64()),
+        rtt_p95_ms: rtts.map(|rtts| rtts.p95.as_millis_f64()),
+        rtt_p99_ms: rtts.map(|rtts| rtts.p99.as_millis_f64()),
+        retransmissions: repeats.retransmissions,
+        lost_before_capture: repeats.lost_before,
+        reordered: repeats.reordered,
         skipped: skipped.collect(),
         out_of_order: result.out_of_order,
         cut_off_at_bytes: result.cut_off.map(|(_, offset)| offset),

@@ -2,16 +2,18 @@
 
 mod figures;
 mod json;
+mod page;
 mod tables;
 mod terminal;
 
-use suimon_results::{CaptureResult, EstimatorVerdict, RttSummary};
+use suimon_results::{CaptureResult, EstimatorVerdict, Repeats, RttSummary};
 use suimon_units::Duration;
 
 use crate::numbers::significant;
 
 pub use figures::capture_figures;
 pub use json::capture_json;
+pub use page::capture_page_tables;
 pub use tables::CaptureTables;
 pub use terminal::terminal_capture;
 
@@ -42,13 +44,11 @@ pub fn capture_verdict(result: &CaptureResult) -> String {
         told.collect::<Vec<_>>().join(", ")
     };
     let ms = |time: Duration| significant(time.as_millis_f64());
-    let mut told = format!(
-        "Use the true round-trip time: {} ms on average, from {} to {} ms, by {} ACKs.",
-        ms(mean),
-        ms(proved.min),
-        ms(proved.max),
-        proved.samples
-    );
+    let mut told = format!("Use the true round-trip time: {} ms on average", ms(mean));
+    if let Some(rtts) = result.rtt_percentiles {
+        told += &format!(", {} ms on the median, {} ms at the 95th percentile", ms(rtts.p50), ms(rtts.p95));
+    }
+    told += &format!(", from {} to {} ms, by {} ACKs.", ms(proved.min), ms(proved.max), proved.samples);
     for (verdict, what) in [
         (EstimatorVerdict::Close, "Estimators that come close"),
         (EstimatorVerdict::Rough, "Rough ones"),
@@ -60,6 +60,40 @@ pub fn capture_verdict(result: &CaptureResult) -> String {
         }
     }
     told
+}
+
+/// The repeats of all flows.
+fn all_repeats(result: &CaptureResult) -> Repeats {
+    result.flows.iter().filter_map(|flow| flow.repeats).fold(Repeats::default(), |sum, flow| Repeats {
+        retransmissions: sum.retransmissions + flow.retransmissions,
+        lost_before: sum.lost_before + flow.lost_before,
+        reordered: sum.reordered + flow.reordered,
+    })
+}
+
+/// What was sent again, came late or was lost, as a sentence; empty where nothing tells.
+#[must_use]
+pub fn capture_losses(result: &CaptureResult) -> String {
+    let tcp = || result.flows.iter().filter(|flow| flow.repeats.is_some());
+    let packets: u64 = tcp().map(|flow| flow.packets).sum();
+    if packets == 0 {
+        return String::new();
+    }
+    let repeats = all_repeats(result);
+    if repeats == Repeats::default() {
+        return format!("{packets} TCP packets with data: none was sent again and none came late.");
+    }
+    let percent = significant(100.0 * repeats.lost() as f64 / packets as f64);
+    let parts: Vec<String> = [
+        (repeats.retransmissions, "sent again"),
+        (repeats.lost_before, "lost on their way to the capture"),
+        (repeats.reordered, "out of order"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    format!("{packets} TCP packets with data: {}. At most {percent} % were lost.", parts.join(", "))
 }
 
 /// The notes that a reader needs before trusting `result`, each a sentence.
@@ -107,7 +141,9 @@ pub fn capture_notes(result: &CaptureResult) -> Vec<String> {
 
 #[cfg(test)]
 pub(crate) mod samples {
-    use suimon_results::{CapturedFlow, Column, EstimatorResult, RttSummary, Series};
+    use suimon_results::{
+        CapturedFlow, Column, EstimatorResult, RttPercentiles, RttSummary, Series, TimeSequence,
+    };
     use suimon_units::{Bytes, Duration, Instant};
 
     use super::*;
@@ -116,6 +152,11 @@ pub(crate) mod samples {
         let mut summary = RttSummary::default();
         rtts.iter().for_each(|ms| summary.add(Duration::from_millis(*ms)));
         summary
+    }
+
+    fn percentiles(rtts: &[u64]) -> Option<RttPercentiles> {
+        let ms = |ms| Duration::from_millis(ms);
+        (!rtts.is_empty()).then(|| RttPercentiles { p50: ms(48), p95: ms(59), p99: ms(60) })
     }
 
     fn flow(name: &str, packets: u64, rtts: &[u64], estimates: &[u64]) -> CapturedFlow {
@@ -128,6 +169,20 @@ pub(crate) mod samples {
             bytes: Bytes::new(packets * 1_500),
             payload: Bytes::new(packets * 1_448),
             rtt: summary(rtts),
+            rtt_percentiles: percentiles(rtts),
+            repeats: (!rtts.is_empty()).then_some(Repeats {
+                retransmissions: 6,
+                lost_before: 3,
+                reordered: 1,
+            }),
+            time_sequence: (!rtts.is_empty()).then(|| {
+                let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+                TimeSequence {
+                    data: vec![(at(0), 0), (at(10), 1_448)],
+                    repeats: vec![(at(90), 0)],
+                    acknowledged: vec![(at(130), 2_896)],
+                }
+            }),
             receiver_side_mean: Some(Duration::from_millis(30)),
             sender_side_mean: (!rtts.is_empty()).then(|| Duration::from_millis(10)),
             estimates: vec![summary(estimates)],
@@ -158,6 +213,7 @@ pub(crate) mod samples {
             data_packets: 310,
             flows,
             packets_of_other_flows: 0,
+            rtt_percentiles: percentiles(&[40, 60]),
             estimators: vec![EstimatorResult {
                 name: "bursts".to_owned(),
                 colour: "#e15759".to_owned(),
@@ -197,14 +253,28 @@ mod tests {
         let told = capture_verdict(&result);
         assert_eq!(
             told,
-            "Use the true round-trip time: 50.0 ms on average, from 40.0 to 60.0 ms, by 2 ACKs. Rough ones: bursts \
-             (off by 12.0 %)."
+            "Use the true round-trip time: 50.0 ms on average, 48.0 ms on the median, 59.0 ms at the 95th \
+             percentile, from 40.0 to 60.0 ms, by 2 ACKs. Rough ones: bursts (off by 12.0 %)."
         );
         result.estimators[0].error_median = Some(87.6);
         let told = capture_verdict(&result);
         assert!(told.ends_with("are not to be used: bursts (off by 8760 %)."), "{told}");
         result.flows.remove(0);
         assert!(capture_verdict(&result).starts_with("Use no number above"));
+    }
+
+    #[test]
+    fn losses_are_told_as_far_as_sequence_numbers_show_them() {
+        let mut result = samples::two_flows();
+        assert_eq!(
+            capture_losses(&result),
+            "300 TCP packets with data: 6 sent again, 3 lost on their way to the capture, 1 out of order. At most 3.00 % \
+             were lost."
+        );
+        result.flows[0].repeats = Some(Repeats::default());
+        assert!(capture_losses(&result).ends_with("none was sent again and none came late."));
+        result.flows.remove(0);
+        assert_eq!(capture_losses(&result), "");
     }
 
     #[test]

@@ -79,6 +79,13 @@ fn flows(rows: &[CapturedFlow]) -> Table {
     t.number("rtt_min_ms", |f| ms(f.rtt.mean().map(|_| f.rtt.min)));
     t.number("rtt_mean_ms", |f| ms(f.rtt.mean()));
     t.number("rtt_max_ms", |f| ms(f.rtt.mean().map(|_| f.rtt.max)));
+    t.number("rtt_p50_ms", |f| ms(f.rtt_percentiles.map(|rtts| rtts.p50)));
+    t.number("rtt_p95_ms", |f| ms(f.rtt_percentiles.map(|rtts| rtts.p95)));
+    t.number("rtt_p99_ms", |f| ms(f.rtt_percentiles.map(|rtts| rtts.p99)));
+    t.count("retransmissions", |f| Some(f.repeats?.retransmissions));
+    t.count("lost_before_capture", |f| Some(f.repeats?.lost_before));
+    t.count("reordered", |f| Some(f.repeats?.reordered));
+    t.number("loss", CapturedFlow::loss);
     t.number("receiver_side_mean_ms", |f| ms(f.receiver_side_mean));
     t.number("sender_side_mean_ms", |f| ms(f.sender_side_mean));
     t.build()
@@ -153,7 +160,10 @@ mod tests {
         let tables = CaptureTables::new(&two_flows());
         let flows = rows(&tables.flows);
         assert_eq!((&flows[0]["rtt_min_ms"], &flows[0]["rtt_mean_ms"]), (&40.into(), &50.into()));
+        assert_eq!((&flows[0]["rtt_p50_ms"], &flows[0]["rtt_p99_ms"]), (&48.into(), &60.into()));
+        assert_eq!((&flows[0]["retransmissions"], &flows[0]["loss"]), (&6.into(), &0.03.into()));
         assert!(flows[1]["rtt_min_ms"].is_null() && flows[1]["sender_side_mean_ms"].is_null());
+        assert!(flows[1]["rtt_p50_ms"].is_null() && flows[1]["retransmissions"].is_null());
     }
 
     #[test]

@@ -1,19 +1,16 @@
 //! A capture as tables for a terminal.
 
 use comfy_table::{Cell, CellAlignment, Color, ColumnConstraint};
-use suimon_results::{CaptureResult, CapturedFlow, EstimatorVerdict};
+use suimon_results::{CaptureResult, CapturedFlow, EstimatorVerdict, RttPercentiles};
 use suimon_units::Duration;
 
-use super::{capture_notes, capture_verdict};
+use super::{capture_losses, capture_notes, capture_verdict};
 use crate::header::ReportHeader;
 use crate::numbers::{MISSING, significant};
 use crate::terminal::{TerminalOptions, blank, trimmed, wrapped};
 
 /// Flows that are shown; the files hold all.
 const SHOWN_FLOWS: usize = 20;
-/// Estimators that have a column in the table of flows, where a hundred columns must do.
-const SHOWN_ESTIMATORS: usize = 3;
-
 /// The facts of a capture and the estimates from it, for a terminal.
 #[must_use]
 pub fn terminal_capture(header: &ReportHeader, result: &CaptureResult, options: TerminalOptions) -> String {
@@ -27,6 +24,7 @@ pub fn terminal_capture(header: &ReportHeader, result: &CaptureResult, options: 
     if result.data_packets > 0 {
         blocks.push(estimators(result, options));
     }
+    blocks.push(wrapped(&capture_losses(result), options.width));
     blocks.push(wrapped(&capture_verdict(result), options.width));
     blocks.extend(capture_notes(result).iter().map(|note| wrapped(&format!("Note: {note}"), options.width)));
     blocks.retain(|block| !block.is_empty());
@@ -46,16 +44,42 @@ fn sentence(result: &CaptureResult) -> String {
     )
 }
 
+/// The heading of an estimator's mean, in three lines.
+fn short(name: &str) -> String {
+    let (name, settings) = name.split_at(name.find(':').unwrap_or(name.len()));
+    format!("{name}\n{}\nms", if settings.is_empty() { "mean" } else { settings })
+}
+
+/// Estimators whose means stand beside the facts of flows, as many as the terminal has room for.
+fn estimators_with_room(result: &CaptureResult, options: TerminalOptions) -> usize {
+    /// Packets, loss and four round-trip times, with the space between.
+    const FACTS: usize = 9 + 6 + 4 * 6;
+    const SPACE: usize = 2;
+    let name = result.flows.iter().map(|flow| flow.name.len()).max().unwrap_or_default();
+    let mut left = usize::from(options.width).saturating_sub(name + SPACE + FACTS);
+    let widths = result.estimators.iter().map(|estimator| {
+        let widest = short(&estimator.name).lines().map(str::len).max().unwrap_or_default();
+        widest + SPACE
+    });
+    widths
+        .take_while(|width| {
+            let fits = *width <= left;
+            left = left.saturating_sub(*width);
+            fits
+        })
+        .count()
+}
+
 fn flows(result: &CaptureResult, options: TerminalOptions) -> String {
-    let shown = &result.estimators[..result.estimators.len().min(SHOWN_ESTIMATORS)];
+    let shown = &result.estimators[..estimators_with_room(result, options)];
     let mut table = blank(options);
     let mut heading = vec![Cell::new("Flow")];
     let mut head = |text: String| heading.push(Cell::new(text).set_alignment(CellAlignment::Right));
-    for text in ["Packets", "RTT\nmin\nms", "RTT\nmean\nms", "RTT\nmax\nms"] {
+    for text in ["Packets", "Loss\n\n%", "RTT\nmin\nms", "RTT\np50\nms", "RTT\np95\nms", "RTT\np99\nms"] {
         head(text.to_owned());
     }
     for estimator in shown {
-        head(format!("{}\nmean\nms", estimator.name));
+        head(short(&estimator.name));
     }
     table.set_header(heading);
     let mut largest: Vec<&CapturedFlow> = result.flows.iter().collect();
@@ -66,9 +90,13 @@ fn flows(result: &CaptureResult, options: TerminalOptions) -> String {
         let mut row = vec![Cell::new(&flow.name)];
         let mut cell = |text: String| row.push(Cell::new(text).set_alignment(CellAlignment::Right));
         cell(flow.packets.to_string());
+        cell(percent(flow.loss()));
         cell(ms(known.then_some(flow.rtt.min)));
-        cell(ms(flow.rtt.mean()));
-        cell(ms(known.then_some(flow.rtt.max)));
+        let rtts = flow.rtt_percentiles;
+        let of = |percentile: fn(RttPercentiles) -> Duration| ms(rtts.map(percentile));
+        cell(of(|rtts| rtts.p50));
+        cell(of(|rtts| rtts.p95));
+        cell(of(|rtts| rtts.p99));
         for estimates in &flow.estimates[..shown.len()] {
             cell(ms(estimates.mean()));
         }
@@ -121,11 +149,11 @@ fn estimators(result: &CaptureResult, options: TerminalOptions) -> String {
     trimmed(&table)
 }
 
-fn ms(time: Option<Duration>) -> String {
+pub(super) fn ms(time: Option<Duration>) -> String {
     time.map_or_else(|| MISSING.to_owned(), |time| significant(time.as_millis_f64()))
 }
 
-fn percent(ratio: Option<f64>) -> String {
+pub(super) fn percent(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| MISSING.to_owned(), |ratio| significant(100.0 * ratio))
 }
 
@@ -146,8 +174,8 @@ mod tests {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
             line[name.len()..].split_whitespace().collect()
         };
-        assert_eq!(row("10.0.0.1:1 > 10.0.0.2:80"), ["300", "40.0", "50.0", "60.0", "44.0"]);
-        assert_eq!(row("b "), ["10", "–", "–", "–", "–"]);
+        assert_eq!(row("10.0.0.1:1 > 10.0.0.2:80"), ["300", "3.00", "40.0", "48.0", "59.0", "60.0", "44.0"]);
+        assert_eq!(row("b "), ["10", "–", "–", "–", "–", "–", "–"]);
         assert_eq!(row("bursts"), ["1", "-12.0", "12.0", "44.0", "50.0", "12.0", "200", "rough"]);
         assert!(text.contains("\nNote: Skipped packets: 3 not IP.\n"), "{text}");
     }

@@ -4,10 +4,11 @@ use serde::Serialize;
 use suimon_results::{QueueResult, RunResult};
 use suimon_units::Duration;
 
-use super::Page;
 use super::figure::{Figure, delay_distribution, throughput_against_backlog};
+use super::over_axis::over_axis;
 use super::panels::{CHARTED_FLOWS, CHARTED_RUNS, Panel, panels};
-use crate::advice::Advice;
+use super::{Page, TextTable};
+use crate::advice::{Advice, CHANGE_AXIS, UNCHANGED};
 use crate::grade::{GRADE_THRESHOLDS, Grade};
 use crate::header::ReportHeader;
 use crate::heat_map::HeatMap;
@@ -17,6 +18,7 @@ use crate::results_table::{ResultTable, Section};
 use crate::sentence::sentence;
 use crate::summary::{RunSummary, summarise};
 use crate::sweep::{label, swept_axis};
+use crate::topology::Topology;
 use crate::verdict::VerdictTable;
 
 /// Runs that charts over time show at first; a reader can switch on the others.
@@ -31,6 +33,7 @@ struct Data<'a> {
     summary: String,
     grading: String,
     advice: Vec<Change<'a>>,
+    topology: Option<&'a Topology>,
     thresholds: Vec<(Grade, f64)>,
     columns: Vec<Column>,
     rows: Vec<Row<'a>>,
@@ -40,6 +43,7 @@ struct Data<'a> {
     panels: Vec<Panel>,
     verdicts: &'a [VerdictTable],
     heat_maps: &'a [HeatMap],
+    tables: &'a [TextTable],
     notes: Vec<String>,
 }
 
@@ -100,19 +104,25 @@ pub(super) fn json(page: &Page<'_>) -> String {
     let results = ResultTable::new(&summaries);
     let scatter = throughput_against_backlog(page.runs);
     let distribution = delay_distribution(page.runs);
+    let over_axis = over_axis(page.runs);
     let mut notes = observations(&summaries);
     notes.extend(left_out(&summaries));
     notes.extend(page.notes.iter().cloned());
     let data = Data {
         header: page.header,
         facts: facts(page),
-        summary: if summaries.is_empty() { String::new() } else { sentence(&summaries) },
+        summary: if summaries.is_empty() || !page.lead.is_empty() {
+            page.lead.clone()
+        } else {
+            sentence(&summaries)
+        },
         grading: if summaries.iter().any(|summary| summary.call.is_some()) {
             Grade::legend_of_calls()
         } else {
             Grade::legend()
         },
         advice: page.advice.iter().map(|advice| Change { effect: advice.effect(), advice }).collect(),
+        topology: page.topology.as_ref(),
         thresholds: GRADE_THRESHOLDS.iter().map(|(grade, below)| (*grade, below.as_millis_f64())).collect(),
         columns: results
             .columns
@@ -143,7 +153,7 @@ pub(super) fn json(page: &Page<'_>) -> String {
         runs: summaries
             .iter()
             .take(CHARTED_RUNS)
-            .zip(shown(page.runs))
+            .zip(shown(page))
             .map(|(summary, shown)| Run {
                 name: &summary.name,
                 scenario: &summary.run.scenario,
@@ -152,10 +162,11 @@ pub(super) fn json(page: &Page<'_>) -> String {
             })
             .collect(),
         delays: summaries.iter().filter_map(delay).take(DELAY_BARS).collect(),
-        figures: scatter.iter().chain(&distribution).chain(&page.figures).collect(),
+        figures: over_axis.iter().chain(&scatter).chain(&distribution).chain(&page.figures).collect(),
         panels: panels(&summaries),
         verdicts: &page.verdicts,
         heat_maps: &page.heat_maps,
+        tables: &page.tables,
         notes,
     };
     let text = serde_json::to_string(&data).expect("a page has text keys, so it always serialises");
@@ -192,8 +203,18 @@ fn delay<'a>(summary: &'a RunSummary<'a>) -> Option<Delay<'a>> {
 }
 
 /// The runs that the charts over time show at first: runs that compare with each other, which are of the first scenario
-/// and, of a sweep, at its first value; where these are too many, the first few.
-fn shown(runs: &[RunResult]) -> Vec<bool> {
+/// and, of a sweep, at its first value; where these are too many, the first few. Of changes, the best one and the run
+/// without any.
+fn shown(page: &Page<'_>) -> Vec<bool> {
+    if let Some(best) = page.advice.first() {
+        let change = |run: &RunResult| label(run, CHANGE_AXIS).map(str::to_owned);
+        let wanted = |change: String| change == UNCHANGED || change == best.change;
+        return page.runs.iter().map(|run| change(run).is_some_and(wanted)).collect();
+    }
+    alike(page.runs)
+}
+
+fn alike(runs: &[RunResult]) -> Vec<bool> {
     let swept = swept_axis(runs);
     let group = |run: &RunResult| {
         let value = swept.as_deref().and_then(|axis| label(run, axis)).map(str::to_owned);
@@ -305,13 +326,13 @@ mod tests {
                 runs.push(run);
             }
         }
-        assert_eq!(shown(&runs), [true, true, false, false]);
-        assert_eq!(shown(&comparison()), [true, true]);
+        assert_eq!(alike(&runs), [true, true, false, false]);
+        assert_eq!(alike(&comparison()), [true, true]);
         let mut scenarios = [comparison(), comparison()].concat();
         scenarios[2..].iter_mut().for_each(|run| run.scenario = "cellular".to_owned());
-        assert_eq!(shown(&scenarios), [true, true, false, false]);
+        assert_eq!(alike(&scenarios), [true, true, false, false]);
         let many: Vec<_> = (0..6).flat_map(|_| comparison()).collect();
-        assert_eq!(shown(&many).iter().filter(|shown| **shown).count(), SHOWN_RUNS);
+        assert_eq!(alike(&many).iter().filter(|shown| **shown).count(), SHOWN_RUNS);
     }
 
     #[test]

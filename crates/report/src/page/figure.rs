@@ -57,6 +57,15 @@ pub enum Scale {
     Logarithmic,
 }
 
+impl Scale {
+    /// That on which `values` do not crowd at the edge.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Self {
+        const EVEN_RATIO: f64 = 20.0;
+        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+        if low > 0.0 && high / low > EVEN_RATIO { Self::Logarithmic } else { Self::Linear }
+    }
+}
+
 /// Unit of values; the page writes them with the prefix that suits (kbit/s, MB).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Unit {
@@ -144,20 +153,23 @@ pub struct Point {
     pub y: f64,
     /// The text shown when the reader points at it, besides the series and the values.
     pub label: Option<String>,
+    /// The lowest and highest value that `y` may stand for; lines have a band of these.
+    pub interval: Option<(f64, f64)>,
 }
 
 impl From<(f64, f64)> for Point {
     fn from((x, y): (f64, f64)) -> Self {
-        Self { x, y, label: None }
+        Self { x, y, label: None, interval: None }
     }
 }
 
 impl Serialize for Point {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (x, y) = (Compact(self.x), Compact(self.y));
-        match &self.label {
-            None => (x, y).serialize(serializer),
-            Some(label) => (x, y, label).serialize(serializer),
+        match (&self.label, self.interval) {
+            (None, None) => (x, y).serialize(serializer),
+            (Some(label), None) => (x, y, label).serialize(serializer),
+            (label, Some((low, high))) => (x, y, label, Compact(low), Compact(high)).serialize(serializer),
         }
     }
 }
@@ -190,24 +202,19 @@ pub fn throughput_against_backlog(runs: &[RunResult]) -> Option<Figure> {
     };
     Some(Figure {
         title: "Throughput against mean backlog".to_owned(),
-        x: Axis { label: "Goodput".to_owned(), unit: Unit::BitsPerSecond, scale: scale(&series) },
+        x: Axis {
+            label: "Goodput".to_owned(),
+            unit: Unit::BitsPerSecond,
+            scale: Scale::of(series.iter().flat_map(|series| &series.points).map(|point| point.x)),
+        },
         y: Axis::linear("Mean backlog", Unit::Packets),
         series,
         caption: Some(caption),
     })
 }
 
-/// Throughputs that lie further apart than this ratio would crowd at the edge of an even axis.
-const EVEN_RATIO: f64 = 20.0;
-
-fn scale(series: &[FigureSeries]) -> Scale {
-    let values = || series.iter().flat_map(|series| &series.points).map(|point| point.x);
-    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    if low > 0.0 && high / low > EVEN_RATIO { Scale::Logarithmic } else { Scale::Linear }
-}
-
 /// The name of a run in the figure: its own without the swept value and the seed.
-fn series_name(summary: &RunSummary<'_>, swept: Option<&str>) -> String {
+pub(super) fn series_name(summary: &RunSummary<'_>, swept: Option<&str>) -> String {
     let Some(swept) = swept else {
         return summary.name.clone();
     };
@@ -229,6 +236,7 @@ fn series(name: String, mut members: Vec<&RunSummary<'_>>, swept: Option<&str>) 
         x: summary.total.goodput.as_bps_f64(),
         y: summary.slowest.map_or(f64::NAN, |queue| queue.backlog_mean_packets),
         label: swept.map(|_| summary.name.clone()),
+        interval: None,
     };
     let colour = members.first().map_or_else(String::new, |summary| summary.colour.clone());
     FigureSeries { name, colour, style, points: members.iter().map(point).collect() }

@@ -6,8 +6,10 @@
 mod data;
 mod downsample;
 mod figure;
+mod over_axis;
 mod panels;
 mod template;
+mod text_table;
 
 use std::path::Path;
 
@@ -16,11 +18,13 @@ pub use figure::{
     throughput_against_backlog,
 };
 use suimon_results::RunResult;
+pub use text_table::{TextRow, TextTable};
 
 use crate::advice::Advice;
 use crate::error::ReportError;
 use crate::header::ReportHeader;
 use crate::heat_map::HeatMap;
+use crate::topology::Topology;
 use crate::verdict::VerdictTable;
 
 /// The contents of a page.
@@ -30,6 +34,10 @@ pub struct Page<'a> {
     pub header: &'a ReportHeader,
     /// The runs. Table, grades, charts over time and throughput against backlog follow from them.
     pub runs: &'a [RunResult],
+    /// One sentence for the top of the page; where it is empty, one that follows from the runs.
+    pub lead: String,
+    /// The network, where it is drawn.
+    pub topology: Option<Topology>,
     /// Changes that were tried, best first; shown before the results.
     pub advice: Vec<Advice>,
     /// Further charts, in order.
@@ -38,6 +46,8 @@ pub struct Page<'a> {
     pub verdicts: Vec<VerdictTable>,
     /// Grids of numbers, shown behind the claims.
     pub heat_maps: Vec<HeatMap>,
+    /// Further tables, in order.
+    pub tables: Vec<TextTable>,
     /// Sentences that a reader should know, shown after the results.
     pub notes: Vec<String>,
 }
@@ -49,10 +59,13 @@ impl<'a> Page<'a> {
         Self {
             header,
             runs,
+            lead: String::new(),
+            topology: None,
             advice: Vec::new(),
             figures: Vec::new(),
             verdicts: Vec::new(),
             heat_maps: Vec::new(),
+            tables: Vec::new(),
             notes: Vec::new(),
         }
     }

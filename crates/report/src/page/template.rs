@@ -6,6 +6,7 @@ const STYLE: &str = include_str!("../../web/page.css");
 const SCRIPT: &str = concat!(
     include_str!("../../web/script/elements.js"),
     include_str!("../../web/script/tables.js"),
+    include_str!("../../web/script/topology.js"),
     include_str!("../../web/script/delays.js"),
     include_str!("../../web/script/charts.js"),
     include_str!("../../web/script/time.js"),

@@ -22,6 +22,51 @@ function axisSize(chart, values) {
 const fromZero = (chart, low, high) =>
   (low === null || high === null ? [0, 1] : [Math.min(0, low * 1.08), high > 0 ? high * 1.08 : 1]);
 
+/** Two fingers zoom a chart, one moves it sideways once it is zoomed, a double tap shows everything again. */
+function takeFingers(chart, scales) {
+  const fingers = new Map();
+  let tapped = 0;
+  const whole = () => chart.setData(chart.data);
+  const place = ({ clientX, clientY }) => {
+    const box = chart.over.getBoundingClientRect();
+    return { x: clientX - box.x, y: clientY - box.y };
+  };
+  /** Moves and stretches each scale so that what was under the fingers stays under them. */
+  const follow = (before, after) => {
+    for (const scale of scales) {
+      const middle = (ends) => ends.reduce((sum, end) => sum + end[scale], 0) / ends.length;
+      const apart = (ends) => (ends.length > 1 ? Math.abs(ends[1][scale] - ends[0][scale]) : 0);
+      // Fingers that lie one above the other say nothing of the width.
+      const factor = Math.min(apart(before), apart(after)) > 20 ? apart(after) / apart(before) : 1;
+      const at = (value) => {
+        const pixel = chart.valToPos(value, scale);
+        return chart.posToVal(middle(before) + (pixel - middle(after)) / factor, scale);
+      };
+      const { min, max } = chart.scales[scale];
+      chart.setScale(scale, { min: at(min), max: at(max) });
+    }
+  };
+  const { over } = chart;
+  over.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "touch") return;
+    fingers.set(event.pointerId, place(event));
+    if (fingers.size === 1) {
+      if (event.timeStamp - tapped < 300) whole();
+      tapped = event.timeStamp;
+    }
+  });
+  over.addEventListener("pointermove", (event) => {
+    if (!fingers.has(event.pointerId)) return;
+    const before = [...fingers.values()];
+    fingers.set(event.pointerId, place(event));
+    if (fingers.size <= 2) follow(before, [...fingers.values()]);
+    tapped = 0;
+  });
+  for (const end of ["pointerup", "pointercancel", "pointerleave"]) {
+    over.addEventListener(end, (event) => fingers.delete(event.pointerId));
+  }
+}
+
 function keepSize(chart, holder, height) {
   const observer = new ResizeObserver(() => {
     if (holder.clientWidth && holder.clientWidth !== chart.width) {
@@ -65,8 +110,11 @@ const csvCell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).rep
 
 /** The curves as CSV: a row a point. */
 function csvOf(curves, x, y) {
-  const rows = curves.flatMap(({ name, points }) => points.map(([a, b]) => [name, a, b]));
-  return [["series", x, y], ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
+  const intervals = curves.some(({ points }) => points.some((point) => point.length > 3));
+  const row = (name, [a, b, , low, high]) => (intervals ? [name, a, b, low, high] : [name, a, b]);
+  const rows = curves.flatMap(({ name, points }) => points.map((point) => row(name, point)));
+  const head = intervals ? ["series", x, y, "low", "high"] : ["series", x, y];
+  return [head, ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
 }
 
 /** The chart as SVG, with the scales that it shows. */
@@ -80,12 +128,19 @@ function svgOf(chart, title, curves, x, y) {
   const [toX, toY] = [scale(chart.scales.x, inner), scale(chart.scales.y, tall)];
   const place = ([a, b]) => [left + toX(a), 40 + tall - toY(b)].map((at) => at.toFixed(1));
   const inside = ([a, b]) => a !== null && b !== null && a >= chart.scales.x.min && a <= chart.scales.x.max;
+  const mark = (colour, x, y) => {
+    const corners = CORNERS[markerOf(colour)].map(([dx, dy]) => [x + 3.5 * dx, y + 3.5 * dy].map((at) => at.toFixed(1)));
+    return `<polygon fill="${colour}" points="${corners.map((corner) => corner.join(",")).join(" ")}"/>`;
+  };
   const draw = ({ name, colour, line, points }, index) => {
     const seen = points.filter(inside).map(place);
     const marks = seen.filter((_, at) => !line || at % Math.ceil(seen.length / 12) === 0);
-    return (line ? `<polyline fill="none" stroke="${colour}" stroke-width="1.6" points="${seen.map((at) => at.join(",")).join(" ")}"/>` : "")
-      + marks.map(([a, b]) => `<circle cx="${a}" cy="${b}" r="3" fill="${colour}"/>`).join("")
-      + `<rect x="${width - 150}" y="${44 + 18 * index}" width="10" height="10" fill="${colour}"/>`
+    const band = points.filter((point) => inside(point) && point.length > 3);
+    const ends = [...band.map(([a, , , low]) => [a, low]), ...band.map(([a, , , , high]) => [a, high]).reverse()];
+    return (band.length > 1 ? `<polygon fill="${colour}" fill-opacity="0.18" points="${ends.map((end) => place(end).join(",")).join(" ")}"/>` : "")
+      + (line ? `<polyline fill="none" stroke="${colour}" stroke-width="1.6" points="${seen.map((at) => at.join(",")).join(" ")}"/>` : "")
+      + marks.map(([a, b]) => mark(colour, Number(a), Number(b))).join("")
+      + mark(colour, width - 145, 49 + 18 * index)
       + `<text x="${width - 134}" y="${53 + 18 * index}">${escape(name)}</text>`;
   };
   const ticks = (axis, way) => (axis?._splits ?? []).filter((value) => value !== null).map((value) => {
@@ -120,7 +175,7 @@ function pngOf(chart, title, curves) {
   curves.forEach(({ name, colour }, index) => {
     const y = 46 + from.height / ratio + 18 * index;
     context.fillStyle = colour;
-    context.fillRect(12, y - 9, 10, 10);
+    context.fill(markerPath(markerOf(colour), 17, y - 4, 5));
     context.fillStyle = "#16202c";
     context.fillText(name, 28, y);
   });

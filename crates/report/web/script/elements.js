@@ -17,7 +17,54 @@ function element(tag, properties = {}, ...children) {
   return node;
 }
 
-const swatch = (colour) => element("span", { class: "swatch", style: { backgroundColor: colour } });
+// ---- Markers. Each colour, which is that of a sender, has a shape of its own on the whole page, for eyes and printers
+// that tell no colours apart.
+
+const CORNERS = {
+  circle: Array.from({ length: 16 }, (_, nth) => [Math.cos(nth * Math.PI / 8), Math.sin(nth * Math.PI / 8)]),
+  square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
+  triangle: [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]],
+  diamond: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]],
+  down: [[0, 1.2], [1.1, -0.8], [-1.1, -0.8]],
+  plus: [[-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4], [0.4, 1.2], [-0.4, 1.2],
+    [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]],
+  bow: [[-1.1, -1], [1.1, 1], [1.1, -1], [-1.1, 1]],
+  bar: [[-0.5, -1.3], [0.5, -1.3], [0.5, 1.3], [-0.5, 1.3]],
+};
+const MARKERS = Object.keys(CORNERS);
+const FILLS = [{}, { hollow: true }, { small: true }, { small: true, hollow: true }];
+const coloursSeen = [];
+
+/** The shape of a colour, in the order in which the page first shows them. */
+function markerOf(colour) {
+  if (!coloursSeen.includes(colour)) coloursSeen.push(colour);
+  return MARKERS[coloursSeen.indexOf(colour) % MARKERS.length];
+}
+
+/** The outline of a marker around a point. */
+function markerPath(kind, x, y, size) {
+  const path = new Path2D();
+  CORNERS[kind].forEach(([dx, dy]) => path.lineTo(x + dx * size, y + dy * size));
+  path.closePath();
+  return path;
+}
+
+/** Draws a marker in the colour that is set to fill. */
+function drawMark(context, { kind, hollow, small }, x, y, size) {
+  const outline = markerPath(kind, x, y, small ? 0.6 * size : size);
+  context.fill(outline);
+  if (!hollow) return;
+  context.save();
+  context.fillStyle = theme("card");
+  context.fill(markerPath(kind, x, y, 0.5 * (small ? 0.6 * size : size)));
+  context.restore();
+}
+
+function swatch(colour) {
+  const corner = ([x, y]) => `${(50 + 38 * x).toFixed(1)}% ${(50 + 38 * y).toFixed(1)}%`;
+  const clipPath = `polygon(${CORNERS[markerOf(colour)].map(corner).join(", ")})`;
+  return element("span", { class: "swatch", style: { backgroundColor: colour, clipPath } });
+}
 const theme = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // ---- Numbers

@@ -1,46 +1,22 @@
 // Figures: anything against anything
 
-const MARKERS = ["circle", "square", "triangle", "diamond", "down", "plus", "bow", "bar"];
-
-/** The outline of a marker around a point; the same shapes serve canvas and legend. */
-function markerPath(kind, x, y, size) {
-  const path = new Path2D();
-  if (kind === "circle") {
-    path.arc(x, y, size, 0, 2 * Math.PI);
-  } else {
-    const corners = {
-      square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
-      triangle: [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]],
-      diamond: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]],
-      down: [[0, 1.2], [1.1, -0.8], [-1.1, -0.8]],
-      plus: [[-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4], [0.4, 1.2], [-0.4, 1.2],
-        [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]],
-      bow: [[-1.1, -1], [1.1, 1], [1.1, -1], [-1.1, 1]],
-      bar: [[-0.5, -1.3], [0.5, -1.3], [0.5, 1.3], [-0.5, 1.3]],
-    }[kind];
-    corners.forEach(([dx, dy]) => path.lineTo(x + dx * size, y + dy * size));
-    path.closePath();
-  }
-  return path;
-}
-
-function legendMark(series, kind) {
+function legendMark(series, mark) {
   const canvas = element("canvas", { width: 44, height: 24 });
   const context = canvas.getContext("2d");
   context.strokeStyle = context.fillStyle = series.colour;
   if (series.style !== "points") {
     context.lineWidth = 4;
-    context.setLineDash(series.style === "dashed-line" ? [9, 6] : []);
+    context.setLineDash(series.style === "dashed-line" ? [9, 6] : mark.dash.map((length) => 2 * length));
     context.beginPath();
     context.moveTo(0, 12);
     context.lineTo(44, 12);
     context.stroke();
   }
-  if (series.style.includes("points")) context.fill(markerPath(kind, 22, 12, 8));
+  if (series.style.includes("points")) drawMark(context, mark, 22, 12, 8);
   return canvas;
 }
 
-function drawSeries(series, kind) {
+function drawSeries(series, mark) {
   return (chart, index) => {
     const [xs, ys] = chart.data[index];
     const { ctx, bbox } = chart;
@@ -51,9 +27,18 @@ function drawSeries(series, kind) {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.strokeStyle = ctx.fillStyle = series.colour;
+    const band = series.points.filter((point) => point.length > 3 && point[1] !== null);
+    if (band.length > 1) {
+      const edge = (at) => ([x, , , ...ends]) => [chart.valToPos(x, "x", true), chart.valToPos(ends[at], "y", true)];
+      ctx.globalAlpha = 0.18;
+      ctx.beginPath();
+      for (const [x, y] of [...band.map(edge(0)), ...band.map(edge(1)).reverse()]) ctx.lineTo(x, y);
+      ctx.fill();
+      ctx.globalAlpha = 1;
+    }
     if (series.style !== "points") {
       ctx.lineWidth = 1.6 * pixels;
-      ctx.setLineDash(series.style === "dashed-line" ? [6 * pixels, 4 * pixels] : []);
+      ctx.setLineDash((series.style === "dashed-line" ? [6, 4] : mark.dash).map((length) => length * pixels));
       ctx.beginPath();
       at.forEach(([x, y]) => (Number.isFinite(y) ? ctx.lineTo(x, y) : null));
       ctx.stroke();
@@ -63,9 +48,8 @@ function drawSeries(series, kind) {
       ctx.lineWidth = 1.5 * pixels;
       ctx.strokeStyle = theme("card");
       for (const [x, y] of at) {
-        const outline = markerPath(kind, x, y, 4.6 * pixels);
-        ctx.fill(outline);
-        ctx.stroke(outline);
+        if (!mark.hollow) ctx.stroke(markerPath(mark.kind, x, y, 4.6 * pixels));
+        drawMark(ctx, mark, x, y, 4.6 * pixels);
       }
     }
     ctx.restore();
@@ -73,8 +57,12 @@ function drawSeries(series, kind) {
   };
 }
 
-function figureRange(scale) {
-  if (scale !== "logarithmic") return fromZero;
+/** `values` are all that is drawn, `ends` the ends of bands: these are seen too where all is seen. */
+function figureRange(scale, values = [], ends = []) {
+  if (scale !== "logarithmic") {
+    const highest = Math.max(...values);
+    return (chart, low, high) => fromZero(chart, low, high === highest ? Math.max(high, ...ends) : high);
+  }
   return (chart, low, high) => (low > 0 ? [low / 1.25, high * 1.25] : [1, 10]);
 }
 
@@ -106,11 +94,15 @@ function figureChart(spec) {
   const curves = spec.series.map(({ name, colour, style }, index) =>
     ({ name, colour, line: style !== "points", points: points[index] }));
   describe(holder, `${spec.title}, ${spec.y.label} against ${spec.x.label}`, curves, spec.y.unit);
-  // Shapes tell apart what one colour has several of, such as an algorithm over several links; else each has its own.
+  // Each sender has its shape; what one colour has several of, such as an algorithm over several links, differs by fill, and
+  // lines without marks by dash.
   const before = spec.series.map(({ colour }, index) =>
     spec.series.slice(0, index).filter((other) => other.colour === colour).length);
-  const repeated = before.some((count) => count > 0);
-  const kinds = before.map((count, index) => MARKERS[(repeated ? count : index) % MARKERS.length]);
+  const marks = spec.series.map(({ colour }, index) => ({
+    kind: markerOf(colour),
+    ...FILLS[before[index] % FILLS.length],
+    dash: spec.series[index].style === "line" ? DASHES[before[index] % DASHES.length] : [],
+  }));
   const legend = spec.series.map((series, index) => {
     const chip = element("button", {
       type: "button",
@@ -122,7 +114,7 @@ function figureChart(spec) {
         figure.chart.setSeries(index + 1, { show });
         chip.setAttribute("aria-pressed", String(show));
       },
-    }, legendMark(series, kinds[index]), series.name);
+    }, legendMark(series, marks[index]), series.name);
     return chip;
   });
   const figure = element("figure", { class: "card chart figure" },
@@ -149,8 +141,11 @@ function figureChart(spec) {
     tip.hidden = !best.member || left < 0;
     if (tip.hidden) return;
     const [x, y, label] = best.member;
-    const line = (side, value) => element("div", {}, `${side.label}: ${quantity(value, side.unit)}`);
-    tip.replaceChildren(element("strong", {}, label ?? spec.series[best.index].name), line(spec.x, x), line(spec.y, y));
+    const line = (side, value) => element("div", {}, `${side.label}: ${value}`);
+    const interval = best.member.length > 3
+      ? ` (${quantity(best.member[3], spec.y.unit)} to ${quantity(best.member[4], spec.y.unit)})` : "";
+    tip.replaceChildren(element("strong", {}, label ?? spec.series[best.index].name),
+      line(spec.x, quantity(x, spec.x.unit)), line(spec.y, quantity(y, spec.y.unit) + interval));
     const right = best.x > chart.over.clientWidth / 2;
     Object.assign(tip.style, {
       left: right ? "auto" : `${best.x + 12}px`,
@@ -161,11 +156,12 @@ function figureChart(spec) {
 
   function draw() {
     const height = 330;
-    const scale = (side) => ({
+    const scale = (side, values, ends) => ({
       time: false,
       distr: side.scale === "logarithmic" ? 3 : 1,
-      range: figureRange(side.scale),
+      range: figureRange(side.scale, values, ends),
     });
+    const ends = all.filter((point) => point.length > 3).map((point) => point[4]);
     const chart = new uPlot({
       mode: 2,
       width: holder.clientWidth || 500,
@@ -173,7 +169,7 @@ function figureChart(spec) {
       padding: [10, 14, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: true, y: true, uni: 40 }, points: { show: false } },
-      scales: { x: scale(spec.x), y: scale(spec.y) },
+      scales: { x: scale(spec.x), y: scale(spec.y, all.map(([, y]) => y), ends) },
       axes: [
         { ...figureAxis(spec.x, largestOf(all.map(([x]) => x))), size: 30 },
         { ...figureAxis(spec.y, largestOf(all.map(([, y]) => y))), size: axisSize },
@@ -182,11 +178,12 @@ function figureChart(spec) {
         label: series.name,
         stroke: series.colour,
         facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }],
-        paths: drawSeries(series, kinds[index]),
+        paths: drawSeries(series, marks[index]),
       }))],
       hooks: { setCursor: [point] },
     }, [null, ...points.map((members) => [members.map(([x]) => x), members.map(([, y]) => y)])], holder);
     chart.over.append(tip);
+    takeFingers(chart, ["x", "y"]);
     keepSize(chart, holder, height);
     figure.chart = chart;
   }

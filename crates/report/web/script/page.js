@@ -1,9 +1,11 @@
 // The page, top to bottom
 
 heading();
+topology();
 advice();
 verdicts();
 heatMaps();
+textTables();
 results();
 figures();
 overTime();

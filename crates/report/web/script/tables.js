@@ -111,3 +111,15 @@ function heatMaps() {
         element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body))));
   }
 }
+
+/** Tables of text; rows whose numbers are not to be used are grey. */
+function textTables() {
+  for (const table of data.tables) {
+    const head = table.columns.map((name) => element("th", { scope: "col" }, name));
+    head[0]?.classList.add("name");
+    const body = table.rows.map(({ cells: [name, ...cells], muted }) => element("tr", { class: muted ? "muted" : "" },
+      element("th", { scope: "row", class: "name" }, name), ...cells.map((cell) => element("td", {}, cell))));
+    section(table.title, element("div", { class: "card scroll" }, element("table", { class: "data text-table" },
+      element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body))));
+  }
+}

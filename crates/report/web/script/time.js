@@ -60,19 +60,19 @@ function drawCapacity(chart, capacity) {
   ctx.restore();
 }
 
-/** A few marks on each curve, of a shape that its run has everywhere: colours alone do not tell all readers which is which. */
+/** A few marks on each curve, of the shape that its sender has everywhere: colours alone do not tell all readers which is which. */
 function drawMarks(chart, curves) {
   const { ctx } = chart;
   const { min, max } = chart.scales.x;
   ctx.save();
-  curves.forEach(({ run, colour, t, v }, index) => {
+  curves.forEach(({ colour, t, v }, index) => {
     ctx.fillStyle = colour;
     for (let nth = 0; nth < MARKS; nth++) {
       const wanted = min + ((nth + (index + 1) / (curves.length + 1)) * (max - min)) / MARKS;
       const at = t.findIndex((time) => time >= wanted);
       if (at < 0 || v[at] === null || t[at] > max) continue;
       const [x, y] = [chart.valToPos(t[at], "x", true), chart.valToPos(v[at], "y", true)];
-      if (y >= chart.bbox.top) ctx.fill(markerPath(MARKERS[run % MARKERS.length], x, y, 3.6 * devicePixelRatio));
+      if (y >= chart.bbox.top) ctx.fill(markerPath(markerOf(colour), x, y, 3.6 * devicePixelRatio));
     }
   });
   ctx.restore();
@@ -163,8 +163,10 @@ function timePanel(panel, index) {
         }],
       },
     }, columns, holder);
+    legend.querySelectorAll(".u-series:not(:first-child) .u-marker").forEach((marker, at) => marker.append(swatch(curves[at].colour)));
     timeCharts.add(chart);
     if (zoom) chart.setScale("x", zoom);
+    takeFingers(chart, ["x"]);
     const forget = keepSize(chart, holder, height);
     remove = () => {
       timeCharts.delete(chart);
@@ -222,7 +224,7 @@ function overTime() {
     actions.unshift(...scenarios.map((name) => button(name, show(name))));
   }
   section("Over time",
-    element("p", { class: "soft" }, "Drag across a chart to zoom all of them; double-click to see everything again."),
+    element("p", { class: "soft" }, "Drag across a chart, or spread two fingers, to zoom all of them; double-click to see everything again."),
     element("div", { class: "card toolbar" },
       data.runs.length > 1 ? element("div", { class: "chips", id: "runs" }, ...chips) : element("span"),
       element("div", { class: "actions" }, ...actions)),

@@ -42,8 +42,8 @@ describe("the report page", { skip }, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function open(viewport, colorScheme, address = url) {
-    const context = await browser.newContext({ viewport, colorScheme });
+  async function open(viewport, colorScheme, address = url, more = {}) {
+    const context = await browser.newContext({ viewport, colorScheme, ...more });
     const opened = await context.newPage();
     opened.on("request", (request) => requests.push(request.url() === address ? "the file" : request.url()));
     opened.on("console", (message) => {
@@ -274,28 +274,125 @@ describe("the report page", { skip }, () => {
     assert.equal(lines.length, 1 + data.figures[0].series.reduce((count, series) => count + series.points.length, 0));
   });
 
-  test("grades and text stand out from their ground by 4.5 at least, in light and in dark", async () => {
-    for (const scheme of ["light", "dark"]) {
-      const opened = await open({ width: 1280, height: 900 }, scheme);
-      const contrasts = await opened.$$eval(".grade, .soft, h1, td, .lead, .chip, .axis, .verdict", (all) => {
-        const parts = (colour) => colour.match(/[\d.]+/g).map(Number);
-        const luminance = (colour) => parts(colour).slice(0, 3).map((part) => part / 255)
-          .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
-          .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
-        const ground = (node) => {
-          const { backgroundColor } = getComputedStyle(node);
-          const [, , , alpha = 1] = parts(backgroundColor);
-          return alpha === 1 && backgroundColor.startsWith("rgb") ? backgroundColor : ground(node.parentElement);
-        };
-        return all.map((node) => {
-          const [one, other] = [luminance(getComputedStyle(node).color), luminance(ground(node))];
-          return [node.className || node.tagName, (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)];
-        });
-      });
-      assert.ok(contrasts.length > 50);
-      for (const [name, contrast] of contrasts) assert.ok(contrast >= 4.5, `${scheme}: ${name}: ${contrast}`);
+  const TEXTS = ".grade, .soft, h1, h2, h3, td, th, small, dt, dd, li, summary, button, figcaption, .lead, .chip, .axis, "
+    + ".unit, .verdict, .u-label, .u-value, .topology text";
+
+  /** The contrast of each text with its ground. */
+  const contrasts = (opened) => opened.$$eval(TEXTS, (all) => {
+    const parts = (colour) => colour.match(/[\d.]+/g).map(Number);
+    const luminance = (colour) => parts(colour).slice(0, 3).map((part) => part / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+    const ground = (node) => {
+      if (!node) return "rgb(255, 255, 255)";
+      const { backgroundColor } = getComputedStyle(node);
+      const [, , , alpha = 1] = parts(backgroundColor);
+      return alpha === 1 && backgroundColor.startsWith("rgb") ? backgroundColor : ground(node.parentElement);
+    };
+    return all.map((node) => {
+      const { color, fill } = getComputedStyle(node);
+      const drawn = node.namespaceURI.endsWith("svg");
+      // Numbers of links stand on discs.
+      const behind = node.classList.contains("number") ? getComputedStyle(node.previousSibling).fill : ground(node);
+      const [one, other] = [luminance(drawn ? fill : color), luminance(behind)];
+      return [String(node.className.baseVal ?? node.className) || node.tagName, (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)];
+    });
+  });
+
+  /** Texts that reach beyond the screen, other than in what scrolls by itself. */
+  const beyond = (opened) => opened.$$eval(TEXTS, (all) => all
+    .filter((node) => !node.closest(".scroll, .toolbar .chips, pre, .uplot"))
+    .filter((node) => node.getBoundingClientRect().right > innerWidth + 1)
+    .map((node) => node.textContent));
+
+  test("text stands out by 4.5 at least and fits, on screens of each width and on paper", async () => {
+    for (const [width, scheme, media] of [
+      [390, "light", "screen"], [800, "light", "screen"], [1400, "light", "screen"], [1280, "dark", "screen"], [720, "dark", "print"],
+    ]) {
+      const opened = await open({ width, height: 900 }, scheme);
+      await opened.emulateMedia({ media, colorScheme: media === "print" ? "light" : scheme });
+      await opened.waitForTimeout(200);
+      const found = await contrasts(opened);
+      assert.ok(found.length > 100);
+      for (const [name, contrast] of found) assert.ok(contrast >= 4.5, `${width} ${scheme} ${media}: ${name}: ${contrast}`);
+      assert.deepEqual(await beyond(opened), [], `${width} ${media}`);
       await opened.context().close();
     }
+  });
+
+  test("each sender has a mark of its own, which grey and colour-blind eyes tell apart", async () => {
+    const senders = [...new Set(data.runs.map(({ colour }) => colour))];
+    const marks = await page.$$eval(".swatch", (all) => all.map(({ style }) => [style.backgroundColor, style.clipPath]));
+    const shapes = new Map(marks);
+    for (const [colour, shape] of marks) assert.equal(shape, shapes.get(colour), "the same everywhere");
+    assert.equal(new Set(senders.map((colour) => shapes.get(rgb(colour)))).size, senders.length);
+    const first = (colour) => data.runs.findIndex((run) => run.colour === colour);
+    const session = await page.context().newCDPSession(page);
+    for (const type of ["achromatopsia", "deuteranopia", "none"]) {
+      await session.send("Emulation.setEmulatedVisionDeficiency", { type });
+      const pictures = [];
+      for (const colour of senders) {
+        const mark = page.locator(`.chart.figure .legend .chip[data-colour="${colour}"] canvas`).first();
+        pictures.push((await mark.screenshot()).toString("base64"));
+        const entry = page.locator(".chart.time").first().locator(".u-series").nth(1 + first(colour));
+        pictures.push((await entry.locator(".u-marker").screenshot()).toString("base64"));
+      }
+      assert.equal(new Set(pictures).size, pictures.length, type);
+    }
+  });
+
+  test("two fingers zoom, one moves what is zoomed, and two taps show everything again", async () => {
+    const touched = await open({ width: 390, height: 800 }, "light", url, { hasTouch: true, isMobile: true });
+    const session = await touched.context().newCDPSession(touched);
+    const send = (type, ...points) => session.send("Input.dispatchTouchEvent", {
+      type, touchPoints: points.map(([x, y], id) => ({ x, y, id })),
+    });
+    const range = (selector) => touched.$eval(selector, ({ chart: { scales } }) => [scales.x.min, scales.x.max]);
+    for (const selector of [".chart.time", ".chart.figure"]) {
+      await (await touched.$(selector)).scrollIntoViewIfNeeded();
+      const box = await (await touched.$(`${selector} .u-over`)).boundingBox();
+      const at = (share) => [box.x + box.width * share, box.y + box.height / 2];
+      const whole = await range(selector);
+      await send("touchStart", at(0.4), at(0.6));
+      for (let step = 1; step <= 5; step++) await send("touchMove", at(0.4 - 0.04 * step), at(0.6 + 0.04 * step));
+      await send("touchEnd");
+      const [low, high] = await range(selector);
+      const part = (high - low) / (whole[1] - whole[0]);
+      assert.ok(part > 0.2 && part < 0.5, `${selector}: ${part}`);
+      await send("touchStart", at(0.6));
+      for (let step = 1; step <= 5; step++) await send("touchMove", at(0.6 - 0.04 * step));
+      await send("touchEnd");
+      const moved = await range(selector);
+      assert.ok(moved[0] > low && Math.abs(moved[1] - moved[0] - (high - low)) < 0.01 * (high - low), `${moved}`);
+      for (let tap = 0; tap < 2; tap++) {
+        await send("touchStart", at(0.5));
+        await send("touchEnd");
+      }
+      await touched.waitForTimeout(50);
+      assert.deepEqual(await range(selector), whole, selector);
+    }
+    await touched.context().close();
+  });
+
+  test("the network is drawn, with its links in words", async () => {
+    assert.equal(await page.$$eval("#topology rect", (all) => all.length), data.topology.nodes.length);
+    const links = await page.$$eval("#topology li", (all) => all.map((link) => link.textContent.replaceAll("\u00a0", " ")));
+    assert.equal(links[1], "base station – phone: → 3.6 Mbit/s, 10 ms, 96 kB, droptail; ← 384 kbit/s, 10 ms");
+    const narrow = await open({ width: 390, height: 800 }, "light");
+    const box = await narrow.$eval("#topology svg", (drawing) => [drawing.getBoundingClientRect().right, drawing.getBoundingClientRect().height]);
+    assert.ok(box[0] <= 390 && box[1] > 30, `${box}`);
+    await narrow.context().close();
+  });
+
+  test("a band shows the interval of each mean, and files have its ends", async () => {
+    const figures = await page.$$(".chart.figure");
+    const bands = figures[data.figures.findIndex(({ title }) => title.startsWith("Mean backlog"))];
+    const [download] = await Promise.all([page.waitForEvent("download"), (await bands.$('.save button:text-is("CSV")')).click()]);
+    const [head, ...rows] = readFileSync(await download.path(), "utf8").trim().split("\n");
+    assert.equal(head, "series,Link rate (bps),Mean backlog (packets),low,high");
+    assert.ok(rows.some((row) => /^reno,64000,(?:[\d.]+,){2}[\d.]+$/.test(row)), rows.join("\n"));
+    const [highest, scale] = await bands.evaluate(({ chart }) => [Math.max(...chart.data[2][1]), chart.scales.y.max]);
+    assert.ok(scale >= 1.2 * highest, "the band is within the chart");
   });
 
   test("it fits 390, 800 and 1400 pixels and paper, where bars and grades are printed too", async () => {

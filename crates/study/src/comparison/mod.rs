@@ -30,6 +30,7 @@ pub use self::parsed::{FromText, Parsed, PathScheduler, Paths, QueueName, Schedu
 use crate::error::StudyError;
 use crate::findings::Findings;
 use crate::numbers::{count, whole};
+use crate::topology::topology;
 use crate::{VERSION, defaults, quoted};
 
 /// A comparison as users ask for it: each field is an option.
@@ -56,7 +57,7 @@ pub struct Comparison {
     /// Round-trip time without queueing, where the link does not say it [default: 40ms with --trace]
     #[arg(long, value_name = "TIME", conflicts_with = "paths")]
     pub rtt: Option<Parsed<Duration>>,
-    /// What may wait in front of the link, as in 96kB, 100packets, unbounded [default: 1000packets]
+    /// The most that may wait in front of the link, as in 96kB, 100packets, unbounded [default: 1000packets]
     #[arg(long, value_name = "BUFFER", conflicts_with = "paths")]
     pub buffer: Option<Parsed<Buffer>>,
     /// Random loss on the link, as in 1%
@@ -88,11 +89,11 @@ pub struct Comparison {
     /// All algorithms share the link, instead of having it for themselves one after the other
     #[arg(long)]
     pub mixed: bool,
-    /// Put a video call, a ping and small web pages beside the load, and grade the call; so it is anyway where both
-    /// directions have a rate
+    /// Run a video call, a ping and small web pages during the load, and grade the call; the default if both directions
+    /// have a rate
     #[arg(long)]
     pub call: bool,
-    /// Try changes of queue, buffer and sender, and rank them by what they do for the call; so it is anyway where both
+    /// Try changes of queue, buffer and sender, and rank them by their effect on the call; the default if both
     /// directions have a rate and neither --cc nor --queue is given
     #[arg(long)]
     pub advise: bool,
@@ -236,6 +237,7 @@ impl Comparison {
         results: Vec<RunResult>,
     ) -> Result<Findings, StudyError> {
         let mut findings = Findings::new(self.header(command), self.name(), results);
+        findings.topology = topology(&self.runs(registry)?);
         if self.seeds.get() == 1 && findings.runs.len() > 1 {
             let note = format!("Each row is one run, of seed {}: --seeds 5 tells what is chance.", self.seed);
             findings.notes.push(note);

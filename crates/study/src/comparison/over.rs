@@ -94,6 +94,9 @@ const RECORDED_RTT: Duration = Duration::from_millis(40);
 /// What is said where no round-trip time is.
 const RTT: &str = "missing; accepted: the round-trip time without queueing, such as 180ms, as in 2Mbit 180ms 96kB, \
                    or --rtt beside it";
+/// The same where there is no line to hold it.
+const RTT_ALONE: &str =
+    "missing; accepted: the round-trip time without queueing, such as 60ms, as ping shows it on an idle line";
 
 impl Comparison {
     /// The link that it is over, with all that options beside it say.
@@ -118,6 +121,7 @@ impl Comparison {
             (Some(_), true) => return Err(twice("rtt", &format!("a round-trip time of {}", spec.rtt))),
             (None, true) => {}
             (None, false) if self.trace.is_some() => {}
+            (None, false) if self.down.is_some() => return Err(StudyError::input("rtt", RTT_ALONE)),
             (None, false) => return Err(StudyError::input("link", RTT)),
         }
         if let Some(up) = &self.up {
@@ -239,7 +243,7 @@ mod tests {
             (json!({ "link": "20/5Mbit 60ms", "up": "2Mbit" }), "up", "a way back at 5 Mbit/s already"),
             (json!({ "link": "20Mbit 60ms", "loss": "1" }), "loss", "may be meant as 1 % or as all"),
             (json!({ "link": "20Mbit 60ms", "buffer": "500" }), "buffer", "has no unit"),
-            (json!({ "down": "20Mbit", "up": "5Mbit" }), "link", "missing; accepted: the round-trip time"),
+            (json!({ "down": "20Mbit", "up": "5Mbit" }), "rtt", "missing; accepted: the round-trip time"),
             (json!({ "preset": "office" }), "preset", "accepted: home, phone, starlink, rrul"),
             (
                 json!({ "preset": "home", "link": "1Mbit 1ms" }),

@@ -7,16 +7,19 @@ use suimon_algorithms::estimate::Seen;
 use suimon_algorithms::estimate::zombies::Zombies;
 use suimon_algorithms::queue::FlowId;
 use suimon_capture::{Capture, Endpoints, Packet, TrueRtt, Truth};
-use suimon_results::{CaptureResult, CapturedFlow, Column, Series};
+use suimon_results::{CaptureResult, Column, DelayHistogram, RttPercentiles, Series};
 use suimon_units::{Bytes, Duration, Instant, Probability};
 
 use super::Estimation;
 use super::flow::Flow;
 use super::running::Running;
+use super::trace::Trace;
 
 /// SRED's list (Ott, Lakshman, Wong 1999, §2): `M = 1000` zombies, overwritten with `p = 0.25`.
 const ZOMBIES: u64 = 1_000;
 const OVERWRITE: f64 = 0.25;
+/// Flows that are kept over time at once, at 72 kB each.
+const MAX_TRACED: usize = 64;
 /// Share of an interval's packets whose true RTT must be known for their mean to be called true.
 const KNOWN_SHARE: f64 = 0.5;
 
@@ -33,6 +36,10 @@ pub(super) struct Analysis {
     by_id: HashMap<FlowId, usize>,
     packets_of_other_flows: u64,
     data_packets: u64,
+    /// True round-trip times of all flows.
+    rtts: DelayHistogram,
+    /// Flows that are kept over time.
+    traced: Vec<usize>,
     last: Instant,
     /// Number of the interval that is under way, and the flows that were active in it.
     nth: u64,
@@ -67,6 +74,8 @@ impl Analysis {
             by_id: HashMap::new(),
             packets_of_other_flows: 0,
             data_packets: 0,
+            rtts: DelayHistogram::default(),
+            traced: Vec::new(),
             last: Instant::ZERO,
             nth: 0,
             active: Vec::new(),
@@ -92,6 +101,9 @@ impl Analysis {
             self.on_truth(&shown);
         }
         let opens = packet.tcp.is_some_and(|tcp| tcp.syn);
+        if let Some(answered) = self.by_endpoints.get(&packet.endpoints.reversed()) {
+            self.flows[*answered].on_answer(packet);
+        }
         let has_data = packet.payload > Bytes::ZERO;
         if !self.request.has_direction(packet.endpoints) || !(has_data || opens || self.request.acks) {
             return;
@@ -99,6 +111,9 @@ impl Analysis {
         let index = self.flow(packet);
         if has_data {
             self.on_data(index, packet);
+        }
+        if let Some(index) = index {
+            self.flows[index].on_sent(packet);
         }
         let flow = packet.endpoints.flow_id();
         self.zombies.on_packet(flow, &mut self.zombies_random);
@@ -126,27 +141,14 @@ impl Analysis {
         let flow_columns = self.flow_columns();
         let mut flows = Vec::new();
         let mut flow_series = Vec::new();
-        for flow in self.flows.into_iter().filter(|flow| flow.packets > 0) {
-            let name = flow.endpoints.to_string();
-            let columns = flow_columns.iter().cloned().zip(flow.columns);
+        for mut flow in self.flows.into_iter().filter(|flow| flow.packets > 0) {
+            let columns = flow_columns.iter().cloned().zip(std::mem::take(&mut flow.columns));
             flow_series.push(Series {
-                subject: name.clone(),
-                times: flow.times,
+                subject: flow.endpoints.to_string(),
+                times: std::mem::take(&mut flow.times),
                 columns: columns.map(|(name, values)| Column { name, values }).collect(),
             });
-            flows.push(CapturedFlow {
-                name,
-                transport: flow.endpoints.transport.as_str(),
-                start: flow.start,
-                end: flow.end,
-                packets: flow.packets,
-                bytes: flow.bytes,
-                payload: flow.payload,
-                rtt: flow.rtt,
-                receiver_side_mean: flow.receiver_side.mean(),
-                sender_side_mean: flow.sender_side.mean(),
-                estimates: flow.estimates,
-            });
+            flows.push(flow.finish());
         }
         let skipped = capture.skipped().reasons();
         CaptureResult {
@@ -159,6 +161,7 @@ impl Analysis {
             data_packets: self.data_packets,
             flows,
             packets_of_other_flows: self.packets_of_other_flows,
+            rtt_percentiles: RttPercentiles::of(&self.rtts),
             estimators: self.estimators.into_iter().map(Running::finish).collect(),
             series: self.series,
             flow_series,
@@ -206,6 +209,24 @@ impl Analysis {
             flow.is_active = true;
             self.active.push(index);
         }
+        if flow.trace.is_none() && flow.packets.is_power_of_two() {
+            self.trace(index);
+        }
+    }
+
+    /// Keeps a flow over time, in place of one with far fewer packets where too many are kept.
+    fn trace(&mut self, index: usize) {
+        if self.traced.len() == MAX_TRACED {
+            let least = (0..MAX_TRACED).min_by_key(|nth| self.flows[self.traced[*nth]].packets);
+            let Some(nth) = least else { return };
+            if 2 * self.flows[self.traced[nth]].packets > self.flows[index].packets {
+                return;
+            }
+            let dropped = self.traced.swap_remove(nth);
+            self.flows[dropped].trace = None;
+        }
+        self.traced.push(index);
+        self.flows[index].trace = Some(Trace::default());
     }
 
     fn on_truth(&mut self, shown: &TrueRtt) {
@@ -214,6 +235,8 @@ impl Analysis {
         let flow = &mut self.flows[*index];
         flow.latest = Some(rtt);
         flow.rtt.add(rtt);
+        flow.rtts.record(rtt);
+        self.rtts.record(rtt);
         flow.now_rtt.add(rtt);
         flow.receiver_side.add(shown.receiver_side);
         if let Some(side) = shown.sender_side {

@@ -4,6 +4,7 @@ mod analysis;
 mod flow;
 mod running;
 mod select;
+mod trace;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role, descriptions};
 use suimon_capture::Capture;
 use suimon_report::{
-    CaptureTables, Page, ReportError, ReportHeader, capture_figures, capture_notes, capture_verdict,
+    CaptureTables, Page, ReportError, ReportHeader, capture_figures, capture_losses, capture_notes,
+    capture_page_tables, capture_verdict,
 };
 use suimon_results::CaptureResult;
 use suimon_scenario::algorithm;
@@ -154,8 +156,9 @@ pub fn write(folder: &Path, header: &ReportHeader, result: &CaptureResult) -> Re
     write_tables(folder, header, &CaptureTables::new(result))?;
     let mut page = Page::new(header, &[]);
     page.figures = capture_figures(result);
-    page.notes = vec![capture_verdict(result)];
-    page.notes.extend(capture_notes(result));
+    page.lead = format!("{} {}", capture_verdict(result), capture_losses(result)).trim().to_owned();
+    page.tables = capture_page_tables(result);
+    page.notes = capture_notes(result);
     let report = folder.join("report.html");
     page.write(&report)?;
     Ok(report)

@@ -77,7 +77,7 @@ fn points(
             let (x, y) = (take(results, &of_x, &quantity)?.mean, take(results, &place, &spec.y)?.mean);
             let others = place.iter().filter(|(axis, _)| **axis != spec.lines && *axis != "experiment");
             let label = others.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
-            points.push(Point { x, y, label: Some(label) });
+            points.push(Point { x, y, label: Some(label), interval: None });
         }
         points.dedup();
         return Ok(points);
@@ -88,7 +88,9 @@ fn points(
     for place in places {
         let mut there = at.clone();
         there.insert(spec.x.clone(), place.clone());
-        points.push(Point { x: number(place)?, y: take(results, &there, &spec.y)?.mean, label: None });
+        let estimate = take(results, &there, &spec.y)?;
+        let interval = estimate.half_width.map(|half| (estimate.mean - half, estimate.mean + half));
+        points.push(Point { interval, ..Point::from((number(place)?, estimate.mean)) });
     }
     Ok(points)
 }

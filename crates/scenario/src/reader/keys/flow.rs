@@ -169,13 +169,13 @@ pub(crate) const AGGREGATE: Keys<Aggregate> = Keys(&[
         "send_buffer",
         Kind::Bytes(|aggregate, size| aggregate.send_buffer = size),
         Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
-        "What each flow may hold, unsent or unacknowledged.",
+        "The most data that each flow may hold, unsent or unacknowledged.",
     ),
     Key::new(
         "reorder_buffer",
         Kind::Bytes(|aggregate, size| aggregate.reorder_buffer = size),
         Preset::Text(crate::text::DEFAULT_STREAM_BUFFER),
-        "What may wait at the receiver for data of other flows.",
+        "The most data that may wait at the receiver for data of other flows.",
     ),
     Key::new(
         "copy_stalled",
@@ -187,7 +187,7 @@ pub(crate) const AGGREGATE: Keys<Aggregate> = Keys(&[
         "reconnect",
         Kind::TimeOrOff(|aggregate, patience| aggregate.reconnect = patience),
         Preset::Text(crate::text::DEFAULT_PATIENCE),
-        "Give a flow up and connect it anew when it is silent for so long and for two retransmission timeouts, or does not connect within it.",
+        "Give a flow up and connect it again after this time of silence (and two retransmission timeouts), or without a connection within it.",
     ),
 ]);
 
@@ -392,7 +392,7 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "write",
         Kind::Bytes(|profile, value| profile.write = value),
         "\"16kB\"",
-        "What the application writes at once; the segment that ends it (PSH) is acknowledged at once, as Linux 6.6 does.",
+        "The size of the application's writes; the segment that ends it (PSH) is acknowledged at once, as Linux 6.6 does.",
     ),
 ]);
 

@@ -61,7 +61,7 @@ const fn overhead(preset: Preset) -> Key<Link> {
         "overhead",
         Kind::Bytes(|link, size| link.overhead = size),
         preset,
-        "What each packet costs on the link beside its own bytes, such as a link header.",
+        "The cost of each packet on the link besides its own bytes, such as a link header.",
     )
 }
 
@@ -74,7 +74,7 @@ const fn buffer(preset: Preset) -> Key<Link> {
         "buffer",
         Kind::Buffer(|link: &mut Link, buffer| link.buffer = buffer),
         preset,
-        "What may wait, without the packet that is being sent.",
+        "The most that may wait, without the packet that is being sent.",
     )
     .in_line(Word::Bare("96kB, 50packets, unbounded"))
 }
@@ -90,7 +90,7 @@ const ESTIMATOR: Key<Link> = Key::new(
     "estimator",
     Kind::Algorithm(Role::Estimator, |link, estimator| link.estimator = Some(estimator)),
     Preset::Unset { means: "none", example: "\"bursts\"" },
-    "What estimates round-trip times from the packets that come, as columns of the link's series.",
+    "The estimator of round-trip times from arriving packets, as columns of the link's series.",
 );
 
 const LINK_LOSS: Key<Link> = Key::new(

@@ -36,7 +36,7 @@ pub(crate) const SCENARIO: Keys<Scenario> = Keys(&[
             Ok(())
         }),
         Preset::Text(""),
-        "What the experiment is about, for the report.",
+        "The subject of the experiment, for the report.",
     ),
     Key::new(
         "seed",
@@ -181,6 +181,6 @@ pub(crate) const MATRIX: Keys<()> = Keys(&[
         "labels",
         Kind::List,
         Preset::Unset { means: "the values as written", example: "[\"slow\", \"fast\"]" },
-        "What the results call the values.",
+        "The names of the values in the results.",
     ),
 ]);

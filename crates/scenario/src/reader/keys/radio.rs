@@ -77,7 +77,7 @@ pub(crate) const HSDPA: Keys<Hsdpa> = Keys(&[
             put: |terminal, number| terminal.user.category = category(number),
         },
         Preset::Count(6),
-        "What the terminal can receive: 6 is 3.6 Mbit/s, 10 is 14.4.",
+        "The rate that the terminal can receive: 6 is 3.6 Mbit/s, 10 is 14.4.",
     ),
     Key::new(
         "harq_transmissions",
@@ -93,7 +93,7 @@ pub(crate) const HSDPA: Keys<Hsdpa> = Keys(&[
         "rlc_resend",
         Kind::Time(|terminal, value| terminal.user.rlc_resend = value),
         Preset::Text("100ms"),
-        "After this time the content of a block that failed for good is sent anew.",
+        "After this time the content of a block that failed for good is sent again.",
     ),
     Key::new(
         "delivery",
@@ -120,7 +120,7 @@ pub(crate) const HSDPA: Keys<Hsdpa> = Keys(&[
         "uplink_delay",
         Kind::Time(|terminal, value| terminal.uplink_delay = value),
         Preset::Text("35ms"),
-        "What the way back takes beside the delay, unless [link.reverse] has a delay.",
+        "The delay of the way back besides the link's own, unless [link.reverse] has a delay.",
     ),
 ]);
 
