@@ -68,13 +68,16 @@ enum Action {
         /// Print JSON, an object a line, which `suimon queue replay` reads
         #[arg(long)]
         json: bool,
+        /// Let the policy begin anew, so that the trace can be replayed
+        #[arg(long)]
+        afresh: bool,
         /// Stop after so many seconds
         #[arg(long, value_name = "SECONDS")]
         seconds: Option<u64>,
     },
     /// Does the policy in Rust give the same verdicts on a trace as the program in the kernel gave
     Replay {
-        /// What `suimon queue trace --json` has written, begun before the first packet
+        /// What `suimon queue trace --json --afresh` has written
         trace: PathBuf,
     },
     /// Does this machine support it, and if not what is missing
@@ -115,7 +118,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         Action::List { json } => list(*json),
         Action::Unload { device } => unload(device),
         Action::Stat { device, json, metrics } => stat(device.as_deref(), *json, *metrics),
-        Action::Trace { device, json, seconds } => trace(device, *json, *seconds),
+        Action::Trace { device, json, afresh, seconds } => trace(device, *json, *afresh, *seconds),
         Action::Check { json } => check(*json),
         Action::Replay { .. } => Ok(()),
     })
@@ -320,13 +323,13 @@ struct Head {
     words: [u64; WORDS],
 }
 
-fn trace(device: &str, json: bool, seconds: Option<u64>) -> Result<(), CliError> {
+fn trace(device: &str, json: bool, afresh: bool, seconds: Option<u64>) -> Result<(), CliError> {
     let one = find_loaded(device)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let trace = Trace::begin(&one)?;
+    let trace = if afresh { Trace::afresh(&one) } else { Trace::begin(&one) }?;
     let lost_before = one.counts()?.lost_records;
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -375,7 +378,7 @@ fn replay(path: &Path) -> Result<(), CliError> {
     let wrong = |problem: String| CliError::Input(format!("{}: {problem}", path.display()));
     let file = fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
     let mut lines = io::BufReader::new(file).lines();
-    let head = lines.next().ok_or_else(|| wrong("this is empty; accepted: a trace by --json".to_owned()))??;
+    let head = lines.next().ok_or_else(|| wrong("this is empty; accepted: a trace by --json --afresh".to_owned()))??;
     let head: Head = serde_json::from_str(&head).map_err(|error| wrong(format!("line 1: {error}")))?;
     let program = Program::named(&head.policy).map_err(|error| wrong(error.to_string()))?;
     let Head { bytes_per_second, buffer_bytes, seed, words, .. } = head;
@@ -390,7 +393,7 @@ fn replay(path: &Path) -> Result<(), CliError> {
     records.sort_by_key(|record| record.number);
     if let Some(gap) = records.iter().zip(0..).find_map(|(record, number)| (record.number != number).then_some(number)) {
         return Err(wrong(format!(
-            "packet {gap} is missing; accepted: a trace that began before the first packet and lost none"
+            "packet {gap} is missing; accepted: a trace by --json --afresh that lost none"
         )));
     }
     let mut differ = 0;

@@ -27,7 +27,9 @@ pub enum QueueError {
         qdisc: String,
     },
     /// The device has no queue to stand in front of.
-    #[error("{device} has no queue in which packets wait; leave --in-front-of out, and it gets one of the rate")]
+    #[error(
+        "{device} has no queue in which packets wait; leave --in-front-of out, and it gets one of the rate"
+    )]
     NoQdisc {
         /// The device.
         device: String,

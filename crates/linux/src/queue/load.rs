@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{
-    AsRawLibbpf, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ProgramMut, libbpf_sys,
-    set_print,
+    AsRawLibbpf, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ProgramMut,
+    libbpf_sys, set_print,
 };
 use suimon_units::{Bytes, Rate};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -125,13 +125,22 @@ pub fn load(policy: &'static Policy, options: &Options) -> Result<Loaded, QueueE
     let device = find_device(&options.device)?;
     let folder = folder(device.index)?;
     let replaces = folder.join(LINK).exists();
-    let in_front_of = options.in_front_of || (replaces && About::read(&folder).is_some_and(|old| old.owns_qdisc == 0));
+    let in_front_of =
+        options.in_front_of || (replaces && About::read(&folder).is_some_and(|old| old.owns_qdisc == 0));
     if !replaces {
         check_qdisc(&device, in_front_of)?;
     }
     host::prepare()?;
     let about = About::new(policy, &device, in_front_of);
-    let done = put_in(policy, &device, &folder, options, &about, replaces);
+    let data = [(".data.settings", options.settings.as_bytes()), (".data.about", about.as_bytes())];
+    let done = prepare(&folder).and_then(|()| {
+        let mut object = open(policy, &data)?;
+        if replaces {
+            replace(policy, &mut object, &folder)
+        } else {
+            put_in(policy, &mut object, &device, &folder, options)
+        }
+    });
     if done.is_err() && !replaces {
         if about.owns_qdisc == 1 {
             // Not there yet, or to go with the rest.
@@ -143,7 +152,13 @@ pub fn load(policy: &'static Policy, options: &Options) -> Result<Loaded, QueueE
         clear_coming(&folder);
         host::tidy();
     }
-    done.map(|()| Loaded { policy, device: device.name, index: device.index, owns_qdisc: !in_front_of, folder })
+    done.map(|()| Loaded {
+        policy,
+        device: device.name,
+        index: device.index,
+        owns_qdisc: !in_front_of,
+        folder,
+    })
 }
 
 fn find_device(name: &str) -> Result<Device, QueueError> {
@@ -164,45 +179,62 @@ fn check_qdisc(device: &Device, in_front_of: bool) -> Result<(), QueueError> {
     }
 }
 
-/// The link comes last: without it nothing is loaded.
-fn put_in(
-    policy: &'static Policy,
-    device: &Device,
-    folder: &Path,
-    options: &Options,
-    about: &About,
-    replaces: bool,
-) -> Result<(), QueueError> {
+/// Puts a program of the same settings in the place of `one`, which has seen no packet; `reader` reads its records.
+pub(super) fn reload(one: &Loaded, reader: u32) -> Result<(), QueueError> {
+    let _lock = host::lock()?;
+    let settings = one.settings()?;
+    let about = About::read(&one.folder).ok_or_else(|| QueueError::pin(&one.folder, "it is unloaded"))?;
+    let data = [
+        (".data.settings", settings.as_bytes()),
+        (".data.about", about.as_bytes()),
+        (".data.tracer", reader.as_bytes()),
+    ];
+    clear_coming(&one.folder);
+    let done = replace(one.policy, &mut open(one.policy, &data)?, &one.folder);
+    if done.is_err() {
+        clear_coming(&one.folder);
+    }
+    done
+}
+
+fn prepare(folder: &Path) -> Result<(), QueueError> {
     fs::create_dir_all(folder).map_err(|error| QueueError::pin(folder, error))?;
     clear_coming(folder);
-    let mut object = explained(policy, || {
+    Ok(())
+}
+
+/// The program and its maps, in the kernel and nowhere yet; `data` are variables that begin with other than zero.
+fn open(policy: &Policy, data: &[(&str, &[u8])]) -> Result<Object, QueueError> {
+    explained(policy, || {
         let mut open = ObjectBuilder::default().open_memory(policy.object)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
-            let Some(value) = map.initial_value_mut() else { continue };
-            let words = options.settings.as_bytes();
-            let bytes = if name.ends_with(".data.settings") {
-                words
-            } else if name.ends_with(".data.about") {
-                about.as_bytes()
-            } else {
-                continue;
-            };
-            value.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            if let Some((_, bytes)) = data.iter().find(|(end, _)| name.ends_with(end))
+                && let Some(value) = map.initial_value_mut()
+            {
+                value.iter_mut().zip(*bytes).for_each(|(to, from)| *to = *from);
+            }
         }
         open.load()
-    })?;
-    if replaces {
-        return replace(policy, &mut object, folder);
-    }
-    pin_maps(policy, &mut object, folder, "")?;
-    if about.owns_qdisc == 1 {
+    })
+}
+
+/// The link comes last: without it nothing is loaded.
+fn put_in(
+    policy: &Policy,
+    object: &mut Object,
+    device: &Device,
+    folder: &Path,
+    options: &Options,
+) -> Result<(), QueueError> {
+    pin_maps(policy, object, folder, "")?;
+    if !options.in_front_of {
         // All drops are the policy's, but for what the largest packet needs beyond.
         let limit = options.buffer + Bytes::new(SPARE);
         qdisc::add_token_bucket(device, options.rate, limit)
             .map_err(|error| QueueError::refused("a token bucket", error))?;
     }
-    explained(policy, || attach(&object, device.index)?.pin(folder.join(LINK)))
+    explained(policy, || attach(object, device.index)?.pin(folder.join(LINK)))
 }
 
 fn replace(policy: &Policy, object: &mut Object, folder: &Path) -> Result<(), QueueError> {
@@ -237,7 +269,11 @@ fn attach(object: &Object, index: u32) -> libbpf_rs::Result<Link> {
     let program = program(object)?;
     // SAFETY: the program lives as long as `object`, and no options are given.
     let link = unsafe {
-        libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index as i32, std::ptr::null())
+        libbpf_sys::bpf_program__attach_tcx(
+            program.as_libbpf_object().as_ptr(),
+            index as i32,
+            std::ptr::null(),
+        )
     };
     let failed = || libbpf_rs::Error::from(std::io::Error::last_os_error());
     // SAFETY: libbpf gives a link that is the caller's, or null.

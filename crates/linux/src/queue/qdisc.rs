@@ -81,7 +81,11 @@ pub(super) fn add_token_bucket(device: &Device, rate: Rate, limit: Bytes) -> io:
     if bytes_per_second > u32::MAX.into() {
         options.extend(attribute(TCA_TBF_RATE64, bytes_per_second.as_bytes()));
     }
-    let sizes = SizeSpec { overhead: -(device.header as i32), linklayer: LINKLAYER_ETHERNET.into(), ..SizeSpec::default() };
+    let sizes = SizeSpec {
+        overhead: -(device.header as i32),
+        linklayer: LINKLAYER_ETHERNET.into(),
+        ..SizeSpec::default()
+    };
     let mut message = ours(device);
     message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
     message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));

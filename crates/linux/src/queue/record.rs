@@ -58,7 +58,9 @@ impl Counts {
 }
 
 /// A packet that arrived, and the verdict on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
 #[repr(C)]
 pub struct Record {
     /// Packets that arrived before it, since the policy was loaded: a gap means that records were lost.

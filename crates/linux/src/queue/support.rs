@@ -37,7 +37,9 @@ fn egress() -> Result<String, String> {
         attach.as_ref().is_some_and(|types| types.iter().any(|one| one.name.is_some_and(|it| it == name)))
     };
     if !has("BPF_TCX_EGRESS") {
-        return Err("this kernel has no links for programs at a device's egress: it needs 6.6 or newer".to_owned());
+        return Err(
+            "this kernel has no links for programs at a device's egress: it needs 6.6 or newer".to_owned()
+        );
     }
     if btf.type_by_name::<Func<'_>>("bpf_cast_to_kern_ctx").is_none() {
         return Err("this kernel lets no program look at a device's queue: it needs 6.2 or newer".to_owned());

@@ -7,10 +7,10 @@ use std::time::Duration;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 use zerocopy::FromBytes;
 
-use super::error::QueueError;
-use super::load::{EVENTS, TRACER, map};
-use super::record::Record;
 use super::Loaded;
+use super::error::QueueError;
+use super::load::{self, EVENTS, TRACER, map};
+use super::record::Record;
 
 /// A reader of records. The program writes none once it is dropped.
 #[derive(Debug)]
@@ -23,17 +23,44 @@ pub struct Trace {
 const KEY: [u8; 4] = [0; 4];
 
 impl Trace {
-    /// Begins to read.
+    /// Begins to read, at whichever packet comes next.
     ///
     /// # Errors
     /// Another process reads already, or the pins cannot be opened.
     pub fn begin(one: &Loaded) -> Result<Self, QueueError> {
-        let (tracer, events) = (map(&one.folder.join(TRACER))?, map(&one.folder.join(EVENTS))?);
-        let value = tracer.lookup(&KEY, MapFlags::ANY).ok().flatten().unwrap_or_default();
+        Self::free(one)?;
+        let trace = Self::open(one)?;
+        // Records that nobody read before are nobody's.
+        let path = one.folder.join(EVENTS);
+        trace.ring.consume().map_err(|error| QueueError::pin(&path, error))?;
+        trace.records.try_iter().for_each(drop);
+        trace.set_tracer(std::process::id()).map_err(|error| QueueError::pin(&path, error))?;
+        Ok(trace)
+    }
+
+    /// Puts a program of the same settings in the place of the one that is there, and reads from its first packet on.
+    ///
+    /// # Errors
+    /// Another process reads already, the kernel refuses the program, or the pins cannot be opened.
+    pub fn afresh(one: &Loaded) -> Result<Self, QueueError> {
+        Self::free(one)?;
+        load::reload(one, std::process::id())?;
+        Self::open(one)
+    }
+
+    /// Whether nobody else reads.
+    fn free(one: &Loaded) -> Result<(), QueueError> {
+        let value =
+            map(&one.folder.join(TRACER))?.lookup(&KEY, MapFlags::ANY).ok().flatten().unwrap_or_default();
         let reader = value.get(..4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes);
         if reader != 0 && reader != std::process::id() && Path::new(&format!("/proc/{reader}")).exists() {
             return Err(QueueError::AlreadyTraced(reader));
         }
+        Ok(())
+    }
+
+    fn open(one: &Loaded) -> Result<Self, QueueError> {
+        let (tracer, events) = (map(&one.folder.join(TRACER))?, map(&one.folder.join(EVENTS))?);
         let (sender, records) = channel();
         let mut builder = RingBufferBuilder::new();
         let deliver = move |bytes: &[u8]| {
@@ -47,12 +74,7 @@ impl Trace {
         let wrong = |error| QueueError::pin(&path, error);
         builder.add(&events, deliver).map_err(wrong)?;
         let ring = builder.build().map_err(wrong)?;
-        // Records that nobody read before are nobody's.
-        ring.consume().map_err(wrong)?;
-        records.try_iter().for_each(drop);
-        let trace = Self { tracer, ring, records };
-        trace.set_tracer(std::process::id()).map_err(wrong)?;
-        Ok(trace)
+        Ok(Self { tracer, ring, records })
     }
 
     /// The records that came in; waits for the first at most so long.

@@ -6,7 +6,9 @@ use suimon_units::Instant;
 
 use super::heaviest::Heaviest;
 use super::red::{self, Red};
-use super::{Advice, Arrival, Arguments, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS};
+use super::{
+    Advice, Arguments, Arrival, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS,
+};
 use crate::probe::Probe;
 use crate::queue::policy::Verdict;
 

@@ -6,7 +6,9 @@ use suimon_units::Instant;
 
 use super::heaviest::{Heaviest, ratio};
 use super::red::{self, Red};
-use super::{Advice, Arrival, Arguments, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS};
+use super::{
+    Advice, Arguments, Arrival, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS,
+};
 use crate::probe::Probe;
 use crate::queue::policy::Verdict;
 
@@ -92,7 +94,11 @@ impl Law for Even {
             return passes;
         }
         // (3), in 1/65536.
-        let gain = if losses.interval > 0 { ((hold << 16) / losses.interval).clamp(1 << 16, MAX_GAIN) } else { 1 << 16 };
+        let gain = if losses.interval > 0 {
+            ((hold << 16) / losses.interval).clamp(1 << 16, MAX_GAIN)
+        } else {
+            1 << 16
+        };
         let added = ((p * weight) >> 16).min(MAX_ADDED);
         losses.debt = (losses.debt + ((added * gain) >> 16)).min(MAX_DEBT);
         if losses.debt >= ONE && !is_short { chosen } else { passes }

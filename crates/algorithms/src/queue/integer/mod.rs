@@ -5,10 +5,10 @@
 //! Three things differ from the namesakes. Packets are marked at arrival. A policy is not told of departures: it
 //! takes the time at which the queue emptied from the link's rate. And random numbers come from a generator of one word.
 
+pub mod dpd_qt;
 pub mod even;
 mod fixed;
 mod heaviest;
-pub mod dpd_qt;
 pub mod red;
 pub mod rtt_aqm;
 

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 
 use suimon_units::Instant;
 
-use super::{Advice, Arrival, Arguments, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS};
+use super::{
+    Advice, Arguments, Arrival, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS,
+};
 use crate::probe::Probe;
 
 /// The words: the thresholds in bytes, `max_p` and `w_q` in parts of [`ONE`], `-log2(1 - w_q)`, and what is known of a
@@ -95,7 +97,8 @@ impl Red {
         Some(if avg < self.max_th {
             self.max_p * above(self.min_th) / ((self.max_th - self.min_th) << 4)
         } else {
-            (self.max_p + (ONE - self.max_p) * above(self.max_th).min(self.max_th << 4) / (self.max_th << 4)).min(ONE)
+            (self.max_p + (ONE - self.max_p) * above(self.max_th).min(self.max_th << 4) / (self.max_th << 4))
+                .min(ONE)
         })
     }
 

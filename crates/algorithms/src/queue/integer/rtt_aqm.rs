@@ -5,7 +5,9 @@ use alloc::vec;
 
 use suimon_units::Instant;
 
-use super::{Advice, Arrival, Arguments, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS};
+use super::{
+    Advice, Arguments, Arrival, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS,
+};
 use crate::probe::Probe;
 use crate::queue::FlowId;
 

@@ -87,7 +87,10 @@ fn float(text: &str) -> Box<dyn ArrivalPolicy> {
 
 /// Marks of each over the same packets at loads that let the queue fill and drain; and their inner values at the end of
 /// each load.
-fn beside(one: &mut dyn ArrivalPolicy, other: &mut dyn ArrivalPolicy) -> ([u64; 2], Vec<[BTreeMap<&'static str, f64>; 2]>) {
+fn beside(
+    one: &mut dyn ArrivalPolicy,
+    other: &mut dyn ArrivalPolicy,
+) -> ([u64; 2], Vec<[BTreeMap<&'static str, f64>; 2]>) {
     let mut line = Line::new();
     let mut free_at = Instant::ZERO;
     let (mut marks, mut seen) = ([0, 0], Vec::new());
@@ -148,7 +151,8 @@ fn a_packet_that_finds_no_room_is_dropped() {
     for (bytes, fits) in [(148_500, true), (148_501, false)] {
         let now = Instant::ZERO + Duration::from_secs(1);
         let backlog = Backlog { packets: 99, bytes: Bytes::new(bytes) };
-        let verdict = policy.judge(&Arrival { size: Bytes::new(1_500), backlog, ..Arrival::at_empty_queue(now) });
+        let verdict =
+            policy.judge(&Arrival { size: Bytes::new(1_500), backlog, ..Arrival::at_empty_queue(now) });
         assert_eq!(verdict != Verdict::Drop(DropReason::Overflow), fits, "{bytes}");
     }
 }
