@@ -32,6 +32,9 @@ static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 #define BPF_MAP_TYPE_RINGBUF 27
 #define TCX_NEXT -1
 #define TCX_DROP 2
+/* The longest header of a link, and the largest super-packet. */
+#define MAX_HEADER 64
+#define MAX_SIZE (1 << 20)
 /* As they are on the wire, on a machine whose least byte comes first. */
 #define ETH_P_IP 0x0008
 #define ETH_P_IPV6 0xdd86
@@ -157,15 +160,23 @@ static __always_inline int look(struct __sk_buff *ctx, struct packet *packet, u3
 
 	if (ctx->protocol != ETH_P_IP && ctx->protocol != ETH_P_IPV6)
 		return 0;
-	if (header > 64 || bpf_skb_load_bytes(ctx, header, first, sizeof(first)))
+	if (header > MAX_HEADER)
 		return 0;
+	const u8 *ip = (void *)(long)ctx->data + header;
+
+	if ((void *)(ip + sizeof(first)) <= (void *)(long)ctx->data_end) {
+		first[0] = ip[0];
+		first[1] = ip[1];
+	} else if (bpf_skb_load_bytes(ctx, header, first, sizeof(first))) {
+		return 0;
+	}
 	packet->ecn = ctx->protocol == ETH_P_IP ? first[1] & 3 : (first[1] >> 4) & 3;
 	packet->size = less(ctx->wire_len, segments * header);
 	packet->backlog_bytes = qdisc->qstats.backlog;
 	packet->backlog_packets = qdisc->q.qlen;
 	packet->flow = bpf_get_hash_recalc(ctx);
 	packet->now = bpf_ktime_get_ns();
-	return packet->size > 0 && packet->size < 1 << 16 << 4;
+	return packet->size > 0 && packet->size <= MAX_SIZE;
 }
 
 SEC("tcx/egress") int egress(struct __sk_buff *ctx)
