@@ -8,8 +8,17 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Files of `bpf/`, without their `.bpf.c`.
-const PROGRAMS: [&str; 8] =
-    ["compound", "fs_at", "fs_at_cubic", "vegas", "queue/dpd_qt", "queue/even", "queue/red", "queue/rtt_aqm"];
+const PROGRAMS: [&str; 9] = [
+    "compound",
+    "fs_at",
+    "fs_at_cubic",
+    "vegas",
+    "queue/dpd_qt",
+    "queue/even",
+    "queue/pie",
+    "queue/red",
+    "queue/rtt_aqm",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=build");

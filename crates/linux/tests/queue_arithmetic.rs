@@ -142,6 +142,8 @@ fn a_million_packets_get_the_same_verdicts_in_c_and_in_rust() {
         ("red", "red_alone", 20),
         ("red:min_th=5kB:max_p=1:w_q=0.5", "red_alone", 1),
         ("dpd-qt", "dpd_qt", 20),
+        ("pie", "pie", 20),
+        ("pie:target=3ms:max_burst=0s:mark_ecnth=0.5", "pie", 100),
         ("even", "even", 20),
         ("even:exponent=3:hold=5ms", "even", 1_000),
     ] {

@@ -40,6 +40,7 @@ pub const POLICIES: &[Policy] = &[
     Policy { name: "dpd-qt", object: object!("dpd_qt") },
     Policy { name: "even", object: object!("even") },
     Policy { name: "red", object: object!("red") },
+    Policy { name: "pie", object: object!("pie") },
 ];
 
 /// A policy in front of a device's queue.

@@ -94,11 +94,7 @@ impl Law for Even {
             return passes;
         }
         // (3), in 1/65536.
-        let gain = if losses.interval > 0 {
-            ((hold << 16) / losses.interval).clamp(1 << 16, MAX_GAIN)
-        } else {
-            1 << 16
-        };
+        let gain = (hold << 16).checked_div(losses.interval).unwrap_or_default().clamp(1 << 16, MAX_GAIN);
         let added = ((p * weight) >> 16).min(MAX_ADDED);
         losses.debt = (losses.debt + ((added * gain) >> 16)).min(MAX_DEBT);
         if losses.debt >= ONE && !is_short { chosen } else { passes }

@@ -9,6 +9,7 @@ pub mod dpd_qt;
 pub mod even;
 mod fixed;
 mod heaviest;
+pub mod pie;
 pub mod red;
 pub mod rtt_aqm;
 
@@ -164,7 +165,8 @@ pub struct Program {
 }
 
 /// The policies that can run in the kernel.
-pub const PROGRAMS: &[Program] = &[rtt_aqm::PROGRAM, dpd_qt::PROGRAM, even::PROGRAM, red::PROGRAM];
+pub const PROGRAMS: &[Program] =
+    &[rtt_aqm::PROGRAM, dpd_qt::PROGRAM, even::PROGRAM, red::PROGRAM, pie::PROGRAM];
 
 /// Why a policy cannot run in the kernel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

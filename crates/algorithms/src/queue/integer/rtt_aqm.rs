@@ -236,7 +236,7 @@ impl Flows {
     /// The number of flows in 1/65536.
     fn flows(&self) -> u64 {
         let most = self.compared << 16;
-        let flows = if self.hit_frequency == 0 { most } else { (ONE << 16) / self.hit_frequency };
+        let flows = (ONE << 16).checked_div(self.hit_frequency).unwrap_or(most);
         flows.min(most).max(1 << 16)
     }
 }

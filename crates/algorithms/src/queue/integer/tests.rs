@@ -55,8 +55,11 @@ impl Line {
     }
 }
 
+/// Inner values by name.
+type Inner = BTreeMap<&'static str, f64>;
+
 #[derive(Default)]
-struct Values(BTreeMap<&'static str, f64>);
+struct Values(Inner);
 
 impl Probe for Values {
     fn value(&mut self, name: &'static str, value: f64) {
@@ -64,7 +67,7 @@ impl Probe for Values {
     }
 }
 
-fn values(policy: &dyn ArrivalPolicy) -> BTreeMap<&'static str, f64> {
+fn values(policy: &dyn ArrivalPolicy) -> Inner {
     let mut values = Values::default();
     policy.probe(&mut values);
     values.0
@@ -85,12 +88,14 @@ fn float(text: &str) -> Box<dyn ArrivalPolicy> {
     policy
 }
 
-/// Marks of each over the same packets at loads that let the queue fill and drain; and their inner values at the end of
+/// Marked, or dropped while there was room.
+fn is_chosen(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early))
+}
+
+/// Packets that each chose over the same packets at loads that let the queue fill and drain; and their inner values at the end of
 /// each load.
-fn beside(
-    one: &mut dyn ArrivalPolicy,
-    other: &mut dyn ArrivalPolicy,
-) -> ([u64; 2], Vec<[BTreeMap<&'static str, f64>; 2]>) {
+fn beside(one: &mut dyn ArrivalPolicy, other: &mut dyn ArrivalPolicy) -> ([u64; 2], Vec<[Inner; 2]>) {
     let mut line = Line::new();
     let mut free_at = Instant::ZERO;
     let (mut marks, mut seen) = ([0, 0], Vec::new());
@@ -101,8 +106,8 @@ fn beside(
                 one.on_departure(now, size, left);
                 other.on_departure(now, size, left);
             }
-            marks[0] += u64::from(one.judge(&arrival) == Verdict::Mark);
-            marks[1] += u64::from(other.judge(&arrival) == Verdict::Mark);
+            marks[0] += u64::from(is_chosen(one.judge(&arrival)));
+            marks[1] += u64::from(is_chosen(other.judge(&arrival)));
             if (arrival.backlog.bytes + arrival.size) <= BUFFER {
                 line.join(&mut free_at, arrival.size);
             }
@@ -119,6 +124,7 @@ fn policies_in_integers_estimate_and_mark_as_their_namesakes_do() {
         ("rtt-aqm:target=30kB", ":mark=arrival", "flow_count", 0.15),
         ("rtt-aqm:target=30kB:rtt=40ms", ":mark=arrival", "representative_rtt_ms", 1e-9),
         ("red", "", "average_bytes", 0.05),
+        ("pie", "", "drop_probability", 0.02),
         ("dpd-qt", "", "heaviest_share", 0.03),
         ("even", "", "heaviest_share", 0.03),
     ] {
@@ -126,14 +132,14 @@ fn policies_in_integers_estimate_and_mark_as_their_namesakes_do() {
         for values in &seen {
             let [ours, theirs] = values.each_ref().map(|values| values[inner]);
             let scale = match inner {
-                "mark_probability" => 1.0,
+                "mark_probability" | "drop_probability" => 1.0,
                 "average_bytes" => theirs.max(5_000.0),
                 _ => theirs,
             };
             assert!((ours - theirs).abs() <= tolerance * scale, "{text}: {inner} {ours} {theirs}");
         }
         let [ours, theirs] = marks.map(|marks| marks as f64);
-        assert!(theirs > 100.0 && (ours / theirs - 1.0).abs() < 0.1, "{text}: marks {ours} {theirs}");
+        assert!(theirs > 100.0 && (ours / theirs - 1.0).abs() < 0.1, "{text}: chosen {ours} {theirs}");
     }
 }
 
@@ -160,7 +166,7 @@ fn a_packet_that_finds_no_room_is_dropped() {
 #[test]
 fn what_has_no_program_is_refused_with_what_has() {
     for (text, problem) in [
-        ("codel", "\"codel\" has no program for the kernel; accepted: rtt-aqm, dpd-qt, even, red"),
+        ("codel", "\"codel\" has no program for the kernel; accepted: rtt-aqm, dpd-qt, even, red, pie"),
         ("rtt-aqm:zombies=5", "the program of rtt-aqm takes no \"zombies\"; accepted: target, initial_rtt"),
         ("red:max_p=2", "max_p = \"2\" is not accepted"),
     ] {
