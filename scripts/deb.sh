@@ -77,9 +77,9 @@ CONTROL
 cat > "$stage/DEBIAN/prerm" <<'SCRIPT'
 #!/bin/sh
 set -e
-# What runs from files that go away ends before them, and congestion control leaves the kernel.
+# What runs from files that go away ends before them, and what is loaded leaves the kernel.
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl stop suimon-bond.service 'suimon-cc@*.service' || true
+    systemctl stop suimon-bond.service 'suimon-cc@*.service' 'suimon-queue@*.service' || true
 fi
 SCRIPT
 for moment in postinst postrm; do

@@ -70,6 +70,7 @@ def part() -> Path:
     [
         (["bond", "client", "--server", "host:1"], "bond"),
         (["cc", "load", "fs-at"], "bpf"),
+        (["queue", "load", "rtt-aqm"], "bpf"),
         (["estimate", "--pcap", "my.pcap"], "capture"),
         (["shell", "--link", "1Mbit"], "live"),
         (["run", "scenarios/live.toml", "--live"], "live"),

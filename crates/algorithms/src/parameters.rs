@@ -173,6 +173,11 @@ impl Arguments {
         Self { values: parameters.iter().map(|p| (p.name, p.default)).collect() }
     }
 
+    /// These names and values.
+    pub(crate) fn of(values: impl Iterator<Item = (&'static str, Value)>) -> Self {
+        Self { values: values.collect() }
+    }
+
     pub(crate) fn set(&mut self, name: &'static str, value: Value) {
         if let Some(slot) = self.values.iter_mut().find(|(known, _)| *known == name) {
             slot.1 = value;

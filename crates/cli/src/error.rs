@@ -94,6 +94,10 @@ pub(crate) enum CliError {
     #[cfg(feature = "bpf")]
     #[error(transparent)]
     Congestion(#[from] suimon_linux::congestion::CongestionError),
+    /// A policy in front of a queue in the kernel.
+    #[cfg(feature = "bpf")]
+    #[error(transparent)]
+    Queue(#[from] suimon_linux::queue::QueueError),
     /// A report file could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -179,11 +183,13 @@ impl CliError {
             Self::Key(_) => 2,
             #[cfg(feature = "bpf")]
             Self::Congestion(error) if error.is_of_input() => 2,
+            #[cfg(feature = "bpf")]
+            Self::Queue(error) if error.is_of_input() => 2,
             #[cfg(feature = "live")]
             Self::Live(LiveError::Scenario { .. }) => 2,
             Self::Report(_) | Self::Output(_) => 3,
             #[cfg(feature = "bpf")]
-            Self::Congestion(_) => 4,
+            Self::Congestion(_) | Self::Queue(_) => 4,
             #[cfg(feature = "live")]
             Self::Live(_) | Self::Linux(_) | Self::Guest(_) | Self::InGuest { .. } => 4,
             Self::Without(_) => 4,

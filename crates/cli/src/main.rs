@@ -31,6 +31,7 @@ module_of_part!("bond", BOND, bond);
 module_of_part!("bpf", BPF, cc);
 module_of_part!("capture", CAPTURE, estimate);
 module_of_part!("live", LIVE, lab);
+module_of_part!("bpf", BPF, queue);
 module_of_part!("live", LIVE, shell);
 module_of_part!("parquet", PARQUET, sweep);
 
@@ -70,6 +71,7 @@ enum Command {
     Lab(lab::Arguments),
     Trace(trace::Arguments),
     Cc(cc::Arguments),
+    Queue(queue::Arguments),
     Bond(bond::Arguments),
     Files(files::Arguments),
 }
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::List(arguments) => list::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Cc(arguments) => cc::execute(arguments),
+        Command::Queue(arguments) => queue::execute(arguments),
         Command::Bond(arguments) => bond::execute(arguments),
         Command::Files(arguments) => files::execute(arguments, Cli::command()),
     };

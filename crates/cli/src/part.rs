@@ -30,7 +30,7 @@ macro_rules! parts {
 
 parts! {
     BOND "bond": "several interfaces as one";
-    BPF "bpf": "congestion control for the kernel";
+    BPF "bpf": "congestion control and queue policies for the kernel";
     CAPTURE "capture": "packet captures";
     LIVE "live": "emulated links";
     PARQUET "parquet": "Parquet files";

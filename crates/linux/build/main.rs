@@ -8,7 +8,17 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Files of `bpf/`, without their `.bpf.c`.
-const PROGRAMS: [&str; 4] = ["compound", "fs_at", "fs_at_cubic", "vegas"];
+const PROGRAMS: [&str; 9] = [
+    "compound",
+    "fs_at",
+    "fs_at_cubic",
+    "vegas",
+    "queue/dpd_qt",
+    "queue/even",
+    "queue/pie",
+    "queue/red",
+    "queue/rtt_aqm",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=build");
@@ -26,6 +36,7 @@ fn main() {
         println!("cargo:warning={reason}: `suimon cc load` will not work");
     }
     println!("cargo:rustc-env=SUIMON_WITHOUT_BPF={}", why_not.as_deref().unwrap_or_default());
+    fs::create_dir_all(out.join("queue")).expect("cargo's own folder takes folders");
     for program in PROGRAMS {
         let object = out.join(program).with_extension("bpf.o");
         if why_not.is_none() {

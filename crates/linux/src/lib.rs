@@ -13,6 +13,8 @@ mod error;
 pub mod guest;
 pub mod namespace;
 mod netlink;
+#[cfg(feature = "bpf")]
+pub mod queue;
 pub mod random;
 pub mod schedule;
 pub mod tcp;

@@ -1,4 +1,5 @@
 //! All tests of the crate that see its public items alone: one program links once.
 
 mod arithmetic;
+mod queue_arithmetic;
 mod without_clang;

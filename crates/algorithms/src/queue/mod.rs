@@ -16,6 +16,7 @@ pub mod even;
 pub mod fifo;
 pub mod flows;
 pub mod fq_codel;
+pub mod integer;
 pub mod over;
 pub mod pie;
 pub mod pie_linux;

@@ -10,6 +10,8 @@ mod mistakes;
 mod papers;
 mod paths;
 mod pcapng;
+#[cfg(feature = "bpf")]
+mod queue;
 mod refusals;
 mod results;
 mod shell;

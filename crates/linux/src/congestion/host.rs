@@ -13,7 +13,7 @@ use nix::sys::statfs::{FsType, statfs};
 use super::error::CongestionError;
 
 /// The folder is not below /sys, which `ip netns exec` mounts anew, so that pins there seem gone inside.
-pub(super) const ROOT: &str = "/run/suimon/bpf";
+pub(crate) const ROOT: &str = "/run/suimon/bpf";
 const FOLDER: &str = "/run/suimon";
 const BPF_FS_MAGIC: FsType = FsType(0xcafe_4a11_u32 as _);
 
@@ -51,13 +51,13 @@ fn enter_host_mounts() -> io::Result<()> {
 
 /// Held while pins are made or removed, so that two commands do not meet half-way.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _folder: File,
 }
 
 /// Waits until no other command makes or removes pins. The lock is on a folder that only root may open, so that nobody
 /// else can hold it.
-pub(super) fn lock() -> Result<Lock, CongestionError> {
+pub(crate) fn lock() -> Result<Lock, CongestionError> {
     let path = Path::new(FOLDER);
     let wrong = |error| CongestionError::file(path, error);
     loop {
@@ -88,7 +88,7 @@ fn is_mounted() -> bool {
 }
 
 /// Mounts the file system where it is not.
-pub(super) fn prepare() -> Result<(), CongestionError> {
+pub(crate) fn prepare() -> Result<(), CongestionError> {
     if is_mounted() {
         return Ok(());
     }
@@ -100,7 +100,7 @@ pub(super) fn prepare() -> Result<(), CongestionError> {
 }
 
 /// Unmounts it where no pin is left, and removes the folders that `prepare` made.
-pub(super) fn tidy() {
+pub(crate) fn tidy() {
     let root = Path::new(ROOT);
     if let Ok(entries) = fs::read_dir(root) {
         for entry in entries.flatten() {

@@ -5,10 +5,10 @@
 //! nothing that the kernel knows of.
 
 mod error;
-mod host;
+pub(crate) mod host;
 mod load;
 mod record;
-mod support;
+pub(crate) mod support;
 mod trace;
 
 use std::collections::BTreeSet;

@@ -47,14 +47,14 @@ pub(super) fn require() -> Result<(), CongestionError> {
 }
 
 /// Whether this build carries programs for the kernel.
-pub(super) fn built() -> Result<String, String> {
+pub(crate) fn built() -> Result<String, String> {
     match env!("SUIMON_WITHOUT_BPF") {
         "" => Ok("there".to_owned()),
         reason => Err(format!("{reason}; install clang and build again")),
     }
 }
 
-fn root() -> Result<String, String> {
+pub(crate) fn root() -> Result<String, String> {
     if nix::unistd::geteuid().is_root() {
         Ok("yes".to_owned())
     } else {
@@ -62,7 +62,7 @@ fn root() -> Result<String, String> {
     }
 }
 
-fn btf() -> Result<String, String> {
+pub(crate) fn btf() -> Result<String, String> {
     match fs::metadata(BTF) {
         Ok(_) => Ok(BTF.to_owned()),
         Err(_) => Err(format!(

@@ -1,0 +1,475 @@
+//! `suimon queue`: arrival policies in the kernel, in front of a device's queue.
+
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use comfy_table::{ContentArrangement, Table, TableStyle};
+use serde::{Deserialize, Serialize};
+use suimon_algorithms::queue::integer::{ONE, Program, Settings, Tables, WORDS};
+use suimon_algorithms::queue::policy::{Arrival, Verdict};
+use suimon_algorithms::queue::{Backlog, DropReason, Ecn, FlowId};
+use suimon_linux::congestion::on_host;
+use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, QueueError, Record, Trace, find_loaded, loaded};
+use suimon_units::{Bytes, Rate};
+
+use crate::error::CliError;
+
+const EXAMPLE: &str = "\
+Examples:
+  suimon queue check
+  sudo suimon queue load rtt-aqm --dev eth1 --rate 18Mbit
+  sudo suimon queue load dpd-qt:multiplier=10 --dev eth1 --rate 18Mbit --in-front-of
+  sudo suimon queue stat
+  sudo suimon queue unload eth1";
+
+/// Keep a router's queue short: an arrival policy in the kernel, in front of a device's queue
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Load a policy at a device; one that is there is replaced between two packets
+    Load(Load),
+    /// What can be loaded, and what is
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take the policy at a device away, and the queue that came with it
+    Unload {
+        /// The device
+        device: String,
+    },
+    /// The queue, the marks and drops, and what the policy sees
+    Stat {
+        /// The device; all in this network namespace where none is named
+        device: Option<String>,
+        /// Print JSON
+        #[arg(long, conflicts_with = "metrics")]
+        json: bool,
+        /// Print the text that Prometheus reads
+        #[arg(long)]
+        metrics: bool,
+    },
+    /// Every packet and its verdict as they come, until interrupted
+    Trace {
+        /// The device
+        device: String,
+        /// Print JSON, an object a line, which `suimon queue replay` reads
+        #[arg(long)]
+        json: bool,
+        /// Let the policy begin anew, so that the trace can be replayed
+        #[arg(long)]
+        afresh: bool,
+        /// Stop after so many seconds
+        #[arg(long, value_name = "SECONDS")]
+        seconds: Option<u64>,
+    },
+    /// Does the policy in Rust give the same verdicts on a trace as the program in the kernel gave
+    Replay {
+        /// What `suimon queue trace --json --afresh` has written
+        trace: PathBuf,
+    },
+    /// Does this machine support it, and if not what is missing
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Load {
+    /// Which, with settings as in a scenario: rtt-aqm:target=30kB
+    policy: String,
+    /// The device whose outgoing packets wait
+    #[arg(long, value_name = "DEVICE")]
+    dev: String,
+    /// The rate of the link behind it, somewhat below what the modem takes
+    #[arg(long)]
+    rate: Rate,
+    /// Room for packets that wait; what 100 ms bring, and 30 kB at least, where not given
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<Bytes>,
+    /// Keep the qdisc that the device has, whose rate --rate then tells
+    #[arg(long)]
+    in_front_of: bool,
+    /// The seed of the policy's random numbers; drawn where not given
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    if let Action::Replay { trace } = &arguments.action {
+        return replay(trace);
+    }
+    on_host(|| match &arguments.action {
+        Action::Load(options) => load(options),
+        Action::List { json } => list(*json),
+        Action::Unload { device } => unload(device),
+        Action::Stat { device, json, metrics } => stat(device.as_deref(), *json, *metrics),
+        Action::Trace { device, json, afresh, seconds } => trace(device, *json, *afresh, *seconds),
+        Action::Check { json } => check(*json),
+        Action::Replay { .. } => Ok(()),
+    })
+}
+
+fn load(options: &Load) -> Result<(), CliError> {
+    if options.rate == Rate::ZERO {
+        return Err(CliError::Input("--rate: \"0\": a link has a rate; accepted: 18Mbit".to_owned()));
+    }
+    let buffer = options.buffer.unwrap_or_else(|| options.rate.amount_in(BUFFER_TIME).max(LEAST_BUFFER));
+    let seed = options.seed.map_or_else(random_seed, Ok)?;
+    let text = with_target(&options.policy, options.rate, buffer);
+    let (program, settings) =
+        Program::read(&text, options.rate, buffer, seed).map_err(|error| CliError::Input(error.to_string()))?;
+    let policy = POLICIES.iter().find(|policy| policy.name == program.name);
+    let policy = policy.ok_or_else(|| CliError::Input(format!("{} is not in this build", program.name)))?;
+    let one = queue::load(
+        policy,
+        &Options {
+            device: options.dev.clone(),
+            rate: options.rate,
+            buffer: Bytes::new(settings.buffer_bytes),
+            in_front_of: options.in_front_of,
+            settings: words(&settings),
+        },
+    )?;
+    let behind = if one.owns_qdisc { "a token bucket of" } else { "the queue that is there, taken for" };
+    let (name, device, rate) = (one.policy.name, &one.device, options.rate);
+    writeln!(io::stdout(), "{name} is loaded at {device}, in front of {behind} {rate}; room for {buffer}.")?;
+    Ok(())
+}
+
+/// RTT-AQM's target where none is given: PIE's 15 ms (RFC 8033, `QDELAY_REF`), as half of a router's buffer is long.
+fn with_target(policy: &str, rate: Rate, buffer: Bytes) -> String {
+    if policy.split(':').next() != Some("rtt-aqm") || policy.contains(":target=") {
+        return policy.to_owned();
+    }
+    let target = rate.amount_in(TARGET_TIME).max(LEAST_TARGET).min(buffer);
+    format!("{policy}:target={}B", target.get())
+}
+
+/// The settings as the program has them.
+fn words(settings: &Settings) -> Vec<u64> {
+    let tables = Tables::default();
+    let first = [settings.bytes_per_second, settings.buffer_bytes, settings.seed];
+    let mut words = first.to_vec();
+    words.extend(settings.words);
+    words.extend(tables.log2.iter().chain(tables.exp2.iter()));
+    words
+}
+
+fn random_seed() -> Result<u64, CliError> {
+    let mut bytes = [0; 8];
+    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+fn unload(device: &str) -> Result<(), CliError> {
+    let one = find_loaded(device)?;
+    queue::unload(&one)?;
+    let with = if one.owns_qdisc { ", and its token bucket with it" } else { "" };
+    writeln!(io::stdout(), "{} is unloaded from {device}{with}.", one.policy.name)?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Entry {
+    policy: &'static str,
+    devices: Vec<String>,
+    summary: &'static str,
+}
+
+fn list(json: bool) -> Result<(), CliError> {
+    queue::remove_leftovers();
+    let all = loaded();
+    let summaries = suimon_algorithms::registry::descriptions(suimon_algorithms::registry::Role::Queue);
+    let entries: Vec<_> = POLICIES
+        .iter()
+        .map(|policy| Entry {
+            policy: policy.name,
+            devices: all.iter().filter(|one| one.policy.name == policy.name).map(place).collect(),
+            summary: summaries.iter().find(|one| one.name == policy.name).map_or("", |one| one.summary),
+        })
+        .collect();
+    if json {
+        return print_json(&entries);
+    }
+    let mut table = table(&["policy", "loaded at", ""]);
+    for entry in &entries {
+        let devices = if entry.devices.is_empty() { "-".to_owned() } else { entry.devices.join(", ") };
+        table.add_row([entry.policy, &devices, entry.summary]);
+    }
+    writeln!(io::stdout(), "{}", table.trim_fmt())?;
+    Ok(())
+}
+
+/// The device, and whether it is in another network namespace.
+fn place(one: &Loaded) -> String {
+    if one.is_here() { one.device.clone() } else { format!("{} (in another network namespace)", one.device) }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    device: &'a str,
+    policy: &'a str,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+fn stat(device: Option<&str>, json: bool, metrics: bool) -> Result<(), CliError> {
+    let ones = match device {
+        Some(device) => vec![find_loaded(device)?],
+        None => loaded().into_iter().filter(Loaded::is_here).collect(),
+    };
+    let mut lines = Vec::new();
+    for one in &ones {
+        lines.push(Line { device: &one.device, policy: one.policy.name, counts: one.counts()? });
+    }
+    if json {
+        return print_json(&lines);
+    }
+    if metrics {
+        return print_metrics(&lines);
+    }
+    let mut table = table(&[
+        "device", "policy", "packets", "backlog", "mean", "largest", "marks", "drops", "overflows", "probability", "RTT",
+        "flows",
+    ]);
+    for Line { device, policy, counts } in &lines {
+        let known = |value: u64, text: String| if value == 0 { "-".to_owned() } else { text };
+        table.add_row([
+            (*device).to_owned(),
+            (*policy).to_owned(),
+            counts.packets.to_string(),
+            kilobytes(counts.backlog_bytes as f64),
+            kilobytes(counts.mean_backlog_bytes()),
+            kilobytes(counts.largest_backlog_bytes as f64),
+            counts.marks.to_string(),
+            counts.drops.to_string(),
+            counts.overflows.to_string(),
+            format!("{:.5}", probability(counts)),
+            known(counts.rtt_ns, format!("{:.1} ms", counts.rtt_ns as f64 / 1e6)),
+            known(counts.flows_65536, format!("{:.1}", counts.flows_65536 as f64 / 65_536.0)),
+        ]);
+    }
+    let mut out = io::stdout().lock();
+    if lines.is_empty() {
+        writeln!(out, "Nothing is loaded in this network namespace.")?;
+    } else {
+        writeln!(out, "{}", table.trim_fmt())?;
+    }
+    for Line { device, counts, .. } in &lines {
+        if counts.super_packets > 0 {
+            writeln!(
+                out,
+                "{device}: {} packets held several segments, and each was judged as one: \
+                 ethtool -K DEVICE gro off on the devices where they come in keeps them apart.",
+                counts.super_packets
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn probability(counts: &Counts) -> f64 {
+    counts.probability_2_32 as f64 / ONE as f64
+}
+
+fn print_metrics(lines: &[Line<'_>]) -> Result<(), CliError> {
+    type Value = fn(&Counts) -> f64;
+    let metrics: [(&str, &str, Value); 9] = [
+        ("packets_total", "counter", |counts| counts.packets as f64),
+        ("bytes_total", "counter", |counts| counts.bytes as f64),
+        ("marks_total", "counter", |counts| counts.marks as f64),
+        ("drops_total", "counter", |counts| counts.drops as f64),
+        ("overflows_total", "counter", |counts| counts.overflows as f64),
+        ("backlog_bytes", "gauge", |counts| counts.backlog_bytes as f64),
+        ("probability", "gauge", probability),
+        ("rtt_seconds", "gauge", |counts| counts.rtt_ns as f64 / 1e9),
+        ("flows", "gauge", |counts| counts.flows_65536 as f64 / 65_536.0),
+    ];
+    let mut out = io::stdout().lock();
+    for (name, kind, value) in metrics {
+        writeln!(out, "# TYPE suimon_queue_{name} {kind}")?;
+        for Line { device, policy, counts } in lines {
+            writeln!(out, "suimon_queue_{name}{{device=\"{device}\",policy=\"{policy}\"}} {}", value(counts))?;
+        }
+    }
+    Ok(())
+}
+
+/// How often the clock and an interruption are looked at.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// The first line of a trace.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    policy: String,
+    bytes_per_second: u64,
+    buffer_bytes: u64,
+    seed: u64,
+    words: [u64; WORDS],
+}
+
+fn trace(device: &str, json: bool, afresh: bool, seconds: Option<u64>) -> Result<(), CliError> {
+    let one = find_loaded(device)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let trace = if afresh { Trace::afresh(&one) } else { Trace::begin(&one) }?;
+    let lost_before = one.counts()?.lost_records;
+    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if json {
+        let settings = one.settings()?;
+        let words = std::array::from_fn(|word| settings[3 + word]);
+        let [bytes_per_second, buffer_bytes, seed] = [settings[0], settings[1], settings[2]];
+        let head = Head { policy: one.policy.name.to_owned(), bytes_per_second, buffer_bytes, seed, words };
+        serde_json::to_writer(&mut out, &head).map_err(io::Error::from)?;
+        writeln!(out)?;
+        out.flush()?;
+    }
+    while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
+        for record in trace.wait(WAIT) {
+            if json {
+                serde_json::to_writer(&mut out, &record).map_err(io::Error::from)?;
+                writeln!(out)?;
+            } else {
+                writeln!(out, "{}", line(&record))?;
+            }
+        }
+        out.flush()?;
+    }
+    let lost = one.counts()?.lost_records - lost_before;
+    if lost > 0 {
+        writeln!(io::stderr(), "suimon: {lost} records found no room and are missing")?;
+    }
+    Ok(())
+}
+
+const VERDICTS: [&str; 4] = ["passed", "marked", "dropped", "no room"];
+
+fn line(record: &Record) -> String {
+    let verdict = VERDICTS.get(record.verdict as usize).copied().unwrap_or("?");
+    format!(
+        "{:.6} s  {verdict:<7}  {} B of flow {:08x}, finds {} B in {} packets",
+        record.now_ns as f64 / 1e9,
+        record.size_bytes,
+        record.flow,
+        record.backlog_bytes,
+        record.backlog_packets,
+    )
+}
+
+fn replay(path: &Path) -> Result<(), CliError> {
+    let wrong = |problem: String| CliError::Input(format!("{}: {problem}", path.display()));
+    let file = fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let mut lines = io::BufReader::new(file).lines();
+    let head = lines.next().ok_or_else(|| wrong("this is empty; accepted: a trace by --json --afresh".to_owned()))??;
+    let head: Head = serde_json::from_str(&head).map_err(|error| wrong(format!("line 1: {error}")))?;
+    let program = Program::named(&head.policy).map_err(|error| wrong(error.to_string()))?;
+    let Head { bytes_per_second, buffer_bytes, seed, words, .. } = head;
+    let mut policy = program.policy(&Settings { bytes_per_second, buffer_bytes, seed, words });
+    let mut records = Vec::new();
+    for (number, text) in lines.enumerate() {
+        let record: Record =
+            serde_json::from_str(&text?).map_err(|error| wrong(format!("line {}: {error}", number + 2)))?;
+        records.push(record);
+    }
+    // Records of several processors come in another order than their packets.
+    records.sort_by_key(|record| record.number);
+    let whole = records.iter().zip(0..).take_while(|(record, number)| record.number == *number).count();
+    if whole == 0 && !records.is_empty() {
+        return Err(wrong("packet 0 is missing; accepted: a trace by --json --afresh".to_owned()));
+    }
+    let mut differ = 0;
+    for record in &records[..whole] {
+        let verdict = policy.judge(&arrival(record));
+        if number_of(verdict) != record.verdict {
+            differ += 1;
+        }
+    }
+    let missing = if whole < records.len() { " The packet behind them is missing in the trace." } else { "" };
+    writeln!(io::stdout(), "{}: {whole} packets, {differ} verdicts differ.{missing}", program.name)?;
+    if differ > 0 { Err(CliError::Bench(format!("{differ} verdicts differ"))) } else { Ok(()) }
+}
+
+fn arrival(record: &Record) -> Arrival {
+    Arrival {
+        now: suimon_units::Instant::from_nanos(record.now_ns),
+        flow: FlowId(record.flow),
+        size: Bytes::new(record.size_bytes),
+        ecn: match record.ecn {
+            0 => Ecn::NotCapable,
+            1 => Ecn::L4s,
+            2 => Ecn::Capable,
+            _ => Ecn::CongestionExperienced,
+        },
+        opens_connection: false,
+        backlog: Backlog { packets: record.backlog_packets, bytes: Bytes::new(record.backlog_bytes) },
+    }
+}
+
+fn number_of(verdict: Verdict) -> u32 {
+    match verdict {
+        Verdict::Pass => 0,
+        Verdict::Mark => 1,
+        Verdict::Drop(DropReason::Overflow) => 3,
+        Verdict::Drop(_) => 2,
+    }
+}
+
+fn check(json: bool) -> Result<(), CliError> {
+    let checks = queue::checks();
+    if json {
+        print_json(&checks)?;
+    } else {
+        let mut table = table(&["", "", ""]);
+        for check in &checks {
+            table.add_row([if check.is_fine { "ok" } else { "missing" }, check.what, &check.finding]);
+        }
+        writeln!(io::stdout(), "{}", table.trim_fmt())?;
+    }
+    match checks.into_iter().find(|check| !check.is_fine) {
+        Some(check) => Err(QueueError::Unsupported(check.finding).into()),
+        None => Ok(()),
+    }
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new());
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    if header.iter().any(|name| !name.is_empty()) {
+        table.set_header(header.to_vec());
+    }
+    table
+}
+
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+fn kilobytes(bytes: f64) -> String {
+    format!("{:.1} kB", bytes / 1e3)
+}
+
+const BUFFER_TIME: suimon_units::Duration = suimon_units::Duration::from_millis(100);
+const LEAST_BUFFER: Bytes = Bytes::new(30_000);
+const TARGET_TIME: suimon_units::Duration = suimon_units::Duration::from_millis(15);
+/// Ten full packets.
+const LEAST_TARGET: Bytes = Bytes::new(15_000);

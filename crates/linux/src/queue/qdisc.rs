@@ -1,0 +1,165 @@
+//! The queue of a device: what it has, and a token bucket of our own.
+
+use std::io;
+
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use suimon_units::{Bytes, Rate};
+use zerocopy::{Immutable, IntoBytes};
+
+use crate::netlink;
+
+/// A device of the calling thread's namespace.
+#[derive(Debug, Clone)]
+pub(super) struct Device {
+    pub(super) name: String,
+    pub(super) index: u32,
+    mtu: u32,
+    /// Bytes of the link's header before each packet.
+    header: u32,
+}
+
+/// All devices.
+pub(super) fn devices() -> io::Result<Vec<Device>> {
+    let found = netlink::list(Message::GetLink(LinkMessage::default()))?;
+    let device = |message: Message| {
+        let Message::NewLink(link) = message else { return None };
+        let attributes = || link.attributes.iter();
+        Some(Device {
+            name: attributes().find_map(|one| match one {
+                LinkAttribute::IfName(name) => Some(name.clone()),
+                _ => None,
+            })?,
+            index: link.header.index,
+            mtu: attributes()
+                .find_map(|one| if let LinkAttribute::Mtu(mtu) = one { Some(*mtu) } else { None })
+                .unwrap_or(1_500),
+            header: if link.header.link_layer_type == LinkLayerType::Ether { ETHERNET_HEADER } else { 0 },
+        })
+    };
+    Ok(found.into_iter().filter_map(device).collect())
+}
+
+/// The kind of the device's root qdisc and whether somebody made it, rather than the kernel by itself.
+pub(super) fn root_of(device: &Device) -> io::Result<Option<(String, bool)>> {
+    let found = netlink::list(Message::GetQueueDiscipline(TcMessage::default()))?;
+    let root = found.into_iter().find_map(|message| match message {
+        Message::NewQueueDiscipline(qdisc)
+            if qdisc.header.index == device.index as i32 && qdisc.header.parent == TcHandle::ROOT =>
+        {
+            Some(qdisc)
+        }
+        _ => None,
+    });
+    Ok(root.map(|qdisc| {
+        let kind = qdisc.attributes.iter().find_map(|one| match one {
+            TcAttribute::Kind(kind) => Some(kind.clone()),
+            _ => None,
+        });
+        (kind.unwrap_or_default(), qdisc.header.handle.major != 0)
+    }))
+}
+
+/// Gives `device` a token bucket of `rate` in IP bytes with room for `limit`, under our handle.
+pub(super) fn add_token_bucket(device: &Device, rate: Rate, limit: Bytes) -> io::Result<()> {
+    let bytes_per_second = rate.as_bps() / 8;
+    // What a millisecond brings, and one packet at least.
+    let burst = (bytes_per_second / 1_000).max(u64::from(device.mtu + device.header)).min(u32::MAX.into());
+    let parameters = TbfParameters {
+        rate: RateSpec {
+            linklayer: LINKLAYER_ETHERNET,
+            rate: u32::try_from(bytes_per_second).unwrap_or(u32::MAX),
+            ..RateSpec::default()
+        },
+        limit: u32::try_from(limit.get()).unwrap_or(u32::MAX),
+        ..TbfParameters::default()
+    };
+    let mut options = attribute(TCA_TBF_PARMS, parameters.as_bytes());
+    options.extend(attribute(TCA_TBF_BURST, (burst as u32).as_bytes()));
+    if bytes_per_second > u32::MAX.into() {
+        options.extend(attribute(TCA_TBF_RATE64, bytes_per_second.as_bytes()));
+    }
+    let sizes = SizeSpec {
+        overhead: -(device.header as i32),
+        linklayer: LINKLAYER_ETHERNET.into(),
+        ..SizeSpec::default()
+    };
+    let mut message = ours(device);
+    message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
+    message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
+    message.attributes.push(TcAttribute::Stab(attribute(TCA_STAB_BASE, sizes.as_bytes())));
+    netlink::request(Message::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_EXCL)
+}
+
+/// Takes our token bucket away, where the device still has it.
+pub(super) fn remove_token_bucket(index: u32) -> io::Result<()> {
+    let device = Device { name: String::new(), index, mtu: 0, header: 0 };
+    netlink::request(Message::DelQueueDiscipline(ours(&device)), 0)
+}
+
+fn ours(device: &Device) -> TcMessage {
+    let mut message = TcMessage::default();
+    message.header.index = device.index as i32;
+    message.header.parent = TcHandle::ROOT;
+    message.header.handle = TcHandle { major: OUR_HANDLE, minor: 0 };
+    message
+}
+
+/// An attribute of netlink, filled to four bytes.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::from(((value.len() + 4) as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// `tc_ratespec` of `linux/pkt_sched.h`.
+#[derive(Default, IntoBytes, Immutable)]
+#[repr(C)]
+struct RateSpec {
+    cell_log: u8,
+    linklayer: u8,
+    overhead: u16,
+    cell_align: i16,
+    mpu: u16,
+    rate: u32,
+}
+
+/// `tc_tbf_qopt`.
+#[derive(Default, IntoBytes, Immutable)]
+#[repr(C)]
+struct TbfParameters {
+    rate: RateSpec,
+    peakrate: RateSpec,
+    limit: u32,
+    buffer: u32,
+    mtu: u32,
+}
+
+/// `tc_sizespec`.
+#[derive(Default, IntoBytes, Immutable)]
+#[repr(C)]
+struct SizeSpec {
+    cell_log: u8,
+    size_log: u8,
+    cell_align: i16,
+    overhead: i32,
+    linklayer: u32,
+    mpu: u32,
+    mtu: u32,
+    tsize: u32,
+}
+
+/// Numbers of `linux/rtnetlink.h` and `linux/pkt_sched.h`.
+const TCA_OPTIONS: u16 = 2;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+const TCA_STAB_BASE: u16 = 1;
+const LINKLAYER_ETHERNET: u8 = 1;
+const ETHERNET_HEADER: u32 = 14;
+/// By this handle a token bucket is known as ours.
+const OUR_HANDLE: u16 = 0x5e17;
