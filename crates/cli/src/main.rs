@@ -23,6 +23,8 @@ mod paper_kernel;
 mod pcapng;
 mod progress;
 mod run;
+#[cfg(any(feature = "bond", feature = "gateway"))]
+mod service;
 mod trace;
 #[cfg_attr(not(feature = "view"), path = "view_missing.rs")]
 mod view;
@@ -30,6 +32,7 @@ mod view;
 module_of_part!("bond", BOND, bond);
 module_of_part!("bpf", BPF, cc);
 module_of_part!("capture", CAPTURE, estimate);
+module_of_part!("gateway", GATEWAY, gateway);
 module_of_part!("live", LIVE, lab);
 module_of_part!("live", LIVE, shell);
 module_of_part!("parquet", PARQUET, sweep);
@@ -71,6 +74,7 @@ enum Command {
     Trace(trace::Arguments),
     Cc(cc::Arguments),
     Bond(bond::Arguments),
+    Gateway(gateway::Arguments),
     Files(files::Arguments),
 }
 
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Cc(arguments) => cc::execute(arguments),
         Command::Bond(arguments) => bond::execute(arguments),
+        Command::Gateway(arguments) => gateway::execute(arguments),
         Command::Files(arguments) => files::execute(arguments, Cli::command()),
     };
     match done {
