@@ -11,9 +11,14 @@ mod forward;
 mod gateway;
 mod relay;
 pub mod report;
+mod routes;
 mod sides;
 mod splice;
+mod syn;
+mod transparent;
 
 pub use forward::{Allowed, serve_forward, serve_socks};
 pub use gateway::{Gateway, Limits};
+pub use routes::keep_routes;
 pub use sides::{Side, Sides};
+pub use transparent::{Devices, Listeners, Transparent, describe};

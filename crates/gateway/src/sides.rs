@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use crate::syn::Syn;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use suimon_linux::tcp;
 use suimon_units::Bytes;
@@ -55,11 +56,30 @@ impl Side {
     /// # Errors
     /// Where the address is taken, or the kernel has no such congestion control.
     pub fn listen(&self, address: SocketAddr) -> io::Result<TcpListener> {
-        let socket = self.socket(address)?;
+        self.listen_on(self.socket(address)?, address)
+    }
+
+    pub(crate) fn listen_on(&self, socket: Socket, address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         TcpListener::from_std(socket.into())
+    }
+
+    /// Connects to the end that `syn` goes to, as if from the end that it comes from.
+    ///
+    /// # Errors
+    /// Without root's rights, where such a connection is there, or where the end does not take it.
+    pub(crate) async fn connect_as(&self, syn: Syn) -> io::Result<TcpStream> {
+        let socket = self.socket(syn.to)?;
+        let is_ipv4 = syn.from.is_ipv4();
+        if is_ipv4 { socket.set_ip_transparent_v4(true) } else { socket.set_ip_transparent_v6(true) }?;
+        // The port of a client that has connections to other servers too.
+        socket.set_reuse_address(true)?;
+        set_dscp(&socket, syn.from, syn.dscp)?;
+        socket.bind(&syn.from.into())?;
+        let socket = TcpSocket::from_std_stream(socket.into());
+        timeout(CONNECT_TIMEOUT, socket.connect(syn.to)).await?
     }
 
     /// Connects to the first of `addresses` that answers.
@@ -92,6 +112,12 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     // A reset, not an end, should this process be killed: nobody is to take a part for the whole.
     socket.set_linger(Some(Duration::ZERO))?;
     limit_unsent(stream, MIN_UNSENT)
+}
+
+/// Gives what `socket` sends the DSCP that the connection's other half has, for addresses of the family of `address`.
+pub(crate) fn set_dscp(socket: impl AsFd, address: SocketAddr, dscp: u8) -> io::Result<()> {
+    let socket = SockRef::from(&socket);
+    if address.is_ipv4() { socket.set_tos_v4(dscp.into()) } else { socket.set_tclass_v6(dscp.into()) }
 }
 
 /// A writer to `stream` waits while more than `bytes` were not sent yet.

@@ -2,6 +2,7 @@
 
 mod run;
 mod senders;
+mod split;
 mod status;
 
 use std::net::SocketAddr;
@@ -16,6 +17,8 @@ use crate::service::ServiceOptions;
 
 const EXAMPLE: &str = "\
 Examples:
+  sudo suimon gateway --lan eth0 --radio wwan0              # all TCP that is routed between the two
+  sudo suimon gateway --lan eth0 --radio wwan0 --except 22 --dry-run
   suimon gateway --listen 8443 --to server.example:443      # a port that leads to one server
   suimon gateway --socks 1080                               # a proxy for programs of this host
   suimon gateway --socks 0.0.0.0:1080 --allow 10.0.0.0/8    # a proxy for a network
@@ -40,10 +43,25 @@ enum Command {
     Status(status::Arguments),
     /// The connections: the same of each
     Stat(status::Arguments),
+    /// Routes of marked packets, until standard input ends
+    #[command(hide = true)]
+    KeepRoutes,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
+    /// The device toward the servers: TCP that is routed between it and --radio's is split, the addresses kept
+    #[arg(long, value_name = "DEVICE", requires = "radio")]
+    lan: Option<String>,
+    /// The device toward the clients
+    #[arg(long, value_name = "DEVICE", requires = "lan")]
+    radio: Option<String>,
+    /// Connections to this port pass unsplit, several by repeating it
+    #[arg(long, value_name = "PORT", requires = "lan")]
+    except: Vec<u16>,
+    /// Print the rules and routes that --lan and --radio would set, and set none
+    #[arg(long, requires = "lan")]
+    dry_run: bool,
     /// Where clients connect to reach the server of --to; a port alone is one of all addresses of this host
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = everywhere, requires = "to")]
     listen: Option<SocketAddr>,
@@ -112,6 +130,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         None => run::execute(&arguments.options),
         Some(Command::Status(arguments)) => status::clients(arguments),
         Some(Command::Stat(arguments)) => status::connections(arguments),
+        Some(Command::KeepRoutes) => Ok(suimon_gateway::keep_routes()?),
     }
 }
 
