@@ -9,7 +9,9 @@ use suimon_units::{Bytes, Instant};
 use tokio::sync::{mpsc, watch};
 
 use crate::frame::Welcome;
-use crate::mux::{Event, PACKETS, ResetReason, StreamId, Target};
+use suimon_service::Target;
+
+use crate::mux::{Event, PACKETS, ResetReason, StreamId};
 use crate::session::{Session, SessionConfig};
 use crate::status::SessionStatus;
 

@@ -19,7 +19,9 @@ use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Ended, Joined, Patience, drive};
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
-use crate::mux::{ResetReason, Target};
+use suimon_service::Target;
+
+use crate::mux::ResetReason;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 

@@ -1,23 +1,9 @@
 //! Open descriptors of this process, shared out so that none of its sessions takes all.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tracing::warn;
-
-/// Raises this process's limit of open descriptors as far as it may.
-pub fn raise_limit() {
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where the kernel refuses, the limit stays as it is.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
-    }
-}
 
 /// Descriptors for streams and datagrams.
 #[derive(Debug, Clone)]
@@ -40,8 +26,7 @@ pub(crate) struct Ticket {
 impl Descriptors {
     /// Three quarters of this process's limit. The rest is for connections of paths and for those who ask how it goes.
     pub(crate) fn of_process() -> Self {
-        let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(DEFAULT_LIMIT, |(limit, _)| limit);
-        Self::new(usize::try_from(limit).unwrap_or(usize::MAX) / 4 * 3)
+        Self::new(suimon_service::descriptors::limit() / 4 * 3)
     }
 
     fn new(count: usize) -> Self {
@@ -81,27 +66,6 @@ impl Drop for Ticket {
         self.held.fetch_sub(1, Ordering::Relaxed);
     }
 }
-
-/// The next connection at `listener`. Where the kernel gives none, which passes once there are descriptors again, it is
-/// asked again.
-pub(crate) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => pause(&error).await,
-        }
-    }
-}
-
-/// Waits a moment after `accept` has failed.
-pub(crate) async fn pause(error: &io::Error) {
-    warn!("cannot accept: {error}");
-    tokio::time::sleep(PAUSE).await;
-}
-
-const PAUSE: Duration = Duration::from_millis(100);
-/// Linux's limit unless told otherwise.
-const DEFAULT_LIMIT: u64 = 1_024;
 
 #[cfg(test)]
 mod tests {

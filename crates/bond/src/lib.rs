@@ -28,7 +28,6 @@ pub mod status;
 mod tun;
 
 pub use client::{Client, ClientConfigBond};
-pub use descriptors::raise_limit;
 pub use interfaces::Via;
 pub use local::{serve_forward, serve_socks};
 pub use resolve::Names;

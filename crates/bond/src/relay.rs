@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::time::Duration;
 
 use socket2::SockRef;
+use suimon_service::descriptors::reset_on_close;
 use tokio::net::TcpStream;
 
 use crate::bond::Stream;
@@ -36,12 +36,6 @@ pub(crate) async fn relay(tcp: TcpStream, stream: Stream) {
     if outward.is_ok() && inward.is_ok() {
         let _ = reset_on_close(&tcp, false);
     }
-}
-
-/// Whether the kernel resets the connection when its last descriptor is closed, rather than end it in order
-/// (`SO_LINGER` with a time of zero, socket(7)).
-pub(crate) fn reset_on_close(tcp: &TcpStream, resets: bool) -> io::Result<()> {
-    SockRef::from(tcp).set_linger(resets.then_some(Duration::ZERO))
 }
 
 thread_local! {

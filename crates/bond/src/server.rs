@@ -18,11 +18,14 @@ use crate::admission::Admission;
 use crate::bond::{Bond, Stream, random};
 use crate::connection::{TlsConnection, invalid};
 use crate::datagrams;
-use crate::descriptors::{Descriptors, Share, pause};
+use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
 use crate::keys::PublicKey;
-use crate::mux::{ResetReason, Target};
+use suimon_service::Target;
+use suimon_service::descriptors::pause;
+
+use crate::mux::ResetReason;
 use crate::relay::relay;
 use crate::resolve::Names;
 use crate::session::SessionConfig;

@@ -23,6 +23,8 @@ mod paper_kernel;
 mod pcapng;
 mod progress;
 mod run;
+#[cfg(any(feature = "bond", feature = "gateway"))]
+mod service;
 mod trace;
 #[cfg_attr(not(feature = "view"), path = "view_missing.rs")]
 mod view;
@@ -30,6 +32,7 @@ mod view;
 module_of_part!("bond", BOND, bond);
 module_of_part!("bpf", BPF, cc);
 module_of_part!("capture", CAPTURE, estimate);
+module_of_part!("gateway", GATEWAY, gateway);
 module_of_part!("live", LIVE, lab);
 module_of_part!("bpf", BPF, queue);
 module_of_part!("live", LIVE, shell);
@@ -73,6 +76,7 @@ enum Command {
     Cc(cc::Arguments),
     Queue(queue::Arguments),
     Bond(bond::Arguments),
+    Gateway(gateway::Arguments),
     Files(files::Arguments),
 }
 
@@ -98,6 +102,7 @@ fn main() -> ExitCode {
         Command::Cc(arguments) => cc::execute(arguments),
         Command::Queue(arguments) => queue::execute(arguments),
         Command::Bond(arguments) => bond::execute(arguments),
+        Command::Gateway(arguments) => gateway::execute(arguments),
         Command::Files(arguments) => files::execute(arguments, Cli::command()),
     };
     match done {

@@ -32,6 +32,7 @@ parts! {
     BOND "bond": "several interfaces as one";
     BPF "bpf": "congestion control and queue policies for the kernel";
     CAPTURE "capture": "packet captures";
+    GATEWAY "gateway": "split TCP in front of a radio";
     LIVE "live": "emulated links";
     PARQUET "parquet": "Parquet files";
     VIEW "view": "links shown while they run";

@@ -8,12 +8,13 @@ use suimon_algorithms::path::PathId;
 use suimon_algorithms::queue::Packet;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::frame::{Frame, decode};
-use suimon_bond::mux::{Mux, MuxLimits, Target};
+use suimon_bond::mux::{Mux, MuxLimits};
 use suimon_bond::session::{Session, SessionConfig};
 use suimon_capture::{Capture, Truth};
 use suimon_emulator::{WirePacket, split};
 use suimon_scenario::trace::{Opportunities, RateSchedule};
 use suimon_scenario::{Document, LinkSpec};
+use suimon_service::Target;
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::Reader;

@@ -197,6 +197,15 @@ impl Namespace {
         Ok(links(found.doing("listing devices")?).filter_map(|link| name_of(&link)).collect())
     }
 
+    /// The number of `device`, as the kernel tells it with packets.
+    ///
+    /// # Errors
+    /// The namespace has no such device.
+    pub fn device_index(&self, device: &str) -> Result<u32, LinuxError> {
+        let found = self.run(|| nix::net::if_::if_nametoindex(device))?;
+        found.doing(format_args!("looking for the device {device}"))
+    }
+
     /// Reads the counters of `device`.
     ///
     /// # Errors
@@ -313,6 +322,31 @@ impl Namespace {
             .map_err(std::io::Error::other)
             .and_then(std::convert::identity)
             .doing(format_args!("adding the rule from {source}"))
+    }
+
+    /// Packets of either family that carry `mark` look their route up in `table` first; no more of that where not `there`.
+    ///
+    /// # Errors
+    /// Where it is so already, or without the right to.
+    pub fn set_rule_of_mark(
+        &self,
+        is_ipv4: bool,
+        mark: u32,
+        table: u32,
+        there: bool,
+    ) -> Result<(), LinuxError> {
+        let mut message = RuleMessage::default();
+        message.header.family = if is_ipv4 { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        message.header.action = RuleAction::ToTable;
+        message.attributes.push(RuleAttribute::FwMark(mark));
+        message.attributes.push(RuleAttribute::FwMask(u32::MAX));
+        message.attributes.push(RuleAttribute::Table(table));
+        let (request, flags) = if there {
+            (Message::NewRule(message), NLM_F_CREATE | NLM_F_EXCL)
+        } else {
+            (Message::DelRule(message), 0)
+        };
+        self.run(|| netlink::request(request, flags))?.doing(format_args!("the rule for the mark {mark:#x}"))
     }
 
     fn change_device(

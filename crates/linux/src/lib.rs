@@ -2,7 +2,7 @@
 //! with the one that started them.
 //!
 //! The only crate with `unsafe`; every block says why it is sound. Nothing shells out: devices, addresses and
-//! routes are made over rtnetlink, and everything made here ends with the process that holds it.
+//! routes are made over rtnetlink, rules over nfnetlink, and everything made here ends with the process that holds it.
 
 pub mod clock;
 pub mod confined;
@@ -12,6 +12,7 @@ mod device;
 mod error;
 pub mod guest;
 pub mod namespace;
+pub mod netfilter;
 mod netlink;
 #[cfg(feature = "bpf")]
 pub mod queue;

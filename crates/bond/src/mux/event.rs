@@ -5,7 +5,9 @@ use std::fmt;
 
 use strum::VariantArray;
 
-use super::{StreamId, Target};
+use suimon_service::Target;
+
+use super::StreamId;
 
 /// An event that a user of streams should know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 mod event;
 mod receive;
 mod stream;
-mod target;
 mod wire;
+
+use suimon_service::Target;
 
 use crate::ring::Ring;
 use event::Events;
 pub(crate) use event::PACKETS;
 pub use event::{Event, ResetReason, Violation};
 use stream::Stream;
-pub use target::{NoTarget, Target};
 use wire::{Decoder, head, kind};
 
 /// A stream's number. Clients open streams and count them up.

@@ -3,7 +3,9 @@
 use strum::VariantArray;
 
 use super::wire::{kind, missing};
-use super::{Event, Mux, NoTarget, ResetReason, StreamId, Target, Violation};
+use suimon_service::{NoTarget, Target};
+
+use super::{Event, Mux, ResetReason, StreamId, Violation};
 
 impl Mux {
     /// The next bytes of the aggregate have arrived.

@@ -25,11 +25,11 @@ use tracing::debug;
 
 use crate::bond::Stream;
 use crate::client::Client;
-use crate::descriptors::accept;
 use crate::relay::relay;
 use flows::{Flows, Outward};
 use packet::{Ends, Packet, parse, redirect, refusal};
 pub use routes::{Fail, Routes};
+use suimon_service::descriptors::accept;
 
 /// A device for all traffic of this host.
 #[derive(Debug)]

@@ -1,16 +1,16 @@
 //! Options of both ends of a bond.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_bond::mux::{MuxLimits, Target};
+use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
+use suimon_service::Target;
 use suimon_units::{Bytes, Duration};
 
-use crate::error::CliError;
+use crate::service::ServiceOptions;
 
 /// Options of both ends.
 #[derive(Debug, Args)]
@@ -42,15 +42,8 @@ pub(crate) struct SharedOptions {
     /// A session without any path is kept for so long
     #[arg(long, value_name = "TIME", default_value = "5min")]
     session_timeout: Duration,
-    /// Where `suimon bond status` asks
-    #[arg(long, value_name = "SOCKET")]
-    pub(crate) control: Option<PathBuf>,
-    /// Serve metrics to Prometheus at this loopback address, under /metrics
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    metrics: Option<SocketAddr>,
-    /// How much to log: error, warn, info, debug
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub(crate) log: tracing::Level,
+    #[command(flatten)]
+    pub(crate) service: ServiceOptions,
 }
 
 fn scheduler(text: &str) -> Result<AlgorithmSpec, String> {
@@ -80,18 +73,6 @@ impl SharedOptions {
 
     pub(crate) fn session_timeout(&self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.session_timeout.as_nanos())
-    }
-
-    pub(crate) fn metrics(&self) -> Result<Option<SocketAddr>, CliError> {
-        match self.metrics {
-            Some(address) if !address.ip().is_loopback() => Err(CliError::Option {
-                option: "--metrics",
-                problem: format!(
-                    "{address} is not a loopback address, and metrics are not protected: take 127.0.0.1"
-                ),
-            }),
-            metrics => Ok(metrics),
-        }
     }
 }
 

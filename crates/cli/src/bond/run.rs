@@ -1,20 +1,18 @@
 //! Runs an end of a bond until it is told to stop.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use suimon_bond::control::{Report, listen, serve_metrics, serve_status};
+use suimon_bond::control::metrics;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::{
-    Client, ClientConfigBond, Names, Server, ServerConfigBond, Tunnel, TunnelError, raise_limit, serve_forward, serve_socks,
+    Client, ClientConfigBond, Names, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
 };
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use suimon_service::descriptors::raise_limit;
 
-use super::options::SharedOptions;
 use super::{ClientArguments, ServerArguments};
 use crate::error::CliError;
+use crate::service::{bind, run, tell, until_told};
 
 pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
     let key = PrivateKey::read(&arguments.key)?;
@@ -31,7 +29,7 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
         });
     }
     let shared = &arguments.shared;
-    let metrics = shared.metrics()?;
+    shared.service.check()?;
     raise_limit();
     let server = Server::new(ServerConfigBond {
         tls: Arc::new(server_config(&key, clients.iter().copied())?),
@@ -43,7 +41,7 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
         session_timeout: shared.session_timeout(),
         names: Names::of_host(),
     });
-    run(shared, async {
+    run(&shared.service, async {
         for address in &arguments.listen {
             let listener = bind("--listen", *address).await?;
             tracing::info!(
@@ -55,7 +53,7 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
             tokio::spawn(async move { server.serve(listener).await });
         }
         let reporter = server.clone();
-        tell(shared, metrics, "server", Arc::new(move || reporter.report())).await?;
+        tell(&shared.service, "suimon-bond-server", move || reporter.report(), metrics).await?;
         until_told().await?;
         server.close().await;
         Ok(())
@@ -65,7 +63,7 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
 pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
     let key = PrivateKey::read(&arguments.key)?;
     let shared = &arguments.shared;
-    let metrics = shared.metrics()?;
+    shared.service.check()?;
     raise_limit();
     if arguments.socks.is_none() && arguments.forward.is_empty() && arguments.tun.is_none() {
         return Err(CliError::Option {
@@ -84,7 +82,7 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         session_timeout: shared.session_timeout(),
         beside_tunnel: None,
     };
-    run(shared, async {
+    run(&shared.service, async {
         let mut forwards = Vec::new();
         for forward in &arguments.forward {
             forwards.push((bind("--forward", forward.listen).await?, forward.target.clone()));
@@ -120,49 +118,11 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
             tokio::spawn(serve_socks(listener, client.clone()));
         }
         let reporter = client.clone();
-        tell(shared, metrics, "client", Arc::new(move || reporter.report())).await?;
+        tell(&shared.service, "suimon-bond-client", move || reporter.report(), metrics).await?;
         until_told().await?;
         client.close().await;
         Ok(())
     })
-}
-
-fn run(shared: &SharedOptions, work: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
-    tracing_subscriber::fmt()
-        .with_max_level(shared.log)
-        .with_target(false)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(work)
-}
-
-/// Answers those who ask.
-async fn tell(
-    shared: &SharedOptions,
-    metrics: Option<SocketAddr>,
-    role: &str,
-    report: Arc<dyn Fn() -> Report + Send + Sync>,
-) -> Result<(), CliError> {
-    let path = shared.control.clone().unwrap_or_else(|| socket_path(role));
-    match listen(&path).await {
-        Ok(listener) => {
-            tokio::spawn(serve_status(listener, report.clone()));
-        }
-        // Who asked for it gets it or an error; the default place may be out of reach.
-        Err(error) if shared.control.is_some() => {
-            return Err(CliError::Option {
-                option: "--control",
-                problem: format!("{}: {error}", path.display()),
-            });
-        }
-        Err(error) => tracing::warn!("no `suimon bond status`: {}: {error}", path.display()),
-    }
-    if let Some(address) = metrics {
-        tokio::spawn(serve_metrics(bind("--metrics", address).await?, report));
-    }
-    Ok(())
 }
 
 /// Of a server's name: once the device is there, names are asked for over the bond.
@@ -173,26 +133,4 @@ async fn look_up(server: &str) -> Result<Vec<SocketAddr>, CliError> {
         problem: format!("{server}: {error}; with --tun it must be known at the start"),
     })?;
     Ok(found.collect())
-}
-
-async fn bind(option: &'static str, address: SocketAddr) -> Result<TcpListener, CliError> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| CliError::Option { option, problem: format!("{address}: {error}") })
-}
-
-async fn until_told() -> Result<(), CliError> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    tracing::info!("stopping");
-    Ok(())
-}
-
-/// Where an end with `role` answers unless told otherwise.
-pub(super) fn socket_path(role: &str) -> PathBuf {
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from("/run"), PathBuf::from);
-    folder.join(format!("suimon-bond-{role}.sock"))
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, TableStyle};
-use suimon_bond::control::{Report, SessionReport, ask};
+use suimon_bond::control::{Report, SessionReport};
+use suimon_service::control::{ask, socket_path};
 
-use super::run::socket_path;
 use crate::error::CliError;
 
 const EXAMPLE: &str = "\
@@ -57,7 +57,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
 async fn find(arguments: &Arguments) -> Result<Report, CliError> {
     let paths = match &arguments.control {
         Some(path) => vec![path.clone()],
-        None => vec![socket_path("client"), socket_path("server")],
+        None => vec![socket_path("suimon-bond-client"), socket_path("suimon-bond-server")],
     };
     let mut silent = Vec::new();
     for path in paths {

@@ -4,6 +4,8 @@ mod attack;
 mod cc;
 mod estimate;
 mod files;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod lab;
 mod link;
 mod mistakes;

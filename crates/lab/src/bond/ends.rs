@@ -197,7 +197,8 @@ impl Bond {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let until = Instant::now() + Duration::from_secs(10);
         while Instant::now() < until {
-            if let Ok(report) = runtime.block_on(suimon_bond::control::ask(&control))
+            if let Ok(report) =
+                runtime.block_on(suimon_service::control::ask::<suimon_bond::control::Report>(&control))
                 && report.sessions.first().is_some_and(|session| session.status.paths.len() == paths)
             {
                 return Ok(());

@@ -57,7 +57,7 @@ impl Drop for Arena {
 
 impl Arena {
     pub(super) fn open() -> Self {
-        suimon_bond::raise_limit();
+        suimon_service::descriptors::raise_limit();
         let droptail = AlgorithmSpec::parse(Role::Queue, "droptail").unwrap();
         let link = LinkSpec::parse("100Mbit 80ms 500packets").unwrap().links(&droptail);
         let hosts = TwoHosts::new(&Setup::default(), &[link]).unwrap();

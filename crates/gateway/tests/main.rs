@@ -1,0 +1,3 @@
+//! The gateway as its users meet it.
+
+mod relay;
