@@ -8,9 +8,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use clap::Args;
 use suimon_guest::{Job, Lab, Store, Watcher};
 use suimon_results::RunResult;
 use suimon_scenario::Run;
+use suimon_study::numbers::whole;
 use suimon_units::Duration;
 
 use crate::error::CliError;
@@ -23,7 +25,19 @@ const ONLY: &str = "SUIMON_ONLY_RUN";
 /// The file in which its result is handed over.
 const RESULT: &str = ".suimon-run-result";
 /// A guest that has not come to its end by then is ended.
-const LIMIT: Duration = Duration::from_secs(3_600);
+pub(crate) const LIMIT: Duration = Duration::from_secs(3_600);
+
+/// Options of commands that can run in guests.
+#[derive(Debug, Args, Default)]
+pub(crate) struct LabOptions {
+    /// Run on an unmodified kernel in virtual time, see suimon lab; the kernel's random numbers have this seed
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(conflicts_with_all = ["view", "web"], value_parser = whole)]
+    pub(crate) lab: Option<u64>,
+    /// With --lab: the kernel, by the beginning of its version [default: the newest that is set up]
+    #[arg(long, value_name = "VERSION", requires = "lab")]
+    pub(crate) lab_kernel: Option<String>,
+}
 
 /// The only run that this process is to make: its place among all.
 pub(crate) struct Only(pub(crate) usize);
@@ -48,10 +62,9 @@ pub(crate) fn guests(
     runs: &[Run],
     words: &[&str],
     files: &[PathBuf],
-    seed: u64,
-    kernel: Option<&str>,
+    options: &LabOptions,
 ) -> Result<Vec<RunResult>, CliError> {
-    let lab = Lab::open(Store::of_user(), kernel, Lab::MEMORY)?;
+    let lab = Lab::open(Store::of_user(), options.lab_kernel.as_deref(), Lab::MEMORY)?;
     let words = command(words)?;
     let mut carried = named_files(&words[1..]);
     carried.extend(files.iter().flat_map(|file| named_files(&[file.to_string_lossy().into_owned()])));
@@ -62,7 +75,7 @@ pub(crate) fn guests(
             environment: vec![(ONLY.to_owned(), run.to_string())],
             files: carried.iter().cloned().collect(),
             programs: Vec::new(),
-            seed,
+            seed: options.lab.unwrap_or(1),
         })
     };
     let progress = Progress::new(suimon_study::total_duration(runs));
@@ -114,13 +127,18 @@ fn one(lab: &Lab, job: &Job, watcher: &mut Counted<'_>) -> Result<RunResult, Cli
     })
 }
 
-/// This command as it runs in a guest.
-fn command(words: &[&str]) -> Result<Vec<String>, CliError> {
+/// This command as it runs in a guest: these words stand in place of `--lab`.
+pub(crate) fn command(words: &[&str]) -> Result<Vec<String>, CliError> {
     let own = std::env::current_exe()?.to_string_lossy().into_owned();
     let mut command = vec![own];
-    let mut given = std::env::args().skip(1).peekable();
+    let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
         match word.as_str() {
+            "--" => {
+                command.push(word);
+                command.extend(given);
+                break;
+            }
             "--lab-kernel" => drop(given.next()),
             _ if word == "--lab" || word.starts_with("--lab=") => {
                 command.extend(words.iter().map(|word| (*word).to_owned()));

@@ -14,6 +14,7 @@ use suimon_study::numbers::whole;
 use suimon_units::{Bytes, Duration};
 
 use crate::error::CliError;
+use crate::guests::{LIMIT, LabOptions, command};
 use crate::output::tell;
 
 const EXAMPLE: &str = "\
@@ -49,10 +50,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROGRAM")]
     with_program: Vec<String>,
     /// The guest's memory
-    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    #[arg(long, value_name = "SIZE", default_value_t = Lab::MEMORY)]
     memory: Bytes,
     /// End the guest after so much real time
-    #[arg(long, value_name = "TIME", default_value = "3600s")]
+    #[arg(long, value_name = "TIME", default_value_t = LIMIT)]
     limit: Duration,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
@@ -72,6 +73,21 @@ enum Action {
     },
     /// List the kernels that are set up
     List,
+}
+
+/// Runs this very command in a guest, without its options of guests, and takes `programs` along.
+pub(crate) fn instead(options: &LabOptions, programs: Vec<String>) -> Result<ExitCode, CliError> {
+    execute(&Arguments {
+        action: None,
+        kernel: options.lab_kernel.clone(),
+        seed: options.lab.unwrap_or(1),
+        twice: false,
+        with: Vec::new(),
+        with_program: programs,
+        memory: Lab::MEMORY,
+        limit: LIMIT,
+        command: command(&[])?,
+    })
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {

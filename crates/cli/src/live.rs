@@ -9,11 +9,10 @@ use suimon_live::{Glance, KernelNames, Observer};
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_study::Pair;
-use suimon_study::numbers::whole;
 use suimon_units::Duration;
 
 use crate::error::CliError;
-use crate::guests::{Only, guests};
+use crate::guests::{LabOptions, Only, guests};
 use crate::progress::{Progress, simulate};
 use crate::view::{View, ViewOptions};
 
@@ -21,26 +20,21 @@ use crate::view::{View, ViewOptions};
 #[derive(Debug, Args, Default)]
 pub(crate) struct LiveOptions {
     /// Run on this machine's kernel instead of simulating: real TCP over emulated links, in real time; needs root
-    #[arg(long)]
+    #[arg(long, conflicts_with = "lab")]
     live: bool,
-    /// Run on an unmodified kernel in virtual time, see suimon lab; the kernel's random numbers have this seed
-    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
-    #[arg(conflicts_with_all = ["live", "view", "web"], value_parser = whole)]
-    lab: Option<u64>,
-    /// With --lab: the kernel, by the beginning of its version [default: the newest that is set up]
-    #[arg(long, value_name = "VERSION", requires = "lab")]
-    lab_kernel: Option<String>,
+    #[command(flatten)]
+    lab: LabOptions,
 }
 
 impl LiveOptions {
     /// Whether a kernel runs.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.live || self.lab.is_some()
+        self.live || self.is_virtual()
     }
 
     /// Whether it runs in virtual time.
     pub(crate) fn is_virtual(&self) -> bool {
-        self.lab.is_some()
+        self.lab.lab.is_some()
     }
 
     /// Runs everything; results come in the order of `runs`. In virtual time each run has a guest of its own, in which
@@ -51,8 +45,8 @@ impl LiveOptions {
         files: &[PathBuf],
         view: &ViewOptions,
     ) -> Result<Vec<RunResult>, CliError> {
-        match self.lab {
-            Some(seed) => guests(runs, &["--live"], files, seed, self.lab_kernel.as_deref()),
+        match self.lab.lab {
+            Some(_) => guests(runs, &["--live"], files, &self.lab),
             None => live_with(runs, &hold_missing(runs)?.names, view),
         }
     }
@@ -65,7 +59,7 @@ impl LiveOptions {
         words: &[&str],
         files: &[PathBuf],
     ) -> Result<Vec<RunResult>, CliError> {
-        guests(runs, words, files, self.lab.unwrap_or(1), self.lab_kernel.as_deref())
+        guests(runs, words, files, &self.lab)
     }
 
     /// The same runs live and simulated, the simulator being told what the senders do and the scenario does not say.

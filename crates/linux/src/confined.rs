@@ -74,10 +74,8 @@ impl Confined {
         let doing = || format!("starting {}", name.to_string_lossy());
         let prepared = Prepared::of(program).doing(doing())?;
         let (mut ours, theirs) = UnixStream::pair().doing("making a pair of sockets")?;
-        let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::SIGCHLD;
-        // SAFETY: without CLONE_VM and a stack this is fork: the child has a copy of all memory and goes on here
-        // alone. Until exec it makes system calls only, with nothing allocated or locked.
-        let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } as libc::pid_t;
+        // SAFETY: until exec the child makes system calls only, with nothing allocated or locked.
+        let pid = unsafe { fork(libc::CLONE_NEWPID | libc::CLONE_NEWNS) };
         if pid < 0 {
             return Err(io::Error::last_os_error()).doing("making a process namespace");
         }
@@ -249,7 +247,7 @@ impl Prepared {
             // Signals that this process waits for itself come to the program as to any.
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut none);
-            let program = libc::fork();
+            let program = fork(0);
             if program < 0 {
                 say(own, STARTING);
             }
@@ -328,6 +326,17 @@ unsafe fn cover(path: &CString, contents: &[u8]) {
         }
         libc::umount2(scratch.as_ptr(), libc::MNT_DETACH);
     }
+}
+
+/// Forks into new namespaces of these kinds, by the system call. The library's fork takes the locks of all memory first,
+/// and in a child of a process with threads one may be held for ever by a thread that is not there.
+///
+/// # Safety
+/// Until exec the child may make system calls only: without CLONE_VM and a stack it has a copy of all memory, as other
+/// threads left it, and goes on alone.
+unsafe fn fork(namespaces: c_int) -> libc::pid_t {
+    // SAFETY: the call takes numbers.
+    unsafe { libc::syscall(libc::SYS_clone, namespaces | libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t }
 }
 
 /// Tells the parent the failed step and the error, and ends.
@@ -434,3 +443,61 @@ const USER_NAMESPACES: &str = "this needs root, in a container with --privileged
                                make user namespaces: by sysctl, user.max_user_namespaces above 0, \
                                kernel.unprivileged_userns_clone=1 on Debian, \
                                kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu";
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use suimon_units::Duration;
+
+    use super::*;
+
+    /// A child of a process with threads has the locks that they held, and nobody who gives them back.
+    #[test]
+    fn a_program_starts_whatever_other_threads_are_at() {
+        let program = Program {
+            words: vec!["true".into()],
+            environment: Vec::new(),
+            namespace: Namespace::current().unwrap(),
+            covered: Vec::new(),
+            keeps_rights: false,
+            terminal: None,
+            in_front: false,
+        };
+        if let Err(error) = Confined::start(&program) {
+            return eprintln!("skipped: {error}");
+        }
+        let over = AtomicBool::new(false);
+        let allocate = || {
+            while !over.load(Ordering::Relaxed) {
+                (1..200).for_each(|kib| drop(black_box(vec![0_u8; kib << 10])));
+            }
+        };
+        thread::scope(|scope| {
+            (0..3).for_each(|_| drop(scope.spawn(allocate)));
+            // A descriptor that closes without a word is all that `start` waits for, so one thread may wait for ever.
+            let starting = scope.spawn(|| {
+                for _ in 0..100 {
+                    let mut started = Confined::start(&program).unwrap();
+                    let outcome = started.wait(Some(Duration::from_secs(20))).unwrap();
+                    if outcome != Some(Outcome::Exited(0)) {
+                        return outcome;
+                    }
+                }
+                Some(Outcome::Exited(0))
+            });
+            let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+            while !starting.is_finished() {
+                if std::time::Instant::now() > limit {
+                    eprintln!("a child hangs between fork and exec");
+                    std::process::abort();
+                }
+                thread::sleep(std::time::Duration::from_millis(10));
+            }
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(starting.join().unwrap(), Some(Outcome::Exited(0)));
+        });
+    }
+}

@@ -27,6 +27,8 @@ use self::links::{alone, both};
 use self::names::{Names, covered};
 use self::record::{Files, Recorder, named};
 use crate::error::CliError;
+use crate::guests::LabOptions;
+use crate::lab;
 use crate::output::{command_line, tell};
 use crate::view::ViewOptions;
 
@@ -103,6 +105,8 @@ pub(crate) struct Arguments {
     log: Option<PathBuf>,
     #[command(flatten)]
     view: ViewOptions,
+    #[command(flatten)]
+    lab: LabOptions,
     /// The program and its arguments [default: a shell]
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -114,6 +118,9 @@ const RTT: Duration = Duration::from_millis(40);
 pub(crate) fn execute(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let paths = arguments.paths()?;
     arguments.check_command()?;
+    if arguments.lab.lab.is_some() {
+        return lab::instead(&arguments.lab, arguments.programs()?);
+    }
     let takes_terminal = arguments.view.takes_terminal()?;
     let as_user = !confined::may_administer_network();
     if as_user {
@@ -219,6 +226,21 @@ impl Arguments {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The programs that a guest needs beside the usual ones: it has no terminal, so there is no shell to type into.
+    fn programs(&self) -> Result<Vec<String>, CliError> {
+        let text = |word: &OsString| word.to_string_lossy().into_owned();
+        let Some(program) = self.command.first().map(text) else {
+            let problem = "a guest has no terminal; name the program to run, as in -- ping -c 3 far".to_owned();
+            return Err(CliError::Option { option: "--lab", problem });
+        };
+        if self.internet {
+            let problem = "a guest reaches nothing outside; leave --internet out".to_owned();
+            return Err(CliError::Option { option: "--lab", problem });
+        }
+        let server = self.server.iter().filter_map(|server| server.split_whitespace().next());
+        Ok(server.map(str::to_owned).chain([program]).collect())
     }
 
     /// The directions of each path: from the program, and to it.

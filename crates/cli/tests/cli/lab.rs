@@ -49,21 +49,7 @@ fn a_program_gives_the_same_bytes_its_files_and_its_exit_code() {
 #[test]
 fn a_link_has_its_delay_to_a_tenth_of_a_millisecond() {
     let folder = tempfile::tempdir().unwrap();
-    let link = [
-        "lab",
-        "--",
-        "suimon",
-        "shell",
-        "--link",
-        "2Mbit 90ms 96kB",
-        "--",
-        "ping",
-        "-c",
-        "3",
-        "-s",
-        "1000",
-        "far",
-    ];
+    let link = ["shell", "--lab", "--link", "2Mbit 90ms 96kB", "--", "ping", "-c", "3", "-s", "1000", "far"];
     let Some(output) = in_lab(folder.path(), &link) else { return };
     let (printed, errors) = (text(&output.stdout), text(&output.stderr));
     let Some(summary) = printed.lines().find(|line| line.starts_with("rtt")) else {
@@ -106,6 +92,8 @@ fn refusals_name_what_is_missing_and_what_is_accepted() {
     assert_eq!(code, Some(4));
     let (errors, code) = refused(&["lab"]);
     assert!(errors.contains("PROGRAM") && code == Some(2), "{errors}");
+    let (errors, code) = refused(&["shell", "--link", "1Mbit", "--lab"]);
+    assert!(errors.contains("--lab") && errors.contains("name the program") && code == Some(2), "{errors}");
     let (errors, code) = refused(&["lab", "--kernl", "6.1", "--", "true"]);
     assert!(errors.contains("--kernl") && errors.contains("--kernel") && code == Some(2), "{errors}");
     let (errors, code) = refused(&["run", "x.toml", "--lab", "--live"]);
