@@ -31,7 +31,8 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let header = ReportHeader {
-        title: "Six senders on a 3.6 Mbit/s downlink".to_owned(),
+        title: "Six senders on a 3.6 Mbit/s downlink, as in /srv/captures/2026-11-22/downlink-of-the-third-floor/part-17.pcapng"
+            .to_owned(),
         description:
             "One download over a link with a 96 kB drop-tail buffer and 90 ms of propagation delay each \
                       way. The numbers on this page are made up; it shows what a report looks like."

@@ -10,6 +10,9 @@ use crate::sweep::{label, quantity, swept_axis, unit};
 /// More curves cannot be told apart.
 const MAX_CURVES: usize = 12;
 
+/// The values of all seeds at one value of the axis.
+type Seeds = (f64, Vec<f64>);
+
 /// A total of a run, `None` where it has none.
 type Total = fn(&RunSummary<'_>) -> Option<f64>;
 
@@ -36,7 +39,7 @@ fn figure(
     axis: &str,
     (title, of, total): (&str, Unit, Total),
 ) -> Option<Figure> {
-    let mut curves: Vec<(FigureSeries, Vec<(f64, Vec<f64>)>)> = Vec::new();
+    let mut curves: Vec<(FigureSeries, Vec<Seeds>)> = Vec::new();
     for summary in summaries {
         let (Some(x), Some(y)) = (label(summary.run, axis).and_then(quantity), total(summary)) else {
             continue;
@@ -72,9 +75,9 @@ fn figure(
     })
 }
 
-fn points(mut values: Vec<(f64, Vec<f64>)>) -> Vec<Point> {
+fn points(mut values: Vec<Seeds>) -> Vec<Point> {
     values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let point = |(x, seeds): &(f64, Vec<f64>)| {
+    let point = |(x, seeds): &Seeds| {
         let Estimate { mean, half_width } = Estimate::of(seeds);
         // None of these quantities is below zero.
         let interval = half_width.map(|half| ((mean - half).max(0.0), mean + half));
