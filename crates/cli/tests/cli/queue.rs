@@ -133,8 +133,12 @@ fn a_policy_is_loaded_watched_replaced_and_unloaded_and_leaves_nothing() {
         metrics.contains("suimon_queue_packets_total{device=\"near\",policy=\"rtt-aqm\"} 200"),
         "{metrics}"
     );
-    world.load("even:exponent=10");
+    let another = ["queue", "load", "even:exponent=10", "--dev", "near", "--rate", "2Mbit"];
+    assert!(world.run(&another).contains("in front of a token bucket of 2 Mbit/s"));
     assert_eq!(world.stat()["policy"], "even");
+    // 20 kB at 2 Mbit/s wait for each other; at 8 Mbit/s they would leave as they come.
+    world.send(20);
+    assert!(world.stat()["largest_backlog_bytes"].as_u64().unwrap() > 8_000, "{}", world.stat());
     assert!(world.run(&["queue", "unload", "near"]).contains("token bucket with it"));
     let output = world.try_run(&["queue", "unload", "near"]);
     assert_eq!(output.status.code(), Some(2));

@@ -36,7 +36,7 @@ const MAPS: [(&str, &str); 5] = [
 /// What is added to the name of a map's pin until its program has taken the place of another.
 const COMING: &str = "-coming";
 
-/// The maps of one kind of folder.
+/// The folder in which each device with a policy has its own.
 pub(super) fn root() -> PathBuf {
     Path::new(host::ROOT).join("queue")
 }
@@ -114,7 +114,7 @@ fn folder(index: u32) -> Result<PathBuf, QueueError> {
 }
 
 /// Loads `policy` in front of a device's queue, from now on. One that is loaded there already is replaced between two
-/// packets; its queue stays, with its rate and room.
+/// packets; the packets in its queue stay, and a token bucket that came with it takes the rate and the room.
 ///
 /// # Errors
 /// The machine lacks something, the device has a qdisc of its own, or the kernel refuses. What was there then stays.
@@ -125,8 +125,9 @@ pub fn load(policy: &'static Policy, options: &Options) -> Result<Loaded, QueueE
     let device = find_device(&options.device)?;
     let folder = folder(device.index)?;
     let replaces = folder.join(LINK).exists();
-    let in_front_of =
-        options.in_front_of || (replaces && About::read(&folder).is_some_and(|old| old.owns_qdisc == 0));
+    // A queue that came with a policy stays with the next.
+    let owned = About::read(&folder).is_some_and(|old| old.owns_qdisc == 1);
+    let in_front_of = if replaces { !owned } else { options.in_front_of };
     if !replaces {
         check_qdisc(&device, in_front_of)?;
     }
@@ -135,11 +136,14 @@ pub fn load(policy: &'static Policy, options: &Options) -> Result<Loaded, QueueE
     let data = [(".data.settings", options.settings.as_bytes()), (".data.about", about.as_bytes())];
     let done = prepare(&folder).and_then(|()| {
         let mut object = open(policy, &data)?;
-        if replaces {
-            replace(policy, &mut object, &folder)
-        } else {
-            put_in(policy, &mut object, &device, &folder, options)
+        if !replaces {
+            return put_in(policy, &mut object, &device, &folder, options);
         }
+        if owned {
+            let changed = qdisc::change_token_bucket(&device, options.rate, room(options));
+            changed.map_err(|error| QueueError::refused("another rate of the token bucket", error))?;
+        }
+        replace(policy, &mut object, &folder)
     });
     if done.is_err() && !replaces {
         if about.owns_qdisc == 1 {
@@ -229,12 +233,15 @@ fn put_in(
 ) -> Result<(), QueueError> {
     pin_maps(policy, object, folder, "")?;
     if !options.in_front_of {
-        // All drops are the policy's, but for what the largest packet needs beyond.
-        let limit = options.buffer + Bytes::new(SPARE);
-        qdisc::add_token_bucket(device, options.rate, limit)
+        qdisc::add_token_bucket(device, options.rate, room(options))
             .map_err(|error| QueueError::refused("a token bucket", error))?;
     }
     explained(policy, || attach(object, device.index)?.pin(folder.join(LINK)))
+}
+
+/// The token bucket's room: all drops are the policy's, but for what the largest packet needs beyond.
+fn room(options: &Options) -> Bytes {
+    options.buffer + Bytes::new(SPARE)
 }
 
 fn replace(policy: &Policy, object: &mut Object, folder: &Path) -> Result<(), QueueError> {

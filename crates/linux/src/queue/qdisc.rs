@@ -64,6 +64,15 @@ pub(super) fn root_of(device: &Device) -> io::Result<Option<(String, bool)>> {
 
 /// Gives `device` a token bucket of `rate` in IP bytes with room for `limit`, under our handle.
 pub(super) fn add_token_bucket(device: &Device, rate: Rate, limit: Bytes) -> io::Result<()> {
+    netlink::request(token_bucket(device, rate, limit), NLM_F_CREATE | NLM_F_EXCL)
+}
+
+/// Gives our token bucket at `device` another rate and room; what waits in it stays.
+pub(super) fn change_token_bucket(device: &Device, rate: Rate, limit: Bytes) -> io::Result<()> {
+    netlink::request(token_bucket(device, rate, limit), 0)
+}
+
+fn token_bucket(device: &Device, rate: Rate, limit: Bytes) -> Message {
     let bytes_per_second = rate.as_bps() / 8;
     // What a millisecond brings, and one packet at least.
     let burst = (bytes_per_second / 1_000).max(u64::from(device.mtu + device.header)).min(u32::MAX.into());
@@ -90,7 +99,7 @@ pub(super) fn add_token_bucket(device: &Device, rate: Rate, limit: Bytes) -> io:
     message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
     message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
     message.attributes.push(TcAttribute::Stab(attribute(TCA_STAB_BASE, sizes.as_bytes())));
-    netlink::request(Message::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_EXCL)
+    Message::NewQueueDiscipline(message)
 }
 
 /// Takes our token bucket away, where the device still has it.
