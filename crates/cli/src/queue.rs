@@ -27,7 +27,7 @@ Examples:
   sudo suimon queue stat
   sudo suimon queue unload eth1";
 
-/// Keep a router's queue short: an arrival policy in the kernel, in front of a device's queue
+/// Keep a router's queue short by an arrival policy in its kernel
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {

@@ -27,7 +27,7 @@ Examples:
 
 FS-AT is loaded for as long as the gateway runs, which takes root; without it the kernel's own senders serve.";
 
-/// Split TCP in front of a radio: FS-AT toward the clients, another sender toward the servers
+/// Split TCP in front of a radio, with FS-AT toward the clients
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
