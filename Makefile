@@ -92,12 +92,13 @@ test-links:
 	fi
 
 .PHONY: lab
-lab: tested ## All tests on a real kernel in virtual time, and papers there (half an hour)
+lab: tested ## All tests on a real kernel in virtual time, papers there, and the simulator beside it (an hour)
 	$(GUEST)
 	$(IN_GUESTS) -p suimon-emulator -p suimon-live -p suimon-bond --ignore-default-filter \
 	    -E 'binary(emulator) & test(/^(links|congestion::(path|replay))::/) & not test(a_flood) | binary(live) | binary(bond) & test(/^world::/)'
 	scripts/older_kernel.sh
 	$(TESTED) paper fs-at --lab
+	python3 bench/truth.py --suimon $(TESTED)
 
 .PHONY: test-others
 test-others:
@@ -186,8 +187,9 @@ attack: tested ## Hostile clients and ten thousand cuts, kills and restarts of t
 	    cargo test --locked -p suimon-bond --test bond restarts:: -- --nocapture
 
 .PHONY: fuzz
-fuzz: setup-build ## Give every reader mutated input, ten million in all (SUIMON_FUZZ_SEED=1; a quarter of an hour)
+fuzz: setup-build ## Give every reader mutated input, ten million in all, and every policy in C a million packets (SUIMON_FUZZ_SEED=1; 20 minutes)
 	SUIMON_FUZZ_INPUTS=$${SUIMON_FUZZ_INPUTS:-10000000} cargo test --locked -p suimon-fuzz --test fuzz -- --nocapture
+	SUIMON_PACKETS=$${SUIMON_PACKETS:-1000000} cargo test --locked -p suimon-linux --test linux queue_arithmetic -- --nocapture
 
 .PHONY: fuzz-coverage
 fuzz-coverage: setup-build ## Look for input by coverage, a minute each reader (nightly Rust, cargo-fuzz)

@@ -143,13 +143,18 @@ fn ready() -> Result<(), GuestError> {
     let _ = start("modprobe", &["-qa"], USEFUL);
     start("ip", &["link", "set", "lo"], &["up"])?;
     nix::unistd::sethostname("suimon").at("the host's name")?;
-    (0..100).find(|_| {
-        Path::new(RESULTS).exists() || {
-            thread::sleep(Duration::from_millis(10));
-            false
+    [RESULTS, JOB].into_iter().try_for_each(wait_for)
+}
+
+/// Waits until a device is there, whose module has just been loaded. A guest without it must not be saved.
+fn wait_for(device: &str) -> Result<(), GuestError> {
+    for _ in 0..1_000 {
+        if Path::new(device).exists() {
+            return Ok(());
         }
-    });
-    Ok(())
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err(io::Error::from(io::ErrorKind::NotFound)).at(device)
 }
 
 /// Lets the processor work until the count of its instructions is past 2^32 and before 2^32 + 2^31. The emulator takes a
