@@ -92,23 +92,27 @@ pub(crate) struct Client {
     pub(crate) flows: Vec<usize>,
     control: Box<dyn CongestionControl>,
     limits: Limits,
-    established: bool,
+    /// What may be in flight to it; none before the first acknowledgement.
+    space: Option<Bytes>,
 }
 
 impl Client {
     fn new(gateway: &Gateway) -> Self {
         let limits = Limits::initial(Bytes::ZERO);
-        Self { flows: Vec::new(), control: gateway.cc.build_congestion(), limits, established: false }
+        Self { flows: Vec::new(), control: gateway.cc.build_congestion(), limits, space: None }
     }
 
     /// An acknowledgement arrived for one of the connections, of which these are all: the share of each.
-    pub(crate) fn on_ack<'a>(&mut self, ack: &Ack, all: impl Iterator<Item = &'a Sender> + Clone) -> Bytes {
+    pub(crate) fn on_ack<'a>(
+        &mut self,
+        ack: &Ack,
+        all: &(impl Iterator<Item = &'a Sender> + Clone),
+    ) -> Bytes {
         let active = all.clone().filter(|sender| sender.is_established());
         let sum = |of: fn(&Sender) -> Bytes| active.clone().map(of).fold(Bytes::ZERO, |sum, one| sum + one);
         let flight_size = sum(Sender::flight_size);
         self.limits.cwnd = sum(|sender| sender.limits().cwnd);
-        if !self.established {
-            self.established = true;
+        if self.space.is_none() {
             self.control.on_established(ack.now, &mut self.limits);
         }
         // Who has nothing to send leaves its share to the others.
@@ -123,6 +127,17 @@ impl Client {
         let cwnd = self.limits.cwnd;
         self.control.on_ack(&together, &mut self.limits);
         self.limits.cwnd = cwnd;
-        (self.limits.space / sending.max(1) as u64).max(ack.mss * 2)
+        self.space = Some(self.limits.space);
+        self.share_of(sending, ack.mss, Bytes::ZERO)
+    }
+
+    /// The share of a connection that starts beside `others`, before it hears anything: at first all of them together
+    /// may send one initial window.
+    pub(crate) fn share_at_start(&self, sender: &Sender, others: usize) -> Bytes {
+        self.share_of(others + 1, sender.mss(), sender.limits().cwnd)
+    }
+
+    fn share_of(&self, connections: usize, mss: Bytes, at_first: Bytes) -> Bytes {
+        (self.space.unwrap_or(at_first) / connections.max(1) as u64).max(mss * 2)
     }
 }

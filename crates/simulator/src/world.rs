@@ -530,6 +530,18 @@ impl<'a> World<'a> {
         }
     }
 
+    /// A connection to a receiver starts beside others.
+    fn enter_client(&mut self, index: usize, client: usize) {
+        let client = &self.clients[client];
+        let started = |flow: &&usize| **flow != index && self.flows[**flow].started.is_some();
+        let others = client.flows.iter().filter(started).count();
+        if let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints {
+            let share = client.share_at_start(sender, others);
+            sender.tell();
+            sender.limit_share(share);
+        }
+    }
+
     /// Gives each connection to a receiver its share of what may be in flight to it.
     fn share(&mut self, now: Instant, index: usize, client: usize) {
         let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints else { return };
@@ -541,7 +553,7 @@ impl<'a> World<'a> {
             Endpoints::Tcp { sender, .. } => Some(&**sender),
             Endpoints::Udp { .. } => None,
         });
-        let share = client.on_ack(&ack, all);
+        let share = client.on_ack(&ack, &all);
         for flow in senders {
             if let Endpoints::Tcp { sender, .. } = &mut self.flows[flow].endpoints {
                 sender.limit_share(share);
@@ -661,11 +673,10 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
         let (subflow, flow_half) = (flow.subflow, flow.half);
-        if let Some(Half::Outward { client: Some(_), .. }) = flow_half
-            && let Endpoints::Tcp { sender, .. } = &mut flow.endpoints
-        {
-            sender.tell();
+        if let Some(Half::Outward { client: Some(client), .. }) = flow_half {
+            self.enter_client(index as usize, client);
         }
+        let flow = &mut self.flows[index as usize];
         if let Some(Subflow { aggregate, path }) = subflow {
             self.multipaths[aggregate].start(now, path);
         }
