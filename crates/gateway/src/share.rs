@@ -70,7 +70,7 @@ impl<'a> Client<'a> {
             self.bytes_per_s += (carried - before) as f64 / since.elapsed().as_secs_f64().max(1e-3);
         }
         let rtt_min = tcp_state(&connection.radio).ok().and_then(|state| state.rtt_min);
-        if let Some(rtt_min) = rtt_min.map(|rtt| rtt.as_secs_f64()) {
+        if let Some(rtt_min) = rtt_min.map(suimon_units::Duration::as_secs_f64) {
             self.rtt_min_s = Some(self.rtt_min_s.map_or(rtt_min, |least| least.min(rtt_min)));
         }
     }
