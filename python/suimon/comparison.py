@@ -31,6 +31,8 @@ def compare(
     senders: Sender | Iterable[Sender] = (),
     *,
     queues: Queue | Iterable[Queue] = "droptail",
+    gateways: Sender | Iterable[Sender] = (),
+    server_rtt: float | str | None = None,
     flows: int | str = 1,
     mixed: bool = False,
     call: bool = False,
@@ -51,6 +53,9 @@ def compare(
         senders: Congestion controls with settings, ``"fs-at+cubic:mode=fit"``; a receive window such as ``"drs"`` means
             Reno under it. Or subclasses of `CongestionControl`. Default: those worth comparing.
         queues: Queue disciplines in front of the link, each in runs of its own. Or subclasses of `QueueDiscipline`.
+        gateways: A node at the near end of the servers' network splits each connection: its senders toward the user,
+            such as ``"fs-at"``, compared with none.
+        server_rtt: Round-trip time between that node and the servers, where there are ``gateways``. Default: 100 ms.
         flows: Flows of each sender; ``"30,50,30@100s"`` changes their number every 100 s.
         mixed: All senders share the link, instead of having it one after the other.
         call: Run a video call, a ping and small web pages during the load, and grade the call. The default if both

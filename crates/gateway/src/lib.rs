@@ -12,6 +12,7 @@ mod gateway;
 mod relay;
 pub mod report;
 mod routes;
+mod share;
 mod sides;
 mod splice;
 mod syn;

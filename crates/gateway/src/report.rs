@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use suimon_linux::tcp::{TcpState, tcp_state, unacknowledged};
 use suimon_service::control::label;
+use suimon_units::{Bytes, Duration};
 
 use crate::gateway::{Connection, Gateway};
 
@@ -107,16 +108,16 @@ impl ConnectionReport {
             ..Self::default()
         };
         if let Ok(state) = tcp_state(&connection.radio) {
-            report.rtt_ms = state.srtt.map(|rtt| rtt.as_millis_f64());
-            report.rtt_min_ms = state.rtt_min.map(|rtt| rtt.as_millis_f64());
+            report.rtt_ms = state.srtt.map(Duration::as_millis_f64);
+            report.rtt_min_ms = state.rtt_min.map(Duration::as_millis_f64);
             report.cwnd_bytes = state.cwnd.get();
             report.flight_bytes = state.flight.get();
             report.queue_bytes = queued(&state);
             report.retransmitted_segments = state.retransmissions;
         }
-        report.held_bytes = unacknowledged(&connection.radio).map_or(0, |bytes| bytes.get());
+        report.held_bytes = unacknowledged(&connection.radio).map_or(0, Bytes::get);
         let lan = tcp_state(&connection.lan).ok().and_then(|state| state.srtt);
-        report.lan_rtt_ms = lan.map(|rtt| rtt.as_millis_f64());
+        report.lan_rtt_ms = lan.map(Duration::as_millis_f64);
         report
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use suimon_linux::LinuxError;
-use suimon_linux::netfilter::{AsText, Chain, Held, HoldBy, Queue, Refusal, Rule, Table, Verdict};
+use suimon_linux::netfilter::{AsText, Chain, Held, HoldBy, Hook, Queue, Refusal, Rule, Table, Verdict};
 use suimon_service::descriptors::{accept, reset_on_close};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
@@ -66,6 +66,8 @@ const NO_IPV6: i32 = 97;
 /// The mark of packets for sockets here; those of a SYN whose server has refused, and cannot be reached.
 pub(crate) const MARK: u32 = 0x5350_0001;
 const REFUSED: u32 = 0x5350_0002;
+/// The mark of what this host sends to clients that it has taken.
+const NEAR: u32 = 0x5350_0004;
 const UNREACHABLE: u32 = 0x5350_0003;
 /// The routing table that takes marked packets for this host's own.
 pub(crate) const ROUTES: u32 = 21_328;
@@ -80,7 +82,9 @@ impl Devices {
     fn chains(&self, listeners: &Listeners, by: HoldBy) -> io::Result<Vec<Chain>> {
         let tcp = || Rule::new().tcp();
         let mut hold = vec![
-            tcp().marked(MARK).accept(),
+            // The list of connections has the one toward the server under the same addresses.
+            tcp().marked(MARK).untracked().accept(),
+            tcp().from_device(&self.radio).of_transparent_socket().untracked().accept(),
             tcp().marked(REFUSED).reject(Refusal::Reset),
             tcp().marked(UNREACHABLE).reject(Refusal::HostUnreachable),
         ];
@@ -99,8 +103,14 @@ impl Devices {
             }
         }
         Ok(vec![
-            Chain { name: HOLD, priority: -300, rules: hold },
-            Chain { name: "take", priority: -90, rules: take },
+            Chain { name: HOLD, hook: Hook::Prerouting, priority: -300, rules: hold },
+            Chain { name: "take", hook: Hook::Prerouting, priority: -90, rules: take },
+            Chain {
+                name: "answer",
+                hook: Hook::Output,
+                priority: -300,
+                rules: vec![tcp().marked(NEAR).untracked()],
+            },
         ])
     }
 }
@@ -303,6 +313,7 @@ impl Side {
     fn listen_for_others(&self, address: SocketAddr, take_others: bool) -> io::Result<TcpListener> {
         let socket = self.socket(address)?;
         if take_others {
+            socket.set_mark(NEAR)?;
             let is_ipv4 = address.is_ipv4();
             if is_ipv4 { socket.set_ip_transparent_v4(true) } else { socket.set_ip_transparent_v6(true) }?;
         }

@@ -106,6 +106,12 @@ impl Plan {
             let problem = format!("{} flows; accepted: at most {MAX_FLOWS}", scenario.flows.len());
             return Err(refuse("flow".to_owned(), problem));
         }
+        let is_split = |flow: &&Flow| matches!(&flow.traffic, Traffic::Tcp(tcp) if tcp.gateway.is_some());
+        if let Some(flow) = scenario.flows.iter().find(is_split) {
+            let problem = "a node between the ends is emulated, and splits nothing; accepted: the simulator for \
+                           this scenario, and `suimon gateway` in front of a real or an emulated link";
+            return Err(refuse(format!("flow.{}.gateway", flow.name), problem.to_owned()));
+        }
         // Only links that results show count.
         let slowest = slowest(scenario.links.iter().filter(|link| link.reported));
         let emulates = |link: &Link| !is_left_to_hosts(link, slowest);

@@ -110,18 +110,42 @@ pub struct TcpFlow {
     pub application_rate: Option<Rate>,
     /// Random periods of sending and silence.
     pub on_off: Option<OnOff>,
+    /// A node on its way that splits the connection.
+    pub gateway: Option<Gateway>,
+}
+
+/// A node that ends a connection and leads its data on over one of its own (RFC 3135 §2): each half has its sender.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gateway {
+    /// The node.
+    pub node: String,
+    /// Congestion control from there on.
+    pub cc: AlgorithmSpec,
+    /// Window advertisement toward the sender.
+    pub receiver: AlgorithmSpec,
+    /// Most that the node advertises, and so holds of what it has not sent.
+    pub buffer: Bytes,
+    /// Its connections to one receiver share one FS-AT target.
+    pub shared: bool,
 }
 
 impl TcpFlow {
-    /// Its algorithms as users write them: `cubic`, `drs` for Reno under that receiver, else `cubic/drs`.
+    /// Its algorithms as users write them: `cubic`, `cubic>fs-at` where a gateway goes on by FS-AT, `drs` for Reno under that receiver, else `cubic/drs`.
     #[must_use]
     pub fn label(&self) -> String {
-        scheme_label(&self.cc, &self.receiver)
+        let sender = scheme_label(&self.cc, &self.receiver);
+        match &self.gateway {
+            Some(gateway) => format!("{sender}>{}", gateway.cc.label()),
+            None => sender,
+        }
     }
 
     /// The colour in every chart: the receiver's where it is what stands out, else the sender's.
     #[must_use]
     pub fn colour(&self) -> &str {
+        if let Some(gateway) = &self.gateway {
+            return gateway.cc.colour();
+        }
         match (self.cc.label(), self.receiver.name()) {
             (_, DEFAULT_RECEIVER) => self.cc.colour(),
             (RECEIVERS_SENDER, _) => self.receiver.colour(),

@@ -19,7 +19,7 @@ mod topology;
 pub use capacity::{Capacity, Cell, Hsdpa, Medium, Serving, radios};
 pub use error::{Invalid, Problem};
 pub use flow::{
-    Aggregate, DEFAULT_RECEIVER, Flow, OnOff, RECEIVERS_SENDER, Start, TcpFlow, Traffic, UdpFlow,
+    Aggregate, DEFAULT_RECEIVER, Flow, Gateway, OnOff, RECEIVERS_SENDER, Start, TcpFlow, Traffic, UdpFlow,
     scheme_label,
 };
 pub use impairments::{ImpairmentState, Impairments, Loss, Outage, Reordering};

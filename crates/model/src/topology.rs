@@ -55,6 +55,30 @@ impl<'a> Topology<'a> {
             Traffic::Udp(udp) => (udp.packet, udp.echo.then_some(udp.packet)),
         };
         let (there, back) = match &flow.via {
+            None if let Traffic::Tcp(tcp) = &flow.traffic
+                && let Some(gateway) = &tcp.gateway =>
+            {
+                let node = self.leaving.get_key_value(gateway.node.as_str()).map(|(node, _)| *node);
+                let Some(node) = node.filter(|node| *node != flow.from && *node != flow.to) else {
+                    let accepted = "a node between the ends of the flow";
+                    return refuse("gateway.node", &gateway.node, "is none on the way", accepted);
+                };
+                // Each half is a connection of its own, with a way and a way back.
+                for (from, to) in [(flow.from.as_str(), node), (node, flow.to.as_str())] {
+                    let there = self.carries(from, to, data)?;
+                    let back = self.carries(to, from, tcp.profile.header)?;
+                    if there == Passage::Timeless && back == Passage::Timeless {
+                        let accepted = "a rate or a delay on some link of each half";
+                        return refuse(
+                            "gateway.node",
+                            &gateway.node,
+                            "is no time away from an end",
+                            accepted,
+                        );
+                    }
+                }
+                return Ok(());
+            }
             Some(via) => {
                 let forward = self.named(via, &flow.from, &flow.to)?;
                 let there = passage(&forward, data)?;

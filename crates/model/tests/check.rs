@@ -19,6 +19,7 @@ fn scenario() -> Scenario {
         size: None,
         application_rate: None,
         on_off: None,
+        gateway: None,
     };
     let flow = Flow {
         name: "reno".to_owned(),

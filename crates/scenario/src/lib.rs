@@ -20,8 +20,8 @@ pub use run::Runs;
 pub use scheme::{Scheme, algorithm};
 pub use shorthand::{LinkSpec, drop_tail};
 pub use suimon_model::{
-    Aggregate, Buffer, Capacity, Cell, Flow, Hsdpa, Impairments, Link, Loss, LossDetection, Medium, OnOff,
-    Outage, Record, RecoveryAlgorithm, Reordering, RtoMinimum, RttSample, Run, Scenario, StackProfile, Start,
-    TcpFlow, Traffic, UdpFlow, Window, radio,
+    Aggregate, Buffer, Capacity, Cell, Flow, Gateway, Hsdpa, Impairments, Link, Loss, LossDetection, Medium,
+    OnOff, Outage, Record, RecoveryAlgorithm, Reordering, RtoMinimum, RttSample, Run, Scenario, StackProfile,
+    Start, TcpFlow, Traffic, UdpFlow, Window, radio,
 };
 pub use text::{DEFAULT_PATIENCE, DEFAULT_STREAM_BUFFER, DEFAULT_WINDOW, parse_buffer};

@@ -8,6 +8,7 @@ use suimon_model::{self as model, Link, OnOff, StackProfile, TcpFlow, Traffic};
 use suimon_results::{EventKind, FlowResult};
 use suimon_units::{Bytes, Duration, Instant};
 
+use crate::gateway::Half;
 use crate::measure::SpreadMeter;
 use crate::multipath::Subflow;
 use crate::packet::{Packet, PacketKind};
@@ -23,6 +24,10 @@ pub(crate) struct Flow {
     pub(crate) back: Way,
     /// The aggregate that it carries data for.
     pub(crate) subflow: Option<Subflow>,
+    /// The half of a split connection that it is.
+    pub(crate) half: Option<Half>,
+    /// Of the half toward a gateway: the other half is there too.
+    pub(crate) joined: bool,
     /// When the next event of each kind that counts happens; others are stale.
     pub(crate) sender_timer: Instant,
     pub(crate) sender_turn: Instant,
@@ -94,13 +99,21 @@ impl Flow {
         routes: &mut Planner<'a>,
         profiles: &mut Profiles,
         subflow: Option<Subflow>,
+        half: Option<Half>,
         rate_spread: Option<u64>,
     ) -> Self {
         let (endpoints, on_off) = match &flow.traffic {
             Traffic::Tcp(tcp) => {
-                let source = match subflow {
-                    Some(_) => Source::fed(),
-                    None => Source::new(tcp.size, tcp.application_rate),
+                let tcp = match (half, &tcp.gateway) {
+                    (Some(Half::Outward { .. }), Some(gateway)) => {
+                        &TcpFlow { cc: gateway.cc.clone(), ..(**tcp).clone() }
+                    }
+                    _ => &**tcp,
+                };
+                let source = match (subflow, half) {
+                    (Some(_), _) => Source::fed(),
+                    (None, Some(Half::Outward { .. })) => Source::split(tcp.size),
+                    (None, _) => Source::new(tcp.size, tcp.application_rate),
                 };
                 (Endpoints::tcp(tcp, profiles.share(&tcp.profile), source), tcp.on_off)
             }
@@ -134,6 +147,8 @@ impl Flow {
             there: Way { hop: there, header, source, destination },
             back: Way { hop: back, header, source: destination, destination: source },
             subflow,
+            half,
+            joined: false,
             sender_timer: Instant::MAX,
             sender_turn: Instant::MAX,
             receiver_timer: Instant::MAX,

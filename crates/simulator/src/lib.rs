@@ -14,6 +14,7 @@
 mod events;
 mod extra_delay;
 mod flow;
+mod gateway;
 mod link;
 mod measure;
 mod multipath;
@@ -53,13 +54,13 @@ pub fn run_observed(
     labels: &[(String, String)],
     on_progress: &mut dyn FnMut(Duration),
 ) -> RunResult {
-    world::World::new(&extra_delay::drawn(scenario), None).run(labels, on_progress)
+    world::World::new(&gateway::split(extra_delay::drawn(scenario)), None).run(labels, on_progress)
 }
 
 /// As [`run`], and shows every packet at the host where its flow begins, in the order of time: a capture there.
 #[must_use]
 pub fn run_tapped(scenario: &Scenario, on_packet: &mut dyn FnMut(&TappedPacket)) -> RunResult {
-    let scenario = extra_delay::drawn(scenario);
+    let scenario = gateway::split(extra_delay::drawn(scenario));
     let mut world = world::World::new(&scenario, None);
     world.tap = Some(tap::Tap(on_packet));
     world.run(&[], &mut |_| {})
@@ -74,5 +75,6 @@ pub fn run_watched(
     link: &str,
     on_packet: &mut dyn FnMut(&Seen, Option<Duration>),
 ) -> RunResult {
-    world::World::new(&extra_delay::drawn(scenario), Some((link, on_packet))).run(&[], &mut |_| {})
+    world::World::new(&gateway::split(extra_delay::drawn(scenario)), Some((link, on_packet)))
+        .run(&[], &mut |_| {})
 }

@@ -8,10 +8,11 @@ use suimon_algorithms::queue::{Dropped, Ecn};
 use suimon_link::SeriesBuilder;
 use suimon_model::Scenario;
 use suimon_results::{Event as ResultEvent, EventKind, RunResult};
-use suimon_units::{Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::events::{Event, EventQueue};
 use crate::flow::{Endpoints, Flow, Profiles, Way};
+use crate::gateway::{self, Client, Half};
 use crate::link::meter::Meters;
 use crate::link::{Context, Link};
 use crate::measure::sample_tcp;
@@ -37,6 +38,9 @@ pub(crate) struct World<'a> {
     radios: Radios,
     flows: Vec<Flow>,
     multipaths: Vec<Multipath>,
+    clients: Vec<Client>,
+    /// The number of flows that results show: halves of split connections toward a gateway come behind them.
+    reported: usize,
     timers: Timers,
     /// Flows with a size that are not complete, and not stopped before that.
     incomplete: usize,
@@ -91,11 +95,17 @@ impl<'a> World<'a> {
         let mut routes = Planner::new(scenario);
         let mut profiles = Profiles::default();
         let mut flows = Vec::with_capacity(scenario.flows.len());
+        let (halves, clients) = gateway::halves(scenario);
+        let reported = gateway::reported(scenario);
         for (index, spec) in scenario.flows.iter().enumerate() {
             let subflow = multipath::subflow_of(scenario, &spec.name);
             let spread = scenario.record.rate_spread;
-            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, subflow, spread);
-            events.schedule(flow.start_time(spec.start), Event::FlowStart, index as u32);
+            let half = halves[index];
+            let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, subflow, half, spread);
+            // Where there is a gateway, the connection to it starts, and that from it follows.
+            if !matches!(half, Some(Half::Outward { .. })) {
+                events.schedule(flow.start_time(spec.start), Event::FlowStart, index as u32);
+            }
             if let Some(stop) = spec.stop {
                 events.schedule(stop, Event::FlowStop, index as u32);
             }
@@ -110,8 +120,8 @@ impl<'a> World<'a> {
             events.schedule(Instant::ZERO + interval, Event::Sample, 0);
             Recorder {
                 interval,
-                flows: scenario.flows.iter().map(|flow| SeriesBuilder::new(&flow.name)).collect(),
-                delivered: vec![0; flows.len()],
+                flows: scenario.flows[..reported].iter().map(|flow| SeriesBuilder::new(&flow.name)).collect(),
+                delivered: vec![0; reported],
                 queues: (scenario.links.iter().enumerate())
                     .filter(|(_, link)| link.reported)
                     .map(|(index, link)| (index, SeriesBuilder::new(&link.name)))
@@ -121,7 +131,7 @@ impl<'a> World<'a> {
         });
         let windows = Windows::new(scenario, &mut events, |link| {
             let crosses = |(_, flow): &(usize, &Flow)| routes.crosses(flow.there.hop, link);
-            flows.iter().enumerate().filter(crosses).map(|(index, _)| index).collect()
+            flows[..reported].iter().enumerate().filter(crosses).map(|(index, _)| index).collect()
         });
         let routes = routes.finish(watcher.as_ref().map(|watcher| watcher.link));
         let mut links: Vec<_> = (scenario.links.iter().enumerate().zip(routes.onward(scenario.links.len())))
@@ -141,6 +151,8 @@ impl<'a> World<'a> {
             radios: Radios::new(scenario),
             flows,
             multipaths,
+            clients,
+            reported,
             recorder,
             windows,
             watcher,
@@ -299,12 +311,19 @@ impl<'a> World<'a> {
                         self.multipaths[aggregate].on_delivered(now, path, delivered);
                     }
                 }
+                let half = flow.half.filter(|_| delivered > before);
                 self.send_answer(now, index, answer);
+                if let Some(Half::Inward { outward }) = half {
+                    self.pass_on(now, outward, Bytes::new(delivered - before));
+                }
             }
             Endpoints::Tcp { sender, .. } => {
-                let (subflow, sent) = (flow.subflow, packet.ts_val);
+                let (subflow, half, sent) = (flow.subflow, flow.half, packet.ts_val);
                 sender.on_packet(now, packet, sack, &mut self.outbox);
                 self.after_sender(now, index);
+                if let Some(half) = half {
+                    self.on_half(now, index, half);
+                }
                 if let Some(subflow) = subflow {
                     self.hear(now, subflow, Some(sent));
                 }
@@ -445,6 +464,103 @@ impl<'a> World<'a> {
         if let Some(subflow) = self.flows[index as usize].subflow {
             self.hear(now, subflow, None);
         }
+        if let Some(half) = self.flows[index as usize].half {
+            self.on_half(now, index, half);
+        }
+    }
+
+    /// The sender of a half of a split connection has news: an acknowledgement, or packets that it has sent.
+    #[cold]
+    fn on_half(&mut self, now: Instant, index: u32, half: Half) {
+        match half {
+            Half::Inward { outward } => {
+                let Endpoints::Tcp { sender, .. } = &self.flows[index as usize].endpoints else { return };
+                if sender.is_established() && self.flows[outward].started.is_none() {
+                    self.on_flow_start(now, outward as u32);
+                    // The user has waited since the first half began.
+                    self.flows[outward].started = self.flows[index as usize].started;
+                }
+            }
+            Half::Outward { inward, client } => {
+                let Endpoints::Tcp { sender, .. } = &self.flows[index as usize].endpoints else { return };
+                if sender.is_established() {
+                    self.begin_inward(now, inward);
+                }
+                if let Some(client) = client {
+                    self.share(now, index as usize, client);
+                }
+                self.read_inward(now, index as usize, inward);
+            }
+        }
+    }
+
+    /// Both halves are there: data may come.
+    fn begin_inward(&mut self, now: Instant, inward: usize) {
+        let flow = &mut self.flows[inward];
+        if !std::mem::replace(&mut flow.joined, true)
+            && let Endpoints::Tcp { sender, .. } = &mut flow.endpoints
+        {
+            sender.source.resume(now);
+            sender.on_wakeup(now, &mut self.outbox);
+            self.after_sender(now, inward as u32);
+        }
+    }
+
+    /// The first half of a split connection has delivered `more`, which the second sends.
+    #[cold]
+    fn pass_on(&mut self, now: Instant, outward: usize, more: Bytes) {
+        if let Endpoints::Tcp { sender, .. } = &mut self.flows[outward].endpoints {
+            sender.source.feed(more);
+            sender.on_wakeup(now, &mut self.outbox);
+            self.after_sender(now, outward as u32);
+        }
+        if let Some(Half::Outward { inward, .. }) = self.flows[outward].half {
+            self.read_inward(now, outward, inward);
+        }
+    }
+
+    /// What the second half of a split connection has not sent, the gateway leaves unread.
+    fn read_inward(&mut self, now: Instant, outward: usize, inward: usize) {
+        let Endpoints::Tcp { sender, .. } = &self.flows[outward].endpoints else { return };
+        let taken = sender.taken();
+        let Endpoints::Tcp { receiver, .. } = &mut self.flows[inward].endpoints else { return };
+        let update = receiver.on_read(now, receiver.delivered() - taken);
+        if update.is_some() {
+            self.send_answer(now, inward as u32, update);
+        }
+    }
+
+    /// A connection to a receiver starts beside others.
+    fn enter_client(&mut self, index: usize, client: usize) {
+        let client = &self.clients[client];
+        let started = |flow: &&usize| **flow != index && self.flows[**flow].started.is_some();
+        let others = client.flows.iter().filter(started).count();
+        if let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints {
+            let share = client.share_at_start(sender, others);
+            sender.tell();
+            sender.limit_share(share);
+        }
+    }
+
+    /// Gives each connection to a receiver its share of what may be in flight to it.
+    fn share(&mut self, now: Instant, index: usize, client: usize) {
+        let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints else { return };
+        let Some(ack) = sender.take_told() else { return };
+        let client = &mut self.clients[client];
+        let flows = &self.flows;
+        let senders = client.flows.clone();
+        let all = senders.iter().filter_map(|flow| match &flows[*flow].endpoints {
+            Endpoints::Tcp { sender, .. } => Some(&**sender),
+            Endpoints::Udp { .. } => None,
+        });
+        let share = client.on_ack(&ack, &all);
+        for flow in senders {
+            if let Endpoints::Tcp { sender, .. } = &mut self.flows[flow].endpoints {
+                sender.limit_share(share);
+                sender.on_wakeup(now, &mut self.outbox);
+            }
+            self.after_sender(now, flow as u32);
+        }
     }
 
     /// A connection has news for the aggregate whose subflow it is: an acknowledgement that was sent at `heard`, or
@@ -522,10 +638,26 @@ impl<'a> World<'a> {
     }
 
     fn on_flow_stop(&mut self, now: Instant, index: u32) {
+        if let Some(Half::Inward { outward }) = self.flows[index as usize].half {
+            self.end_outward(now, index as usize, outward);
+        }
         let flow = &mut self.flows[index as usize];
         let would_have = flow.will_complete();
         flow.stop();
         if would_have && !flow.will_complete() {
+            self.flow_completed(now);
+        }
+    }
+
+    /// The first half of a split connection is stopped, so the second has an end.
+    fn end_outward(&mut self, now: Instant, inward: usize, outward: usize) {
+        let Endpoints::Tcp { sender, .. } = &self.flows[inward].endpoints else { return };
+        let total = sender.taken();
+        let would_have = self.flows[outward].will_complete();
+        if let Endpoints::Tcp { sender, .. } = &mut self.flows[outward].endpoints {
+            sender.source.end_at(total);
+        }
+        if would_have && !self.flows[outward].will_complete() {
             self.flow_completed(now);
         }
     }
@@ -540,12 +672,22 @@ impl<'a> World<'a> {
     fn on_flow_start(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
-        let subflow = flow.subflow;
+        let (subflow, flow_half) = (flow.subflow, flow.half);
+        if let Some(Half::Outward { client: Some(client), .. }) = flow_half {
+            self.enter_client(index as usize, client);
+        }
+        let flow = &mut self.flows[index as usize];
         if let Some(Subflow { aggregate, path }) = subflow {
             self.multipaths[aggregate].start(now, path);
         }
         if let Some(time) = flow.time_to_toggle() {
             self.context.events.schedule(now + time, Event::FlowToggle, index);
+        }
+        if let Some(Half::Inward { .. }) = flow_half
+            && let Endpoints::Tcp { sender, .. } = &mut self.flows[index as usize].endpoints
+        {
+            // Its data waits for the other half.
+            sender.source.pause(now, 0);
         }
         self.note(now, index, EventKind::Started);
         self.after_sender(now, index);
@@ -610,7 +752,7 @@ impl<'a> World<'a> {
             }
             let delivered = flow.delivered();
             let before = std::mem::replace(&mut recorder.delivered[index], delivered.get());
-            let goodput = Rate::of(delivered - suimon_units::Bytes::new(before), interval);
+            let goodput = Rate::of(delivered - Bytes::new(before), interval);
             series.begin(now);
             series.value("goodput_bps", goodput.as_bps_f64());
             if let Endpoints::Tcp { sender, receiver } = &flow.endpoints {
@@ -650,6 +792,9 @@ impl<'a> World<'a> {
     }
 
     fn note(&mut self, time: Instant, flow: u32, kind: EventKind) {
+        if flow as usize >= self.reported {
+            return;
+        }
         if self.kept_events.len() < self.scenario.record.events {
             self.kept_events.push(ResultEvent { time, flow, kind });
         } else {
@@ -667,7 +812,7 @@ impl<'a> World<'a> {
         let windows = self.windows.finish(end, &mut meters, &self.flows);
         let meters: Vec<_> = (0..self.scenario.links.len()).map(|index| meters.take(index)).collect();
         let measured_from = (Instant::ZERO + self.scenario.record.warmup).min(end);
-        let specs = self.scenario.flows.iter();
+        let specs = self.scenario.flows[..self.reported].iter();
         let flows =
             self.flows.iter().zip(specs).map(|(flow, spec)| flow.result(spec, measured_from, end)).collect();
         let aggregates = (self.multipaths.iter_mut().zip(&self.scenario.aggregates))

@@ -4,6 +4,7 @@ mod bbr;
 mod common;
 mod estimators;
 mod facts;
+mod gateway;
 mod marks;
 mod multipath;
 mod oracles;

@@ -65,7 +65,7 @@ impl Split {
 fn warn_of_host() {
     let forwards = ["ipv4/ip_forward", "ipv6/conf/all/forwarding"];
     let is_on = |key: &&str| fs::read_to_string(format!("/proc/sys/net/{key}")).is_ok_and(|text| text.trim() != "0");
-    if !forwards.iter().any(|key| is_on(&key)) {
+    if !forwards.iter().any(is_on) {
         tracing::warn!("this host routes nothing (net.ipv4.ip_forward is 0), so there is nothing to split");
     }
 }

@@ -18,11 +18,22 @@ use crate::error::{Doing, LinuxError};
 pub use self::queue::{Held, Queue, Verdict};
 pub use self::rules::{HoldBy, Refusal, Rule};
 
-/// A chain that sees packets before they are routed.
+/// Where a chain sees packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    /// As they come, before they are routed.
+    Prerouting,
+    /// As this host sends its own.
+    Output,
+}
+
+/// A chain.
 #[derive(Debug, Clone)]
 pub struct Chain {
     /// Its name.
     pub name: &'static str,
+    /// Where it sees packets.
+    pub hook: Hook,
     /// Chains of lower numbers see packets first: -300 before connections are tracked, -100 as addresses are translated.
     pub priority: i32,
     /// Its rules, in order.
@@ -44,10 +55,11 @@ impl fmt::Display for AsText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "table inet {} {{\n\tflags owner", self.0)?;
         for chain in self.1 {
-            let Chain { name, priority, rules } = chain;
+            let Chain { name, hook, priority, rules } = chain;
+            let hook = if *hook == Hook::Prerouting { "prerouting" } else { "output" };
             writeln!(
                 f,
-                "\n\tchain {name} {{\n\t\ttype filter hook prerouting priority {priority}; policy accept;"
+                "\n\tchain {name} {{\n\t\ttype filter hook {hook} priority {priority}; policy accept;"
             )?;
             rules.iter().try_for_each(|rule| writeln!(f, "\t\t{rule}"))?;
             writeln!(f, "\t}}")?;
@@ -77,8 +89,9 @@ impl Table {
         let mut parts =
             vec![(NEW_TABLE, create, vec![Attribute::text(1, name), Attribute::number(2, TABLE_OWNER)])];
         for chain in chains {
-            // NF_INET_PRE_ROUTING and the priority.
-            let hook = [Attribute::number(1, 0), Attribute::number(2, chain.priority.cast_unsigned())];
+            // NF_INET_PRE_ROUTING or NF_INET_LOCAL_OUT, and the priority.
+            let number = if chain.hook == Hook::Prerouting { 0 } else { 3 };
+            let hook = [Attribute::number(1, number), Attribute::number(2, chain.priority.cast_unsigned())];
             parts.push((
                 NEW_CHAIN,
                 create,

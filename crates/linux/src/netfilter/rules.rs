@@ -135,6 +135,12 @@ impl Rule {
         )
     }
 
+    /// Keeps packets out of the host's list of connections, so that none of its addresses is translated.
+    #[must_use]
+    pub fn untracked(self) -> Self {
+        self.with("notrack", [expression("notrack", [])])
+    }
+
     /// Leads packets to the transparent listener at `address`, of either family only.
     #[must_use]
     pub fn to_listener(self, address: SocketAddr) -> Self {

@@ -90,7 +90,7 @@ fn inner(text: &mut String, key: &'static dyn AnyKey) {
 #[cfg(test)]
 mod tests {
     use super::super::Document;
-    use super::super::keys::flow::{ON_OFF, UDP};
+    use super::super::keys::flow::{GATEWAY, ON_OFF, UDP};
     use super::super::keys::link::{LOSS, REORDERING};
     use super::super::keys::radio::HSDPA;
     use super::super::testing::{FLOW as A_FLOW, LINK as A_LINK, one};
@@ -116,7 +116,7 @@ mod tests {
     const HEADER: &str = "| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n";
 
     /// In the order of the guide.
-    const ALL: [&dyn Section; 15] = [
+    const ALL: [&dyn Section; 16] = [
         &SCENARIO,
         &WINDOW,
         &LINK,
@@ -129,6 +129,7 @@ mod tests {
         &FLOW,
         &STACK,
         &ON_OFF,
+        &GATEWAY,
         &UDP,
         &AGGREGATE,
         &MATRIX,
@@ -227,11 +228,16 @@ mod tests {
                 String::new(),
             ),
         ];
+        let halves = ["\"gateway\", \"receiver\"", "\"sender\", \"gateway\""];
+        let half = |ends| link.replace("\"sender\", \"receiver\"", ends);
+        let radio = half(halves[0]).replace("bottleneck", "radio");
+        let split = format!("{}\n{radio}\n{flow}", half(halves[1]));
         for (section, before, after) in cases {
             for key in section.keys().filter(|key| !matches!(key.form(), Form::Tables(_))) {
                 if let Preset::Unset { example, .. } = key.about().preset {
                     let before = match key.name() {
                         "trace" | "schedule" | "hsdpa" | "medium" if before == A_LINK => &no_rate,
+                        "gateway" => &split,
                         _ => &before,
                     };
                     accepts(&format!("{before}\n{} = {example}\n{after}", key.name()));

@@ -1,7 +1,7 @@
 //! A `[[flow]]` to flows.
 
 use suimon_algorithms::registry::AlgorithmSpec;
-use suimon_model::{DEFAULT_RECEIVER, Flow, OnOff, StackProfile, Start, TcpFlow, Traffic, UdpFlow};
+use suimon_model::{DEFAULT_RECEIVER, Flow, Gateway, OnOff, StackProfile, Start, TcpFlow, Traffic, UdpFlow};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use super::fields::Fields;
@@ -26,6 +26,7 @@ pub(crate) struct Draft {
     pub(super) window: Bytes,
     pub(super) application_rate: Option<Rate>,
     pub(super) udp: Option<UdpFlow>,
+    pub(super) gateway: Option<Gateway>,
 }
 
 impl Draft {
@@ -58,12 +59,13 @@ impl Draft {
             window: Bytes::ZERO,
             application_rate: None,
             udp: None,
+            gateway: None,
         }
     }
 
     /// The flow itself; `fields` are for messages.
     fn flow(self, fields: &Fields<'_>) -> Result<Flow, ScenarioError> {
-        let (size, on_off) = (self.size, self.on_off);
+        let (size, on_off, gateway) = (self.size, self.on_off, self.gateway);
         let traffic = match (self.udp, self.scheme) {
             (Some(udp), _) => Traffic::Udp(UdpFlow { size, on_off, ..udp }),
             (None, None) => unreachable!("congestion control has a default, which only datagrams exclude"),
@@ -78,6 +80,7 @@ impl Draft {
                     size,
                     application_rate,
                     on_off,
+                    gateway,
                 }))
             }
         };

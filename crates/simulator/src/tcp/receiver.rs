@@ -17,7 +17,7 @@ const SEGMENTS_PER_ACK: u32 = 2;
 /// As in Linux: a window that is about to be cut may be too small to wait for acknowledgements.
 const QUICK_ACKS_AFTER_A_MARK: u32 = 2;
 
-/// A receiving endpoint whose application reads at once.
+/// A receiving endpoint, whose application reads at once unless told otherwise.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     profile: Arc<StackProfile>,
@@ -27,6 +27,8 @@ pub(crate) struct Receiver {
     /// The buffer that `window` gave last.
     buffer: Bytes,
     rcv_nxt: u64,
+    /// Bytes in order that the application has not read.
+    unread: u64,
     out_of_order: RangeSet,
     /// Where the latest out-of-order segments began, latest first, for the SACK option.
     recent: [Option<u64>; MAX_SACK_BLOCKS],
@@ -62,6 +64,7 @@ impl Receiver {
             window,
             window_scale,
             rcv_nxt: 0,
+            unread: 0,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
             advertised: 0,
@@ -152,7 +155,7 @@ impl Receiver {
             now,
             rcv_nxt: self.rcv_nxt,
             advertised: self.advertised,
-            read: self.rcv_nxt,
+            read: self.rcv_nxt - self.unread,
             timestamp_rtt: (in_order && self.profile.timestamps && packet.ts_ecr > Instant::ZERO)
                 .then(|| now.saturating_since(packet.ts_ecr)),
             mss: self.profile.mss,
@@ -174,6 +177,15 @@ impl Receiver {
             return held_back;
         }
         held_back.or(own)
+    }
+
+    /// The application leaves so many bytes unread. Gives the update of a window that has opened, by Linux's rule:
+    /// where it is twice what is left of the one that was advertised (`tcp_cleanup_rbuf`).
+    pub(crate) fn on_read(&mut self, now: Instant, unread: u64) -> Option<Packet> {
+        self.unread = unread;
+        let left = self.advertised.saturating_sub(self.rcv_nxt);
+        let room = self.buffer.get().saturating_sub(unread);
+        (room >= 2 * left && room >= self.profile.mss.get()).then(|| self.answer(now, PacketKind::Ack))
     }
 
     /// A held-back acknowledgement is due.
@@ -199,8 +211,11 @@ impl Receiver {
         self.last_ack_sent = self.rcv_nxt;
         // The scaled field holds no larger window (RFC 7323 §2.3).
         let buffer = self.buffer.get().min(0xffff << self.window_scale);
-        // Never less than a segment: the sender has no window probes that would get it going again.
-        let window = (buffer >> self.window_scale << self.window_scale).max(self.profile.mss.get());
+        let buffer = buffer.saturating_sub(self.unread);
+        // Never less than a segment: the sender has no window probes that would get it going again. Who leaves data
+        // unread opens the window once it reads.
+        let least = if self.unread == 0 { self.profile.mss.get() } else { 0 };
+        let window = (buffer >> self.window_scale << self.window_scale).max(least);
         // The right edge never moves left (RFC 9293 §3.8.6).
         self.advertised = self.advertised.max(self.rcv_nxt + window);
         let mut packet = Packet::new(kind, now);

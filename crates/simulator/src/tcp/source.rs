@@ -31,6 +31,16 @@ impl Source {
         Self { fed: true, ..Self::new(None, None) }
     }
 
+    /// An application that is the first half of a split connection, which has `size` bytes in all.
+    pub(crate) fn split(size: Option<Bytes>) -> Self {
+        Self { fed: true, ..Self::new(size, None) }
+    }
+
+    /// Nothing comes after the `total` bytes that the first half of a split connection took before it was stopped.
+    pub(crate) fn end_at(&mut self, total: u64) {
+        self.ended_at = Some(total);
+    }
+
     /// The application of another connection that goes on with what this one had not handed over.
     pub(crate) fn anew(&self) -> Self {
         let left = self.size.map(|size| Bytes::new(size.get().saturating_sub(self.produced)));

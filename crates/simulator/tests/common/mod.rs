@@ -34,6 +34,7 @@ pub(crate) fn tcp(name: &str, (from, to): (&str, &str), cc: &str, change: impl F
         size: None,
         application_rate: None,
         on_off: None,
+        gateway: None,
     };
     change(&mut traffic);
     Flow {

@@ -1,10 +1,10 @@
 //! Runs of senders over one link: each sender in runs of its own, or all in the same ones.
 
 use suimon_algorithms::Value;
-use suimon_algorithms::registry::{AlgorithmSpec, Registry};
+use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
 use suimon_report::{CHANGE_AXIS, UNCHANGED};
 use suimon_scenario::{
-    Flow, LinkSpec, Record, Run, Runs, Scenario, Scheme, StackProfile, Start, TcpFlow, Traffic,
+    Flow, Gateway, Link, LinkSpec, Record, Run, Runs, Scenario, Scheme, StackProfile, Start, TcpFlow, Traffic,
 };
 use suimon_units::Duration;
 
@@ -75,7 +75,12 @@ pub(super) fn runs(
             labels.push(("queue".to_owned(), queue.label().to_owned()));
         }
         if comparison.mixed {
-            comparison.add(&mut runs, &labels, link, queue, &senders)?;
+            comparison.add_gateways(
+                &mut runs,
+                &labels,
+                registry,
+                &Setup { link, queue, senders: &senders },
+            )?;
             continue;
         }
         for (position, sender) in senders.iter().enumerate() {
@@ -85,10 +90,11 @@ pub(super) fn runs(
             }
             let mut labels = labels.clone();
             // What does not vary goes without saying, once the queue does.
-            if senders.len() > 1 || labels.is_empty() {
+            if senders.len() > 1 || (labels.is_empty() && comparison.gateways.is_empty()) {
                 labels.push(("cc".to_owned(), name));
             }
-            comparison.add(&mut runs, &labels, link, queue, std::slice::from_ref(sender))?;
+            let setup = Setup { link, queue, senders: std::slice::from_ref(sender) };
+            comparison.add_gateways(&mut runs, &labels, registry, &setup)?;
         }
     }
     Ok(runs.finish())
@@ -133,6 +139,19 @@ pub(super) fn judged(
     Ok(findings)
 }
 
+/// The line of a run, and who sends over it.
+struct Setup<'a> {
+    link: &'a LinkSpec,
+    queue: &'a AlgorithmSpec,
+    senders: &'a [Scheme],
+}
+
+/// The node at the far end of the line where it splits connections, and the way between it and the servers.
+const GATEWAY: &str = "gateway";
+const SERVERS: &str = "servers";
+/// Its round-trip time where none is said.
+const SERVER_RTT: Duration = Duration::from_millis(100);
+
 impl Comparison {
     fn add_setting(
         &self,
@@ -140,23 +159,52 @@ impl Comparison {
         labels: &[(String, String)],
         setting: &Setting,
     ) -> Result<(), StudyError> {
-        self.add(runs, labels, &setting.link, &setting.queue, std::slice::from_ref(&setting.sender))
+        let senders = std::slice::from_ref(&setting.sender);
+        self.add(runs, labels, &Setup { link: &setting.link, queue: &setting.queue, senders }, None)
+    }
+
+    /// One run without a gateway and one with each, where there are any; or one.
+    fn add_gateways(
+        &self,
+        runs: &mut Runs,
+        labels: &[(String, String)],
+        registry: &Registry,
+        setup: &Setup<'_>,
+    ) -> Result<(), StudyError> {
+        if self.gateways.is_empty() {
+            return self.add(runs, labels, setup, None);
+        }
+        let labelled = |name: &str| {
+            let own = [("gateway".to_owned(), name.to_owned())];
+            labels.iter().cloned().chain(own).collect::<Vec<_>>()
+        };
+        self.add(runs, &labelled("none"), setup, None)?;
+        for (position, name) in self.gateways.iter().enumerate() {
+            let cc = name.read(registry).map_err(|error| match error {
+                StudyError::Input { problem, .. } => StudyError::Input { input: "gateways".into(), problem },
+                other => other,
+            })?;
+            if self.gateways[..position].iter().any(|other| other.as_str() == name.as_str()) {
+                return Err(duplicate("gateways", "sender", &cc.label()));
+            }
+            self.add(runs, &labelled(&cc.label()), setup, Some(&cc))?;
+        }
+        Ok(())
     }
 
     fn add(
         &self,
         runs: &mut Runs,
         labels: &[(String, String)],
-        link: &LinkSpec,
-        queue: &AlgorithmSpec,
-        senders: &[Scheme],
+        Setup { link, queue, senders }: &Setup<'_>,
+        gateway: Option<&Scheme>,
     ) -> Result<(), StudyError> {
         let duration = self.duration.as_deref().copied().or(self.flows.duration()).unwrap_or(RUN_LENGTH);
         let ecn = marks(queue);
-        let mut flows = self.flows_of(senders, ecn, link.back.is_some());
+        let mut flows = self.flows_of(senders, gateway, ecn, link.back.is_some());
         let has_call = self.has_call(link);
         if has_call && let Some(sender) = senders.first() {
-            flows.extend(call::flows(link, duration, &self.tcp(sender, ecn)));
+            flows.extend(call::flows(link, duration, &self.tcp(sender, gateway, ecn)));
         }
         let scenario = Scenario {
             name: self.name().to_owned(),
@@ -165,7 +213,7 @@ impl Comparison {
             duration,
             // Pages end before the load does, which may have no end.
             stop_when_complete: !has_call || self.size.is_some(),
-            links: link.links(queue).into(),
+            links: self.links(link, queue),
             flows,
             aggregates: Vec::new(),
             record: Record { interval: Some(RECORD_INTERVAL), warmup: *self.warmup, ..Record::default() },
@@ -174,7 +222,13 @@ impl Comparison {
     }
 
     /// The load: flows of `senders`, and as many back where `both_ways`.
-    fn flows_of(&self, senders: &[Scheme], ecn: bool, both_ways: bool) -> Vec<Flow> {
+    fn flows_of(
+        &self,
+        senders: &[Scheme],
+        gateway: Option<&Scheme>,
+        ecn: bool,
+        both_ways: bool,
+    ) -> Vec<Flow> {
         let mut flows = Vec::new();
         let lives = self.flow_counts().lives();
         let each = lives.len() as u64;
@@ -184,18 +238,28 @@ impl Comparison {
             let before = flows.iter().filter(|(other, _)| *other == sender).count() as u64;
             for (nth, (start, stop)) in (before + 1..).zip(&lives) {
                 let name = if alike == 1 { sender.label() } else { format!("{sender}-{nth}") };
-                let traffic = Traffic::Tcp(Box::new(self.tcp(sender, ecn)));
+                let traffic = Traffic::Tcp(Box::new(self.tcp(sender, gateway, ecn)));
                 let flow = call::flow(&name, call::FAR, call::NEAR, traffic);
                 flows.push((sender, Flow { start: Start::At(*start), stop: *stop, ..flow }));
             }
         }
         let mut flows: Vec<Flow> = flows.into_iter().map(|(_, flow)| flow).collect();
         if both_ways {
-            let back = |flow: &Flow| Flow {
-                name: format!("{}-up", flow.name),
-                from: flow.to.clone(),
-                to: flow.from.clone(),
-                ..flow.clone()
+            let back = |flow: &Flow| {
+                let mut back = Flow {
+                    name: format!("{}-up", flow.name),
+                    from: flow.to.clone(),
+                    to: flow.from.clone(),
+                    ..flow.clone()
+                };
+                // The user's own sender serves the link; the gateway goes on to the server as the server does.
+                if let Traffic::Tcp(tcp) = &mut back.traffic
+                    && let Some(gateway) = &mut tcp.gateway
+                {
+                    gateway.cc = tcp.cc.clone();
+                    gateway.shared = false;
+                }
+                back
             };
             let ups: Vec<_> = flows.iter().map(back).collect();
             flows.extend(ups);
@@ -213,7 +277,38 @@ impl Comparison {
         }
     }
 
-    fn tcp(&self, sender: &Scheme, ecn: bool) -> TcpFlow {
+    /// The link, and where there is a gateway at its far end that between the gateway and the servers.
+    fn links(&self, link: &LinkSpec, queue: &AlgorithmSpec) -> Vec<Link> {
+        let mut links: Vec<_> = link.links(queue).into();
+        if !self.gateways.is_empty() {
+            for link in &mut links {
+                for end in [&mut link.from, &mut link.to] {
+                    if end == call::FAR {
+                        GATEWAY.clone_into(end);
+                    }
+                }
+            }
+            let rtt = self.server_rtt.as_deref().copied().unwrap_or(SERVER_RTT);
+            let there = rtt / 2;
+            let back = Link::other_direction(SERVERS);
+            links.push(Link::delaying(SERVERS.to_owned(), call::FAR, GATEWAY, there));
+            links.push(Link::delaying(back, GATEWAY, call::FAR, rtt - there));
+        }
+        links
+    }
+
+    fn gateway_of(&self, gateway: Option<&Scheme>) -> Option<Gateway> {
+        let parse = |name| AlgorithmSpec::parse(Role::Receiver, name).expect("DRS is registered");
+        gateway.map(|cc| Gateway {
+            node: GATEWAY.to_owned(),
+            cc: cc.cc.clone(),
+            receiver: parse("drs:rtt=timestamps"),
+            buffer: *self.window,
+            shared: true,
+        })
+    }
+
+    fn tcp(&self, sender: &Scheme, gateway: Option<&Scheme>, ecn: bool) -> TcpFlow {
         TcpFlow {
             cc: sender.cc.clone(),
             receiver: sender.receiver.clone(),
@@ -222,6 +317,7 @@ impl Comparison {
             size: self.size.as_deref().copied(),
             application_rate: None,
             on_off: None,
+            gateway: self.gateway_of(gateway),
         }
     }
 }

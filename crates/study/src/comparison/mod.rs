@@ -83,6 +83,13 @@ pub struct Comparison {
     /// Queue disciplines in front of the link; flows use ECN where one marks
     #[arg(long = "queue", value_name = "NAMES", value_delimiter = ',', default_value = "droptail")]
     pub queues: Vec<QueueName>,
+    /// A node at the near end of the servers' network that splits each connection: its senders toward the user, compared
+    /// with none
+    #[arg(long = "gateway", value_name = "NAMES", value_delimiter = ',')]
+    pub gateways: Vec<SenderName>,
+    /// With --gateway: round-trip time between it and the servers [default: 100ms]
+    #[arg(long, value_name = "TIME")]
+    pub server_rtt: Option<Parsed<Duration>>,
     /// Flows of each algorithm; 30,50,30@100s: so many, changing every 100 s
     #[arg(long, value_name = "COUNTS", default_value = "1", allow_negative_numbers = true)]
     pub flows: Parsed<FlowCounts>,
@@ -148,7 +155,8 @@ impl Comparison {
     pub const OVER: [&'static str; 9] =
         ["link", "preset", "down", "up", "trace", "rtt", "buffer", "loss", "paths"];
     /// The fields that have no meaning over several paths.
-    pub const LINK_ONLY: [&'static str; 5] = ["queues", "flows", "mixed", "call", "advise"];
+    pub const LINK_ONLY: [&'static str; 7] =
+        ["queues", "gateways", "server_rtt", "flows", "mixed", "call", "advise"];
     /// The fields that have a meaning only there.
     pub const PATHS_ONLY: [&'static str; 3] = ["schedulers", "send_buffer", "receive_buffer"];
 
@@ -252,7 +260,8 @@ impl Comparison {
 
     /// Whether changes are tried.
     fn advises(&self, link: &LinkSpec) -> bool {
-        let asks_else = !self.senders.is_empty() || self.queues.len() != 1 || self.mixed;
+        let asks_else =
+            !self.gateways.is_empty() || !self.senders.is_empty() || self.queues.len() != 1 || self.mixed;
         self.advise || (link.back.is_some() && !asks_else && self.queues[0].as_str() == "droptail")
     }
 
@@ -264,6 +273,12 @@ impl Comparison {
         match others.iter().find(|field| given.get(**field) != default.get(**field)) {
             Some(field) if over_paths => Err(StudyError::Excludes { input: field, other: "paths" }),
             Some(field) => Err(StudyError::Requires { input: field, other: "paths", example: PATHS }),
+            None if self.gateways.is_empty() && self.server_rtt.is_some() => {
+                Err(StudyError::Requires { input: "server_rtt", other: "gateways", example: "fs-at" })
+            }
+            None if !self.gateways.is_empty() && self.advise => {
+                Err(StudyError::Excludes { input: "advise", other: "gateways" })
+            }
             None => Ok(()),
         }
     }
@@ -273,6 +288,7 @@ impl Comparison {
         let names: &[&str] = match (self.senders.as_slice(), self.queues.as_slice()) {
             ([], _) if self.paths.is_some() => &[paths::SENDER],
             ([], [_]) if self.spec().is_ok_and(|link| self.advises(&link)) => &[SENDER_TODAY],
+            ([], [_]) if !self.gateways.is_empty() => &[SENDER_TODAY],
             ([], [_]) => &SENDERS,
             ([], _) => &[SENDER_OF_QUEUES],
             (senders, _) => return senders.to_vec(),

@@ -130,6 +130,7 @@ impl Comparison {
             size: None,
             application_rate: None,
             on_off: None,
+            gateway: None,
         };
         Flow {
             name: path.to_owned(),

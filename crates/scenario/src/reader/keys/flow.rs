@@ -1,10 +1,10 @@
 //! Keys of flows, and of streams over several.
 
-use suimon_algorithms::registry::Role;
+use suimon_algorithms::registry::{AlgorithmSpec, Role};
 
 use suimon_algorithms::congestion::AckCounting;
 use suimon_model::{
-    Aggregate, LossDetection, OnOff, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile, UdpFlow,
+    Aggregate, Gateway, LossDetection, OnOff, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile, UdpFlow,
 };
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -126,6 +126,28 @@ pub(crate) const FLOW: Keys<Draft> = Keys(&[
         "Options that differ from the profile.",
     ),
     Key::new(
+        "gateway",
+        Kind::Section(&GATEWAY, |draft: &mut Draft, table, shared| {
+            let parse =
+                |role, text| AlgorithmSpec::parse(role, text).expect("the default reads, as a test shows");
+            let mut gateway = Gateway {
+                node: String::new(),
+                cc: parse(Role::Congestion, DEFAULT_GATEWAY_CC),
+                receiver: parse(Role::Receiver, DEFAULT_GATEWAY_RECEIVER),
+                buffer: Bytes::ZERO,
+                shared: true,
+            };
+            GATEWAY.enter(&mut gateway, table, shared)?;
+            draft.gateway = Some(gateway);
+            Ok(())
+        }),
+        Preset::Unset {
+            means: "one connection from end to end",
+            example: "{ node = \"gateway\", cc = \"fs-at\" }",
+        },
+        "A node on the way that splits the connection, so that each half has a sender of its own.",
+    ),
+    Key::new(
         "udp",
         Kind::Section(&UDP, |draft: &mut Draft, table, shared| {
             let mut udp =
@@ -137,7 +159,7 @@ pub(crate) const FLOW: Keys<Draft> = Keys(&[
         Preset::Unset { means: "TCP", example: "{ rate = \"500kbit\", packet = \"512B\" }" },
         "Datagrams at a constant rate instead of TCP.",
     )
-    .excluding(&["cc", "receiver", "profile", "window", "application_rate", "stack"]),
+    .excluding(&["cc", "receiver", "profile", "window", "application_rate", "stack", "gateway"]),
 ]);
 
 /// An `[[aggregate]]`.
@@ -210,6 +232,44 @@ pub(crate) const ON_OFF: Keys<OnOff> = Keys(&[
         Kind::Flag(|on_off, reconnect| on_off.reconnect = reconnect),
         Preset::Flag(false),
         "Whether TCP opens a new connection for each sending period.",
+    ),
+]);
+
+/// The sender of a gateway toward the receiver, and its window toward the sender.
+const DEFAULT_GATEWAY_CC: &str = "fs-at";
+const DEFAULT_GATEWAY_RECEIVER: &str = "drs:rtt=timestamps";
+
+/// The table `gateway`.
+pub(crate) const GATEWAY: Keys<Gateway> = Keys(&[
+    Key::new(
+        "node",
+        Kind::Name(|gateway, node| gateway.node = node),
+        Preset::Required("\"gateway\""),
+        "The node.",
+    ),
+    Key::new(
+        "cc",
+        Kind::Algorithm(Role::Congestion, |gateway, cc| gateway.cc = cc),
+        Preset::Text(DEFAULT_GATEWAY_CC),
+        "Congestion control from there to the receiver; that of the flow is the sender's.",
+    ),
+    Key::new(
+        "receiver",
+        Kind::Algorithm(Role::Receiver, |gateway, receiver| gateway.receiver = receiver),
+        Preset::Text(DEFAULT_GATEWAY_RECEIVER),
+        "Window advertisement toward the sender.",
+    ),
+    Key::new(
+        "buffer",
+        Kind::Bytes(|gateway, size| gateway.buffer = size),
+        Preset::Text(crate::text::DEFAULT_WINDOW),
+        "Most that it advertises to the sender, and so holds of what it has not sent.",
+    ),
+    Key::new(
+        "shared",
+        Kind::Flag(|gateway, shared| gateway.shared = shared),
+        Preset::Flag(true),
+        "Its connections to one receiver share one target of FS-AT, in equal parts.",
     ),
 ]);
 

@@ -64,6 +64,9 @@ pub(crate) struct Sender {
     ts_recent: Instant,
     /// The next new data says that the window was cut.
     announce_cut: bool,
+    /// What may be in flight of the connections that share a target; and the acknowledgement that tells how they do.
+    share: Bytes,
+    told: Option<Box<Option<Ack>>>,
     pub(crate) counters: Counters,
 }
 
@@ -130,6 +133,8 @@ impl Sender {
             last_sent: Instant::ZERO,
             ts_recent: Instant::ZERO,
             announce_cut: false,
+            share: Bytes::new(u64::MAX),
+            told: None,
             counters: Counters::default(),
         }
     }
@@ -174,6 +179,26 @@ impl Sender {
     /// Bytes handed over by the application so far.
     pub(crate) fn taken(&self) -> u64 {
         self.board.snd_nxt()
+    }
+
+    /// Whether there is nothing to send.
+    pub(crate) fn is_application_limited(&self) -> bool {
+        self.stopped_by == StoppedBy::Application
+    }
+
+    /// Keeps each acknowledgement for [`Sender::take_told`].
+    pub(crate) fn tell(&mut self) {
+        self.told = Some(Box::default());
+    }
+
+    /// The acknowledgement that came last, once.
+    pub(crate) fn take_told(&mut self) -> Option<Ack> {
+        self.told.as_mut()?.take()
+    }
+
+    /// Lets no more than `share` be in flight from now on.
+    pub(crate) fn limit_share(&mut self, share: Bytes) {
+        self.share = share;
     }
 
     /// The time when the timer runs out.
@@ -321,6 +346,9 @@ impl Sender {
             },
             counting: self.profile.counting,
         };
+        if let Some(told) = &mut self.told {
+            **told = Some(ack);
+        }
         self.cc.on_ack(&ack, &mut self.limits);
         if self.source.end_position() == Some(self.board.snd_una()) {
             self.connection = Connection::Complete;
@@ -425,7 +453,7 @@ impl Sender {
         }
         // F-RTO's probes go out whatever an algorithm's own limit says.
         let probing = matches!(self.phase, Phase::ForwardRto { .. });
-        if flight_size + len > self.limits.space && !probing {
+        if flight_size + len > self.limits.space.min(self.share) && !probing {
             return Err(StoppedBy::Space);
         }
         if snd_nxt + len.get() > self.window_edge {

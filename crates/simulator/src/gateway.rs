@@ -1,0 +1,143 @@
+//! Nodes that split connections: a flow through one is two connections, and what the first delivers is what the second
+//! sends.
+//!
+//! The connection to the receiver has the flow's place; that from the sender comes behind all flows of the scenario and
+//! is in no result. It is made first, and its data waits until the other is made too, as where a gateway asks the server
+//! before it answers the client. What the node holds unsent closes the window toward the sender.
+
+use std::borrow::Cow;
+
+use suimon_algorithms::congestion::{Ack, CongestionControl, Limits};
+use suimon_model::{Flow, Gateway, Scenario, Traffic};
+use suimon_units::Bytes;
+
+use crate::tcp::Sender;
+
+/// A half of a split connection, with the index of the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Half {
+    /// From the sender to the gateway.
+    Inward { outward: usize },
+    /// From the gateway to the receiver.
+    Outward { inward: usize, client: Option<usize> },
+}
+
+/// The gateway of a flow that is split.
+fn gateway(flow: &Flow) -> Option<&Gateway> {
+    match &flow.traffic {
+        Traffic::Tcp(tcp) => tcp.gateway.as_ref(),
+        Traffic::Udp(_) => None,
+    }
+}
+
+/// The same scenario, in which each flow through a gateway begins there, and one for its first half comes behind all.
+pub(crate) fn split(scenario: Cow<'_, Scenario>) -> Cow<'_, Scenario> {
+    if !scenario.flows.iter().any(|flow| gateway(flow).is_some()) {
+        return scenario;
+    }
+    let mut scenario = scenario.into_owned();
+    let mut inward = Vec::new();
+    for flow in &mut scenario.flows {
+        let Some(Gateway { node, receiver, buffer, .. }) = gateway(flow).cloned() else { continue };
+        let mut first = flow.clone();
+        first.to.clone_from(&node);
+        flow.from = node;
+        // The application is at the sender; what it draws goes by the flow's name, which both have.
+        flow.stop = None;
+        if let (Traffic::Tcp(first), Traffic::Tcp(second)) = (&mut first.traffic, &mut flow.traffic) {
+            (first.receiver, first.window, first.gateway) = (receiver, buffer, None);
+            (second.application_rate, second.on_off) = (None, None);
+        }
+        inward.push(first);
+    }
+    scenario.flows.extend(inward);
+    Cow::Owned(scenario)
+}
+
+/// The halves among the flows of a scenario that was [`split`], and the receivers that share a target each.
+pub(crate) fn halves(scenario: &Scenario) -> (Vec<Option<Half>>, Vec<Client>) {
+    let mut halves = vec![None; scenario.flows.len()];
+    let mut clients: Vec<(&str, &str, Client)> = Vec::new();
+    let outward =
+        scenario.flows.iter().enumerate().filter_map(|(index, flow)| Some((index, flow, gateway(flow)?)));
+    let outward: Vec<_> = outward.collect();
+    let first = scenario.flows.len() - outward.len();
+    for ((index, flow, gateway), inward) in outward.into_iter().zip(first..) {
+        let client = gateway.shared.then(|| {
+            let known = clients.iter().position(|(node, to, _)| *node == flow.from && *to == flow.to);
+            known.unwrap_or_else(|| {
+                clients.push((&flow.from, &flow.to, Client::new(gateway)));
+                clients.len() - 1
+            })
+        });
+        if let Some(client) = client {
+            clients[client].2.flows.push(index);
+        }
+        halves[index] = Some(Half::Outward { inward, client });
+        halves[inward] = Some(Half::Inward { outward: index });
+    }
+    (halves, clients.into_iter().map(|(_, _, client)| client).collect())
+}
+
+/// The number of flows that the scenario had before it was [`split`].
+pub(crate) fn reported(scenario: &Scenario) -> usize {
+    scenario.flows.len() - scenario.flows.iter().filter(|flow| gateway(flow).is_some()).count()
+}
+
+/// A receiver whose connections share one target: FS-AT measures all of them as one, and each may have an equal share
+/// of its space in flight.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// Indices of the connections from the gateway.
+    pub(crate) flows: Vec<usize>,
+    control: Box<dyn CongestionControl>,
+    limits: Limits,
+    /// What may be in flight to it; none before the first acknowledgement.
+    space: Option<Bytes>,
+}
+
+impl Client {
+    fn new(gateway: &Gateway) -> Self {
+        let limits = Limits::initial(Bytes::ZERO);
+        Self { flows: Vec::new(), control: gateway.cc.build_congestion(), limits, space: None }
+    }
+
+    /// An acknowledgement arrived for one of the connections, of which these are all: the share of each.
+    pub(crate) fn on_ack<'a>(
+        &mut self,
+        ack: &Ack,
+        all: &(impl Iterator<Item = &'a Sender> + Clone),
+    ) -> Bytes {
+        let active = all.clone().filter(|sender| sender.is_established());
+        let sum = |of: fn(&Sender) -> Bytes| active.clone().map(of).fold(Bytes::ZERO, |sum, one| sum + one);
+        let flight_size = sum(Sender::flight_size);
+        self.limits.cwnd = sum(|sender| sender.limits().cwnd);
+        if self.space.is_none() {
+            self.control.on_established(ack.now, &mut self.limits);
+        }
+        // Who has nothing to send leaves its share to the others.
+        let sending = active.clone().filter(|sender| !sender.is_application_limited()).count();
+        let together = Ack {
+            flight_size,
+            prior_flight_size: flight_size + ack.delivered,
+            snd_wnd: ack.snd_wnd * active.clone().count() as u64,
+            app_limited: sending == 0,
+            ..*ack
+        };
+        let cwnd = self.limits.cwnd;
+        self.control.on_ack(&together, &mut self.limits);
+        self.limits.cwnd = cwnd;
+        self.space = Some(self.limits.space);
+        self.share_of(sending, ack.mss, Bytes::ZERO)
+    }
+
+    /// The share of a connection that starts beside `others`, before it hears anything: at first all of them together
+    /// may send one initial window.
+    pub(crate) fn share_at_start(&self, sender: &Sender, others: usize) -> Bytes {
+        self.share_of(others + 1, sender.mss(), sender.limits().cwnd)
+    }
+
+    fn share_of(&self, connections: usize, mss: Bytes, at_first: Bytes) -> Bytes {
+        (self.space.unwrap_or(at_first) / connections.max(1) as u64).max(mss * 2)
+    }
+}
