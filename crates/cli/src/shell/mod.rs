@@ -14,7 +14,6 @@ use clap::Args;
 use suimon_algorithms::Value;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{LinkReport, Setup, TwoHosts, Verdict, run_result};
-use suimon_linux::congestion::Algorithm;
 use suimon_linux::confined::{self, Confined, Program};
 use suimon_linux::terminal::{self, PseudoTerminal};
 use suimon_linux::{LinuxError, Namespace, schedule};
@@ -386,9 +385,18 @@ fn refused(namespace: &Namespace, cc: &str, error: &LinuxError) -> String {
             allowed.join(" ")
         );
     }
-    let load = Algorithm::named(&cc.to_lowercase())
-        .map_or(String::new(), |one| format!("; load it first, as root: suimon cc load {}", one.name));
-    format!("\"{cc}\" is none that the kernel has{load}; accepted: {}", known.join(", "))
+    format!("\"{cc}\" is none that the kernel has{}; accepted: {}", how_to_load(cc), known.join(", "))
+}
+
+#[cfg(feature = "bpf")]
+fn how_to_load(cc: &str) -> String {
+    suimon_linux::congestion::Algorithm::named(&cc.to_lowercase())
+        .map_or(String::new(), |one| format!("; load it first, as root: suimon cc load {}", one.name))
+}
+
+#[cfg(not(feature = "bpf"))]
+fn how_to_load(_: &str) -> String {
+    String::new()
 }
 
 /// The kernel's name of a congestion control: its names have no hyphens.
