@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
 use suimon_linux::congestion::{
     self, ALGORITHMS, Algorithm, CongestionError, Event, Record, Status, Trace, find_loaded, loaded, on_host,
 };
 
 use crate::error::CliError;
+use crate::plain_table::{print_checks, print_json, table};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -274,35 +274,10 @@ fn line(record: &Record) -> String {
 }
 
 fn check(json: bool) -> Result<(), CliError> {
-    let checks = congestion::checks();
-    if json {
-        print_json(&checks)?;
-    } else {
-        let mut table = table(&["", "", ""]);
-        for check in &checks {
-            table.add_row([if check.is_fine { "ok" } else { "missing" }, check.what, &check.finding]);
-        }
-        writeln!(io::stdout(), "{}", table.trim_fmt())?;
-    }
-    match checks.into_iter().find(|check| !check.is_fine) {
-        Some(check) => Err(CongestionError::Unsupported(check.finding).into()),
+    match print_checks(congestion::checks(), json)? {
+        Some(finding) => Err(CongestionError::Unsupported(finding).into()),
         None => Ok(()),
     }
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new());
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    if header.iter().any(|name| !name.is_empty()) {
-        table.set_header(header.to_vec());
-    }
-    table
-}
-
-fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-    Ok(writeln!(io::stdout(), "{text}")?)
 }
 
 fn milliseconds(micros: u32) -> String {

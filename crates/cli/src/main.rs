@@ -21,6 +21,8 @@ mod paper;
 mod paper_kernel;
 #[cfg(feature = "capture")]
 mod pcapng;
+#[cfg(feature = "bpf")]
+mod plain_table;
 mod progress;
 mod run;
 #[cfg(any(feature = "bond", feature = "gateway"))]

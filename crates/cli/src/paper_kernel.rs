@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use comfy_table::{ContentArrangement, Table, TableStyle};
+use comfy_table::Table;
 use suimon_lab::controls::hold_missing;
 use suimon_lab::kernel::{Experiment, Program, ProgramRows, Results, Row};
 use suimon_scenario::Run;
 
 use crate::error::CliError;
 use crate::live::{LiveOptions, live_with};
+use crate::plain_table::{print_json, table};
 use crate::progress::{Progress, simulate};
 use crate::view::ViewOptions;
 
@@ -35,8 +36,7 @@ pub(crate) fn execute(
     };
     let results: Results = experiment.measure(on_kernel, simulate)?;
     if json {
-        let text = serde_json::to_string_pretty(&results).map_err(io::Error::from)?;
-        writeln!(io::stdout(), "{text}")?;
+        print_json(&results)?;
     } else {
         print(&experiment.description, &results)?;
     }
@@ -65,13 +65,6 @@ fn print(description: &str, results: &Results) -> io::Result<()> {
         writeln!(out, "\nLeft out: {reason}")?;
     }
     Ok(())
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new());
-    table.set_content_arrangement(ContentArrangement::Disabled).set_header(header.to_vec());
-    table
 }
 
 fn rows(rows: &[Row]) -> Table {

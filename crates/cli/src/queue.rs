@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::{Deserialize, Serialize};
 use suimon_algorithms::queue::integer::{ONE, Program, Settings, Tables, WORDS};
 use suimon_algorithms::queue::policy::{Arrival, Verdict};
@@ -18,6 +17,7 @@ use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, QueueError, R
 use suimon_units::{Bytes, Rate};
 
 use crate::error::CliError;
+use crate::plain_table::{print_checks, print_json, table};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -433,35 +433,10 @@ fn number_of(verdict: Verdict) -> u32 {
 }
 
 fn check(json: bool) -> Result<(), CliError> {
-    let checks = queue::checks();
-    if json {
-        print_json(&checks)?;
-    } else {
-        let mut table = table(&["", "", ""]);
-        for check in &checks {
-            table.add_row([if check.is_fine { "ok" } else { "missing" }, check.what, &check.finding]);
-        }
-        writeln!(io::stdout(), "{}", table.trim_fmt())?;
-    }
-    match checks.into_iter().find(|check| !check.is_fine) {
-        Some(check) => Err(QueueError::Unsupported(check.finding).into()),
+    match print_checks(queue::checks(), json)? {
+        Some(finding) => Err(QueueError::Unsupported(finding).into()),
         None => Ok(()),
     }
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new());
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    if header.iter().any(|name| !name.is_empty()) {
-        table.set_header(header.to_vec());
-    }
-    table
-}
-
-fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-    Ok(writeln!(io::stdout(), "{text}")?)
 }
 
 fn kilobytes(bytes: f64) -> String {

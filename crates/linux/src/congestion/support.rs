@@ -20,21 +20,25 @@ pub struct Check {
     pub is_fine: bool,
 }
 
+impl Check {
+    /// Met where there is a finding, and not where there is a problem.
+    pub(crate) fn of(what: &'static str, result: Result<String, String>) -> Self {
+        let is_fine = result.is_ok();
+        Self { what, finding: result.unwrap_or_else(|problem| problem), is_fine }
+    }
+}
+
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Everything that loading needs, each looked at.
 #[must_use]
 pub fn checks() -> Vec<Check> {
-    let check = |what, result: Result<String, String>| {
-        let is_fine = result.is_ok();
-        Check { what, finding: result.unwrap_or_else(|problem| problem), is_fine }
-    };
     vec![
-        check("programs in this command", built()),
-        check("root", root()),
-        check("types of the kernel (BTF)", btf()),
-        check("struct_ops for TCP", struct_ops()),
-        check("interpreter or compiler for BPF", jit()),
+        Check::of("programs in this command", built()),
+        Check::of("root", root()),
+        Check::of("types of the kernel (BTF)", btf()),
+        Check::of("struct_ops for TCP", struct_ops()),
+        Check::of("interpreter or compiler for BPF", jit()),
     ]
 }
 

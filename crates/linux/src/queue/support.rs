@@ -9,15 +9,11 @@ use crate::congestion::{Check, support};
 /// Everything that loading needs, each looked at.
 #[must_use]
 pub fn checks() -> Vec<Check> {
-    let check = |what, result: Result<String, String>| {
-        let is_fine = result.is_ok();
-        Check { what, finding: result.unwrap_or_else(|problem| problem), is_fine }
-    };
     vec![
-        check("programs in this command", support::built()),
-        check("root", support::root()),
-        check("types of the kernel (BTF)", support::btf()),
-        check("programs at a device's egress (tcx)", egress()),
+        Check::of("programs in this command", support::built()),
+        Check::of("root", support::root()),
+        Check::of("types of the kernel (BTF)", support::btf()),
+        Check::of("programs at a device's egress (tcx)", egress()),
     ]
 }
 

@@ -1,0 +1,39 @@
+//! Plain tables, JSON and checks of commands that look at the kernel.
+
+use std::io::{self, Write};
+
+use comfy_table::{ContentArrangement, Table, TableStyle};
+use serde::Serialize;
+use suimon_linux::congestion::Check;
+
+use crate::error::CliError;
+
+/// A table without lines; without a header where all names are empty.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new());
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    if header.iter().any(|name| !name.is_empty()) {
+        table.set_header(header.to_vec());
+    }
+    table
+}
+
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+/// Prints `checks`. Gives the finding of the first that is not met.
+pub(crate) fn print_checks(checks: Vec<Check>, json: bool) -> Result<Option<String>, CliError> {
+    if json {
+        print_json(&checks)?;
+    } else {
+        let mut table = table(&["", "", ""]);
+        for check in &checks {
+            table.add_row([if check.is_fine { "ok" } else { "missing" }, check.what, &check.finding]);
+        }
+        writeln!(io::stdout(), "{}", table.trim_fmt())?;
+    }
+    Ok(checks.into_iter().find(|check| !check.is_fine).map(|check| check.finding))
+}
