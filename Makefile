@@ -80,13 +80,13 @@ test-crates:
 GUEST := $(TESTED) lab list 2>/dev/null | grep -q . || $(TESTED) lab setup >/dev/null && $(TESTED) lab -- true
 # Each test in a guest of its own, twice: other work on this machine makes no difference, and the same bytes come out.
 IN_GUESTS := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$$(realpath $(TESTED)) lab --twice --" \
-    .venv/bin/cargo-nextest nextest run --locked --no-fail-fast --profile lab
+    .venv/bin/cargo-nextest nextest run --workspace --locked --no-fail-fast --profile lab
 
 # What a link does to single packets is exact in virtual time; in real time it is measured with nothing else at work.
 .PHONY: test-links
 test-links:
 	@if $(GUEST); then \
-	    $(IN_GUESTS) -p suimon-emulator -p suimon-live && $(NEXTEST) -E 'group(links) - (binary(live) | test(/^links::/) & not test(a_flood))'; \
+	    $(IN_GUESTS) && $(NEXTEST) -E 'group(links) - (binary(live) | test(/^links::/) & not test(a_flood))'; \
 	else \
 	    echo "make test: no guests here, so links are measured in real time"; $(NEXTEST) -E 'group(links)'; \
 	fi
@@ -94,7 +94,7 @@ test-links:
 .PHONY: lab
 lab: tested ## All tests on a real kernel in virtual time, papers there, and the simulator beside it (an hour)
 	$(GUEST)
-	$(IN_GUESTS) -p suimon-emulator -p suimon-live -p suimon-bond --ignore-default-filter \
+	$(IN_GUESTS) --ignore-default-filter \
 	    -E 'binary(emulator) & test(/^(links|congestion::(path|replay))::/) & not test(a_flood) | binary(live) | binary(bond) & test(/^world::/)'
 	scripts/older_kernel.sh
 	$(TESTED) paper fs-at --lab

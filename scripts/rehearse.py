@@ -12,13 +12,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+# What works on the machine's kernel.
+KERNEL_COMMANDS = {"bond", "cc", "gateway", "lab", "queue", "shell"}
+KERNEL_OPTIONS = {"--live", "--kernel", "--lab"}
+
 
 def unknown(command: list[str], words: list[str]) -> str | None:
     """What the command's help does not have."""
     help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"^  ([a-z][\w-]*)  ", help_text.partition("Commands:")[2].partition("Options:")[0], re.M)
-    takes_program = words[:1] and words[0].startswith("--") and "PROGRAM" in help_text
-    if commands and not takes_program:
+    # Some commands have options and subcommands.
+    if commands and not (words and words[0].startswith("--") and words[0] != "--help"):
         if not words or words[0] not in [*commands, "--help"]:
             return f"{' '.join(command[1:])} has no command {' '.join(words[:1])!r}; it has {', '.join(commands)}"
         return None if words[0] == "--help" else unknown([*command, words[0]], words[1:])
@@ -37,7 +41,7 @@ def main() -> int:
     if name == "sudo":
         name, words = (words or [""])[0], words[1:]
     subcommand = words[0] if words else ""
-    kernel = subcommand in {"shell", "bond", "cc", "lab"} or not {"--live", "--kernel", "--lab"}.isdisjoint(words)
+    kernel = subcommand in KERNEL_COMMANDS or not KERNEL_OPTIONS.isdisjoint(words)
     if name == "suimon" and not kernel:
         os.execv(suimon, [suimon, *words])
     with Path(os.environ["REHEARSED"]).open("a") as file:
