@@ -130,7 +130,8 @@ pub struct Gateway {
 }
 
 impl TcpFlow {
-    /// Its algorithms as users write them: `cubic`, `cubic>fs-at` where a gateway goes on by FS-AT, `drs` for Reno under that receiver, else `cubic/drs`.
+    /// Its algorithms as users write them: `cubic`, `cubic>fs-at` where a gateway goes on by FS-AT, `drs` for Reno under
+    /// that receiver, else `cubic/drs`.
     #[must_use]
     pub fn label(&self) -> String {
         let sender = scheme_label(&self.cc, &self.receiver);

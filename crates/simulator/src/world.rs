@@ -546,21 +546,22 @@ impl<'a> World<'a> {
     fn share(&mut self, now: Instant, index: usize, client: usize) {
         let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints else { return };
         let Some(ack) = sender.take_told() else { return };
-        let client = &mut self.clients[client];
+        // They are put back below; a share is computed and told without a copy of the list.
+        let members = std::mem::take(&mut self.clients[client].flows);
         let flows = &self.flows;
-        let senders = client.flows.clone();
-        let all = senders.iter().filter_map(|flow| match &flows[*flow].endpoints {
+        let senders = members.iter().filter_map(|flow| match &flows[*flow].endpoints {
             Endpoints::Tcp { sender, .. } => Some(&**sender),
             Endpoints::Udp { .. } => None,
         });
-        let share = client.on_ack(&ack, &all);
-        for flow in senders {
+        let share = self.clients[client].on_ack(&ack, &senders);
+        for &flow in &members {
             if let Endpoints::Tcp { sender, .. } = &mut self.flows[flow].endpoints {
                 sender.limit_share(share);
                 sender.on_wakeup(now, &mut self.outbox);
             }
             self.after_sender(now, flow as u32);
         }
+        self.clients[client].flows = members;
     }
 
     /// A connection has news for the aggregate whose subflow it is: an acknowledgement that was sent at `heard`, or
