@@ -1,9 +1,7 @@
 //! How a bond's sessions do, for people and for Prometheus.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
-use suimon_service::control::label;
+use suimon_service::Metrics;
 
 use crate::client::Client;
 use crate::server::Server;
@@ -97,35 +95,22 @@ const PATH_METRICS: [(&str, &str, &str, OfPath); 11] = [
 /// The sessions as Prometheus reads them.
 #[must_use]
 pub fn metrics(report: &Report) -> String {
-    let mut out = String::new();
-    let head = |out: &mut String, name: &str, kind: &str, help: &str| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP suimon_bond_{name} {help}\n# TYPE suimon_bond_{name} {kind}");
-    };
-    let client = |session: &SessionReport| session.client.clone().unwrap_or_default();
+    let mut out = Metrics::new("suimon_bond");
+    let client = |session: &SessionReport| ("client", session.client.clone().unwrap_or_default());
     for (name, kind, help, value) in SESSION_METRICS {
-        head(&mut out, name, kind, help);
-        for session in &report.sessions {
-            let _ = writeln!(
-                out,
-                "suimon_bond_{name}{{client=\"{}\"}} {}",
-                client(session),
-                value(&session.status)
-            );
-        }
+        let samples = report.sessions.iter().map(|session| ([client(session)], value(&session.status)));
+        out.add((name, kind, help), samples);
     }
+    let paths: Vec<_> = (report.sessions.iter())
+        .flat_map(|session| session.status.paths.iter().map(move |path| (session, path)))
+        .collect();
     for (name, kind, help, value) in PATH_METRICS {
-        head(&mut out, name, kind, help);
-        for session in &report.sessions {
-            for path in &session.status.paths {
-                if let Some(value) = value(path) {
-                    let labels = format!("client=\"{}\",path=\"{}\"", client(session), label(&path.name));
-                    let _ = writeln!(out, "suimon_bond_{name}{{{labels}}} {value}");
-                }
-            }
-        }
+        let samples = paths.iter().filter_map(|(session, path)| {
+            Some(([client(session), ("path", path.name.clone())], value(path)?))
+        });
+        out.add((name, kind, help), samples);
     }
-    out
+    out.finish()
 }
 
 #[cfg(test)]

@@ -22,12 +22,11 @@ use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
 use crate::keys::PublicKey;
-use suimon_service::Target;
 use suimon_service::descriptors::pause;
+use suimon_service::{Names, Target};
 
 use crate::mux::ResetReason;
 use crate::relay::relay;
-use crate::resolve::Names;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 
@@ -293,7 +292,7 @@ impl Outside {
 
     async fn connect(&self, target: &str) -> Result<TcpStream, ResetReason> {
         let turn = self.lookups.acquire().await.expect("nobody closes it");
-        let addresses = self.names.look_up(target).await?;
+        let addresses = self.names.look_up(target).await.map_err(|_| ResetReason::UnknownName)?;
         drop(turn);
         let mut last = ResetReason::UnknownName;
         for address in addresses {

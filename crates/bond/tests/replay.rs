@@ -10,7 +10,8 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::keys::{PrivateKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{Client, ClientConfigBond, Names, Server, ServerConfigBond, Via};
+use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, Via};
+use suimon_service::Names;
 use suimon_units::Bytes;
 
 fn session() -> SessionConfig {

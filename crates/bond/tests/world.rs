@@ -12,12 +12,11 @@ use suimon_bond::control::Report;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{
-    Client, ClientConfigBond, Fail, Names, Server, ServerConfigBond, Tunnel, Via, serve_forward,
-};
+use suimon_bond::{Client, ClientConfigBond, Fail, Server, ServerConfigBond, Tunnel, Via, serve_forward};
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::{Namespace, Route};
 use suimon_scenario::{Link, LinkSpec};
+use suimon_service::Names;
 use suimon_testing::{assert_in_time, can_emulate, in_time};
 use suimon_units::Bytes;
 use tokio::sync::oneshot;

@@ -2,56 +2,17 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
+use ipnet::IpNet;
 use suimon_linux::Namespace;
 use suimon_service::Target;
 use suimon_service::descriptors::{accept, reset_on_close};
 use suimon_service::socks::{Reply, answer, greet, refuse};
-use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::net::{TcpListener, TcpStream};
 use tracing::debug;
 
 use crate::gateway::{Gateway, Place};
-
-/// A network whose hosts may use a proxy, as in 10.0.0.0/8 or 2001:db8::/32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allowed {
-    network: IpAddr,
-    prefix: u8,
-}
-
-impl Allowed {
-    /// Whether `address` is in the network.
-    #[must_use]
-    pub fn has(&self, address: IpAddr) -> bool {
-        let differing = match (self.network, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => (network.to_bits() ^ address.to_bits())
-                .checked_shr(32 - u32::from(self.prefix))
-                .map(u128::from),
-            (IpAddr::V6(network), IpAddr::V6(address)) => Some(
-                (network.to_bits() ^ address.to_bits())
-                    .checked_shr(128 - u32::from(self.prefix))
-                    .unwrap_or(0),
-            ),
-            _ => return false,
-        };
-        differing.unwrap_or(0) == 0
-    }
-}
-
-impl FromStr for Allowed {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no network; accepted: ADDRESS/BITS, as in 10.0.0.0/8");
-        let (network, prefix) = text.split_once('/').ok_or_else(wrong)?;
-        let (network, prefix) =
-            (network.parse::<IpAddr>().map_err(|_| wrong())?, prefix.parse().map_err(|_| wrong())?);
-        let most = if network.is_ipv4() { 32 } else { 128 };
-        if prefix > most { Err(wrong()) } else { Ok(Self { network, prefix }) }
-    }
-}
 
 /// Leads whoever connects to `listener` to `target`, for ever.
 pub async fn serve_forward(gateway: Gateway, listener: TcpListener, target: Target) {
@@ -69,10 +30,12 @@ pub async fn serve_forward(gateway: Gateway, listener: TcpListener, target: Targ
 
 /// Serves SOCKS 5 at `listener` to clients of the `allowed` networks, and to all where none is given, for ever. Nobody is
 /// led to this host itself.
-pub async fn serve_socks(gateway: Gateway, listener: TcpListener, allowed: Vec<Allowed>) {
+pub async fn serve_socks(gateway: Gateway, listener: TcpListener, allowed: Vec<IpNet>) {
     loop {
         let (mut tcp, client) = accept(&listener).await;
-        if !allowed.is_empty() && !allowed.iter().any(|network| network.has(client.ip())) {
+        // A listener of IPv6 sees clients of IPv4 as ::ffff:a.b.c.d.
+        let host = client.ip().to_canonical();
+        if !allowed.is_empty() && !allowed.iter().any(|network| network.contains(&host)) {
             let _ = reset_on_close(&tcp, true);
             continue;
         }
@@ -103,7 +66,7 @@ async fn forward(
     client: SocketAddr,
     target: &Target,
 ) -> io::Result<()> {
-    let addresses: Vec<_> = lookup_host(target.as_str()).await?.collect();
+    let addresses = look_up(gateway, target).await?;
     let lan = connect(gateway, &addresses).await?;
     gateway.carry(place, (client, tcp), (lan.peer_addr()?, lan)).await
 }
@@ -115,8 +78,8 @@ async fn socks(
     client: SocketAddr,
     target: &Target,
 ) -> io::Result<()> {
-    let addresses: Vec<_> = match lookup_host(target.as_str()).await {
-        Ok(found) => found.collect(),
+    let addresses = match look_up(gateway, target).await {
+        Ok(found) => found,
         Err(error) => {
             refuse(&mut tcp, Reply::HostUnreachable).await?;
             return Err(error);
@@ -144,6 +107,11 @@ async fn socks(
     }
 }
 
+async fn look_up(gateway: &Gateway, target: &Target) -> io::Result<Vec<SocketAddr>> {
+    let found = gateway.names().look_up(target.as_str()).await;
+    found.map_err(|unknown| io::Error::new(io::ErrorKind::NotFound, unknown))
+}
+
 async fn connect(gateway: &Gateway, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let connected = gateway.sides().lan.connect(addresses).await;
     if connected.is_err() {
@@ -157,29 +125,4 @@ fn is_own(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let of_host = || Namespace::current().and_then(|host| host.addresses()).unwrap_or_default();
     address.is_loopback() || address.is_unspecified() || of_host().iter().any(|(own, _)| *own == address)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_network_has_the_hosts_of_its_prefix() {
-        for (network, inside, outside) in [
-            ("10.0.0.0/8", "10.255.0.1", "11.0.0.0"),
-            ("192.0.2.1/32", "192.0.2.1", "192.0.2.0"),
-            ("0.0.0.0/0", "203.0.113.9", "::1"),
-            ("2001:db8::/32", "2001:db8:1::1", "2001:db9::1"),
-            ("::1/128", "::1", "::2"),
-            ("::/0", "2001:db8::1", "10.0.0.1"),
-            ("10.0.0.0/8", "::ffff:10.0.0.1", "::ffff:11.0.0.1"),
-        ] {
-            let allowed: Allowed = network.parse().unwrap();
-            assert!(allowed.has(inside.parse().unwrap()), "{network} {inside}");
-            assert!(!allowed.has(outside.parse().unwrap()), "{network} {outside}");
-        }
-        for wrong in ["10.0.0.0", "10.0.0.0/33", "host/8", "::/129", "/8", "10.0.0.0/"] {
-            assert!(wrong.parse::<Allowed>().is_err(), "{wrong}");
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use suimon_service::descriptors;
+use suimon_service::{Names, descriptors};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -44,6 +44,7 @@ pub struct Gateway(Arc<Inner>);
 struct Inner {
     sides: Sides,
     limits: Limits,
+    names: Names,
     table: Mutex<Table>,
     totals: Totals,
     /// Told as a connection ends.
@@ -107,11 +108,11 @@ pub(crate) struct Place {
 }
 
 impl Gateway {
-    /// A gateway without connections.
+    /// A gateway without connections, whose servers' names `names` looks up.
     #[must_use]
-    pub fn new(sides: Sides, limits: Limits) -> Self {
+    pub fn new(sides: Sides, limits: Limits, names: Names) -> Self {
         let (table, totals, ended) = (Mutex::default(), Totals::default(), Notify::new());
-        Self(Arc::new(Inner { sides, limits, table, totals, ended }))
+        Self(Arc::new(Inner { sides, limits, names, table, totals, ended }))
     }
 
     /// Keeps the rates of [`Gateway::report`] up to date, and gives the connections of each client their shares, for ever.
@@ -139,6 +140,10 @@ impl Gateway {
     #[must_use]
     pub fn sides(&self) -> &Sides {
         &self.0.sides
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
     }
 
     pub(crate) fn totals(&self) -> &Totals {
@@ -259,7 +264,8 @@ mod tests {
 
     #[test]
     fn a_client_has_its_limit_and_all_have_theirs() {
-        let gateway = Gateway::new(Sides::default(), Limits { connections: 3, of_client: 2 });
+        let gateway =
+            Gateway::new(Sides::default(), Limits { connections: 3, of_client: 2 }, Names::of_host());
         let (one, other): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "2001:db8::1".parse().unwrap());
         let places = [gateway.enter(one).unwrap(), gateway.enter(one).unwrap()];
         assert!(gateway.enter(one).is_none());

@@ -18,7 +18,7 @@ mod splice;
 mod syn;
 mod transparent;
 
-pub use forward::{Allowed, serve_forward, serve_socks};
+pub use forward::{serve_forward, serve_socks};
 pub use gateway::{Gateway, Limits};
 pub use routes::keep_routes;
 pub use sides::{Side, Sides};

@@ -1,12 +1,11 @@
 //! How a gateway does, for people and for Prometheus.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use suimon_linux::tcp::{TcpState, tcp_state, unacknowledged};
-use suimon_service::control::label;
+use suimon_service::Metrics;
 use suimon_units::{Bytes, Duration};
 
 use crate::gateway::{Connection, Gateway};
@@ -202,23 +201,14 @@ const CLIENT_METRICS: [(&str, &str, &str, OfClient); 7] = [
 /// The state as Prometheus reads it.
 #[must_use]
 pub fn metrics(report: &Report) -> String {
-    let mut out = String::new();
-    let head = |out: &mut String, name: &str, kind: &str, help: &str| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP suimon_gateway_{name} {help}\n# TYPE suimon_gateway_{name} {kind}");
-    };
+    let mut out = Metrics::new("suimon_gateway");
     for (name, kind, help, value) in GATEWAY_METRICS {
-        head(&mut out, name, kind, help);
-        let _ = writeln!(out, "suimon_gateway_{name} {}", value(report));
+        out.add((name, kind, help), [([], value(report) as f64)]);
     }
     for (name, kind, help, value) in CLIENT_METRICS {
-        head(&mut out, name, kind, help);
-        for client in &report.clients {
-            if let Some(value) = value(client) {
-                let _ =
-                    writeln!(out, "suimon_gateway_{name}{{client=\"{}\"}} {value}", label(&client.client));
-            }
-        }
+        let samples = (report.clients.iter())
+            .filter_map(|client| Some(([("client", client.client.clone())], value(client)?)));
+        out.add((name, kind, help), samples);
     }
-    out
+    out.finish()
 }

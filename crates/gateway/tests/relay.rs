@@ -1,14 +1,17 @@
 //! What a connection through a gateway may tell from one without.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use socket2::SockRef;
 use suimon_gateway::report::Report;
 use suimon_gateway::{Gateway, Limits, Side, Sides, serve_forward, serve_socks};
+use suimon_service::{Names, Target};
+use suimon_testing::serve_names;
 use suimon_units::Bytes;
 
 /// A gateway at a port of this host, which ends with the value.
@@ -22,20 +25,26 @@ const LIMITS: Limits = Limits { connections: 100, of_client: 3 };
 /// Nothing here takes so long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A gateway that leads to `server`, or without one a SOCKS proxy.
+/// A gateway that leads to `server`, or without one a SOCKS proxy for all.
 fn start(server: Option<SocketAddr>) -> Running {
+    let server = server.map(|server| server.to_string().parse().unwrap());
+    start_with(Names::of_host(), server, Vec::new())
+}
+
+/// A gateway that leads to `server`, or without one a SOCKS proxy for hosts of the `allowed` networks.
+fn start_with(names: Names, server: Option<Target>, allowed: Vec<IpNet>) -> Running {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let side =
         Side { congestion_control: Some("reno".to_owned()), receive_buffer: Some(Bytes::new(131_072)) };
-    let gateway = Gateway::new(Sides { radio: side.clone(), lan: side, shares_target: false }, LIMITS);
+    let gateway = Gateway::new(Sides { radio: side.clone(), lan: side, shares_target: false }, LIMITS, names);
     let _inside = runtime.enter();
     let listener = gateway.sides().radio.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     match server {
         Some(server) => {
-            runtime.spawn(serve_forward(gateway.clone(), listener, server.to_string().parse().unwrap()));
+            runtime.spawn(serve_forward(gateway.clone(), listener, server));
         }
-        None => drop(runtime.spawn(serve_socks(gateway.clone(), listener, Vec::new()))),
+        None => drop(runtime.spawn(serve_socks(gateway.clone(), listener, allowed))),
     }
     drop(_inside);
     Running { address, gateway, _runtime: runtime }
@@ -205,5 +214,33 @@ fn a_proxy_leads_nobody_to_its_own_host() {
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).unwrap();
         assert_eq!(answer[..4], [5, 0, 5, 2], "{name}");
+    }
+}
+
+#[test]
+fn the_server_s_name_is_asked_of_name_servers() {
+    let names = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let servers = [names.local_addr().unwrap()];
+    serve_names(names);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("server.example.:{}", listener.local_addr().unwrap().port());
+    let running = start_with(Names::of_servers(&servers), Some(target.parse().unwrap()), Vec::new());
+    let mut client = connect(&running);
+    let (mut server, _) = listener.accept().unwrap();
+    server.write_all(b"220 ready").unwrap();
+    drop(server);
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "220 ready");
+}
+
+#[test]
+fn the_proxy_serves_hosts_of_the_allowed_networks_only() {
+    for (allowed, is_served) in [("127.0.0.0/8", true), ("10.0.0.0/8", false), ("::/0", false)] {
+        let running = start_with(Names::of_host(), None, vec![allowed.parse().unwrap()]);
+        let mut client = connect(&running);
+        // A proxy that does not serve resets, before or after it is greeted.
+        let greeted = client.write_all(&[5, 1, 0]).and_then(|()| client.read_exact(&mut [0; 2]));
+        assert_eq!(greeted.is_ok(), is_served, "{allowed}: {greeted:?}");
     }
 }

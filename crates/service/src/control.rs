@@ -140,12 +140,6 @@ fn names_this_host(request: &str) -> bool {
     name || host.parse::<SocketAddr>().is_ok() || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
 }
 
-/// The value of a label, as Prometheus reads it.
-#[must_use]
-pub fn label(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
 /// Whoever reads more slowly is left.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Answers under way at once.
@@ -173,11 +167,6 @@ mod tests {
         assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(listen(&socket).await.is_err(), "somebody serves it");
         drop(served);
-    }
-
-    #[test]
-    fn labels_are_escaped() {
-        assert_eq!(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use suimon_bond::control::metrics;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::{
-    Client, ClientConfigBond, Names, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
+    Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
 };
+use suimon_service::Names;
 use suimon_service::descriptors::raise_limit;
 
 use super::{ClientArguments, ServerArguments};

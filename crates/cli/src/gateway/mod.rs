@@ -8,7 +8,7 @@ mod status;
 use std::net::SocketAddr;
 
 use clap::{Args, Subcommand};
-use suimon_gateway::Allowed;
+use ipnet::IpNet;
 use suimon_service::Target;
 use suimon_units::{Bytes, Duration};
 
@@ -72,8 +72,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = loopback)]
     socks: Option<SocketAddr>,
     /// A network whose hosts may use the proxy, several by repeating it
-    #[arg(long, value_name = "ADDRESS/BITS", requires = "socks")]
-    allow: Vec<Allowed>,
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = network, requires = "socks")]
+    allow: Vec<IpNet>,
     /// Congestion control toward the clients: of `suimon cc list`, or as the kernel calls it
     #[arg(long, value_name = "NAME", default_value = "fs-at")]
     radio_cc: String,
@@ -114,6 +114,10 @@ fn address(text: &str, mut alone: SocketAddr) -> Result<SocketAddr, String> {
         return Ok(alone);
     }
     text.parse().map_err(|_| format!("{text:?}: accepted: PORT or ADDRESS:PORT, as in 8443 or 10.0.0.1:8443"))
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    text.parse().map_err(|_| format!("{text:?} is no network; accepted: ADDRESS/BITS, as in 10.0.0.0/8"))
 }
 
 fn server(text: &str) -> Result<Target, String> {

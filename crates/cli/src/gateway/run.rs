@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use suimon_gateway::report::metrics;
 use suimon_gateway::{Gateway, Limits, serve_forward, serve_socks};
+use suimon_service::Names;
 use suimon_service::descriptors::raise_limit;
 
 use super::senders::Senders;
@@ -39,7 +40,7 @@ pub(super) fn execute(options: &Options) -> Result<(), CliError> {
         let senders = if options.dry_run { Senders::default() } else { Senders::of(options)? };
         let mut limits = Limits::of_process(options.max_of_client);
         limits.connections = options.max_connections.map_or(limits.connections, |most| most.min(limits.connections));
-        let gateway = Gateway::new(senders.sides.clone(), limits);
+        let gateway = Gateway::new(senders.sides.clone(), limits, Names::of_host());
         if options.dry_run {
             return devices.as_ref().map_or(Ok(()), |devices| split::describe(&gateway, devices));
         }

@@ -14,7 +14,7 @@ use crate::error::CliError;
 pub(super) struct Senders {
     pub(super) sides: Sides,
     #[cfg(feature = "bpf")]
-    _held: Vec<Held>,
+    held: Vec<Held>,
 }
 
 /// The default of --radio-cc, which a machine may be unable to load.
@@ -62,7 +62,7 @@ impl Senders {
     #[cfg(feature = "bpf")]
     fn load(&mut self, name: &str) -> Result<bool, CliError> {
         let Ok(algorithm) = Algorithm::named(name) else { return Ok(false) };
-        self._held.push(hold(algorithm, algorithm.kernel_name)?);
+        self.held.push(hold(algorithm, algorithm.kernel_name)?);
         tracing::info!("{} is loaded while this runs; the kernel calls it {}", algorithm.name, algorithm.kernel_name);
         Ok(true)
     }

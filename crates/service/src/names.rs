@@ -8,9 +8,13 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::system_conf::read_system_conf;
+use thiserror::Error;
 use tracing::warn;
 
-use crate::mux::ResetReason;
+/// A name that no name server knows, or whose servers did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}: no address is known of this name")]
+pub struct UnknownName(String);
 
 /// Asks the name servers of this host, or others.
 #[derive(Debug, Clone)]
@@ -47,18 +51,19 @@ impl Names {
     /// The addresses of `target`, a host and a port. The question is dropped with the future.
     ///
     /// # Errors
-    /// [`ResetReason::UnknownName`] where it has none.
-    pub async fn look_up(&self, target: &str) -> Result<Vec<SocketAddr>, ResetReason> {
+    /// [`UnknownName`] where it has none.
+    pub async fn look_up(&self, target: &str) -> Result<Vec<SocketAddr>, UnknownName> {
+        let unknown = || UnknownName(target.to_owned());
         if let Ok(address) = target.parse() {
             return Ok(vec![address]);
         }
-        let (host, port) = target.rsplit_once(':').ok_or(ResetReason::UnknownName)?;
-        let port: u16 = port.parse().map_err(|_| ResetReason::UnknownName)?;
+        let (host, port) = target.rsplit_once(':').ok_or_else(unknown)?;
+        let port: u16 = port.parse().map_err(|_| unknown())?;
         if let Ok(address) = host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, port)]);
         }
-        let resolver = self.resolver().ok_or(ResetReason::UnknownName)?;
-        let found = resolver.lookup_ip(host).await.map_err(|_| ResetReason::UnknownName)?;
+        let resolver = self.resolver().ok_or_else(unknown)?;
+        let found = resolver.lookup_ip(host).await.map_err(|_| unknown())?;
         Ok(found.iter().map(|address| SocketAddr::new(address, port)).collect())
     }
 
