@@ -1,8 +1,9 @@
 """The simulator beside the real kernel: python3 bench/truth.py [--write]
 
 Each cell is one link of 10 Mbit/s and 60 ms with senders and a queue discipline of the kernel, in `suimon lab` (virtual
-time, the same bytes each time), and the same link in the simulator. Flows start at the same times in both. The kernel's
-queue is integrated over time from a record of every packet that joins it. `--write` writes docs/truth.md.
+time, the same bytes each time), and the same link in the simulator. Flows start at the same times in both: when the
+kernel's sent their SYNs. The kernel's queue is integrated over time from a record of every packet that joins it.
+`--write` writes docs/truth.md.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 
@@ -26,7 +28,8 @@ PAGE = ROOT / "docs" / "truth.md"
 RATE_BPS = 10_000_000
 BYTES_PER_S = RATE_BPS / 8
 SECONDS = 30
-SIMULATED_SEEDS = 5
+# Of the simulator, for each of the kernel's.
+SIMULATED_SEEDS = 3
 # Differences up to these agree; counts of fewer than so many are not compared.
 BOUNDS = {"goodput": 0.05, "backlog": 0.10, "p95": 0.10, "drops": 0.20, "marks": 0.20}
 MIN_COUNT = 50
@@ -74,7 +77,7 @@ class Cell:
         return f"{self.cc}-{self.queue}-{self.flows}{'-ecn' if self.ecn else ''}".replace(", ", "-").replace(" ", "")
 
     def starts(self, seed: int) -> list[float]:
-        """Seconds at which flows start: one after the other, at random within a tenth of a second."""
+        """Seconds at which the kernel's flows are to start: one after the other, at random within a tenth of a second."""
         chance = random.Random(seed)
         later = [0.2 * nth + chance.uniform(0, 0.1) for nth in range(1, self.flows)]
         return [0.0, *(round(start, 3) for start in later)]
@@ -110,9 +113,8 @@ def script(cell: Cell, seed: int) -> str:
     elif cell.ecn and cell.queue in ("red", "pie"):
         queue += " ecn"
     senders = "\n".join(
-        f"(sleep {start + 2}; ip netns exec a iperf3 -c 10.91.2.2 -p {5201 + nth} -t {SECONDS + 2} "
-        f"-C {cell.cc.split(',')[0]} > /dev/null) &"
-        for nth, start in enumerate(cell.starts(seed))
+        f"(sleep {start + 2}; ip netns exec a timeout {SECONDS + 2} socat -b 65536 -u /dev/zero TCP4:10.91.2.2:5201) &"
+        for start in cell.starts(seed)
     )
     return f"""set -e
 for name in a r b; do ip netns add $name; done
@@ -128,11 +130,12 @@ ip netns exec r sysctl -qw net.ipv4.ip_forward=1
 for name in a b; do
     ip netns exec $name sysctl -qw net.ipv4.tcp_ecn={int(cell.ecn)} net.ipv4.tcp_no_metrics_save=1
 done
+ip netns exec a sysctl -qw net.ipv4.tcp_congestion_control={cell.cc.split(",")[0]}
 tc -n b qdisc add dev xb root netem delay 60ms limit 100000
 echo {int("no HyStart" not in cell.cc)} > /sys/module/tcp_cubic/parameters/hystart
 {queue.replace("tc qdisc", "tc -n r qdisc")}
 ip netns exec r suimon queue load red:min_th=60MB --dev rb --rate 10Mbit --buffer 64MB --in-front-of >&2
-for port in $(seq 5201 {5200 + cell.flows}); do ip netns exec b iperf3 -s -1 -D -p $port --logfile /dev/null; done
+ip netns exec b socat -b 65536 -u TCP4-LISTEN:5201,fork OPEN:/dev/null,wronly &
 ip netns exec r suimon queue trace rb --json --afresh --seconds {SECONDS + 5} > trace.json &
 record=$!
 {senders}
@@ -143,12 +146,25 @@ uname -r > kernel
 """
 
 
-def of_kernel(suimon: Path, cell: Cell, seed: int) -> tuple[Outcome, str]:
-    """The cell in the lab, with the kernel's version."""
+@dataclass(frozen=True)
+class Queued:
+    """What the record of a kernel's queue shows, from the first packet of data on."""
+
+    # Mean over time.
+    backlog_bytes: float
+    # 95th percentile of the packets' waiting times.
+    p95_s: float
+    came_bytes: float
+    # When each flow sent its SYN, from the first of them on.
+    starts_s: list[float]
+
+
+def of_kernel(suimon: Path, cell: Cell, seed: int) -> tuple[Outcome, list[float], str]:
+    """The cell in the lab, with the times at which flows began there and the kernel's version."""
     folder = WORK / "truth" / f"{cell.name}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "job.sh").write_text(script(cell, seed))
-    command = [str(suimon), "lab", "--memory", "1GB", "--seed", str(seed), "--with-program", "iperf3"]
+    command = [str(suimon), "lab", "--memory", "1GB", "--seed", str(seed), "--with-program", "socat"]
     done = subprocess.run(
         [*command, "--", "sh", "job.sh"], cwd=folder, capture_output=True, text=True, timeout=1800, check=False
     )
@@ -156,25 +172,32 @@ def of_kernel(suimon: Path, cell: Cell, seed: int) -> tuple[Outcome, str]:
         raise BenchError(f"{cell.name}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
     leaf = json.loads((folder / "qdisc.json").read_text())[-1]
     marks = leaf.get("marked", leaf.get("ecn_mark", 0)) + sum(tin["ecn_mark"] for tin in leaf.get("tins", []))
-    backlog, p95, delivered = integrated(folder / "trace.json")
+    queued = integrated(folder / "trace.json")
     (folder / "trace.json").unlink()
     outcome = Outcome(
-        goodput_mbps=(delivered - 1500 * leaf["drops"]) * 1448 / 1500 * 8 / SECONDS / 1e6,
-        backlog_kb=backlog / 1e3,
-        p95_ms=p95 * 1e3 if QUEUES[cell.queue].in_order else None,
+        goodput_mbps=(queued.came_bytes - 1500 * leaf["drops"]) * 1448 / 1500 * 8 / SECONDS / 1e6,
+        backlog_kb=queued.backlog_bytes / 1e3,
+        p95_ms=queued.p95_s * 1e3 if QUEUES[cell.queue].in_order else None,
         drops=leaf["drops"],
         marks=marks,
     )
-    return outcome, (folder / "kernel").read_text().strip()
+    if len(queued.starts_s) != cell.flows:
+        raise BenchError(f"{cell.name}: {len(queued.starts_s)} flows sent data, not {cell.flows}")
+    return outcome, queued.starts_s, (folder / "kernel").read_text().strip()
 
 
-def integrated(trace: Path) -> tuple[float, float, float]:
-    """The mean over time of the bytes in a queue, the 95th percentile of its packets' waiting times in seconds, and the
-    bytes that came, from the first packet of data on."""
+def integrated(trace: Path) -> Queued:
+    """Reads the record of a queue."""
     with trace.open() as lines:
         next(lines)
         records = sorted((json.loads(line) for line in lines), key=lambda record: int(record["number"]))
-    begin = next(int(record["now_ns"]) for record in records if record["size_bytes"] >= 1400) / 1e9
+    data = [record for record in records if record["size_bytes"] >= 1400]
+    with_data = {record["flow"] for record in data}
+    syns: dict[int, float] = {}
+    for record in records:
+        if record["flow"] in with_data:
+            syns.setdefault(record["flow"], record["now_ns"] / 1e9)
+    begin = data[0]["now_ns"] / 1e9
     end = begin + SECONDS
     area, came, waits = 0.0, 0.0, []
     for record, after in zip(records, records[1:], strict=False):
@@ -187,7 +210,12 @@ def integrated(trace: Path) -> tuple[float, float, float]:
         # It drains at the link's rate until it is empty.
         time = min(min(after["now_ns"] / 1e9, end) - now, held / BYTES_PER_S)
         area += (held - BYTES_PER_S * time / 2) * time
-    return area / SECONDS, sorted(waits)[int(len(waits) * 0.95)], came
+    return Queued(
+        backlog_bytes=area / SECONDS,
+        p95_s=sorted(waits)[int(len(waits) * 0.95)],
+        came_bytes=came,
+        starts_s=[round(syn - min(syns.values()), 6) for syn in sorted(syns.values())],
+    )
 
 
 SCENARIO = """
@@ -219,16 +247,16 @@ ecn = {ecn}
 """
 
 
-def of_simulator(suimon: Path, cell: Cell) -> Outcome:
-    """The cell in the simulator, as the mean over seeds."""
+def of_simulator(suimon: Path, cell: Cell, all_starts: list[list[float]]) -> Outcome:
+    """The cell in the simulator, as the mean over these starts of its flows and over seeds."""
     folder = WORK / "truth"
     folder.mkdir(parents=True, exist_ok=True)
     runs = []
-    for seed in range(1, SIMULATED_SEEDS + 1):
+    for seed, starts in product(range(1, SIMULATED_SEEDS + 1), all_starts):
         buffer = 100 if cell.queue in ("pfifo", "red") else 1000
         text = SCENARIO.format(seconds=SECONDS, buffer=buffer, queue=QUEUES[cell.queue].simulator)
         cc = SENDERS.get(cell.cc, cell.cc)
-        for nth, start in enumerate(cell.starts(seed)):
+        for nth, start in enumerate(starts):
             text += FLOW.format(nth=nth, cc=cc, start=start, ecn=str(cell.ecn).lower())
         file = folder / f"{cell.name}-{seed}.toml"
         file.write_text(text)
@@ -287,8 +315,8 @@ def main() -> int:
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
-    if not shutil.which("iperf3"):
-        print("truth: iperf3 is not installed; Debian's package is iperf3", file=sys.stderr)
+    if not shutil.which("socat"):
+        print("truth: socat is not installed; Debian's package is socat", file=sys.stderr)
         return 1
     suimon = options.suimon.resolve()
     cells = [cell for cell in CELLS if not options.only or options.only in cell.name]
@@ -297,14 +325,15 @@ def main() -> int:
         results = list(pool.map(lambda job: of_kernel(suimon, *job), jobs))
     lines, agree, compared = [], 0, 0
     for nth, cell in enumerate(cells):
-        found = [outcome for outcome, _ in results[nth * options.seeds : (nth + 1) * options.seeds]]
-        line, holds, of = row(cell, of_simulator(suimon, cell), mean_of(found))
+        found = results[nth * options.seeds : (nth + 1) * options.seeds]
+        ours = of_simulator(suimon, cell, [starts for _, starts, _ in found])
+        line, holds, of = row(cell, ours, mean_of([outcome for outcome, _, _ in found]))
         print(line, flush=True)
         lines.append(line)
         agree, compared = agree + holds, compared + of
     print(f"\ntruth: {agree} of {compared} measures agree, {agree / compared:.0%}")
     if options.write:
-        write(lines, agree, compared, results[0][1], options.seeds)
+        write(lines, agree, compared, results[0][2], options.seeds)
     return 0
 
 
@@ -325,7 +354,7 @@ MARKS = "<!-- table: written by bench/truth.py -->", "<!-- end of the table -->"
 def write(lines: list[str], agree: int, compared: int, kernel: str, seeds: int) -> None:
     """Puts the table into its page."""
     head = [
-        f"Kernel {kernel}, {seeds} seeds; simulator {SIMULATED_SEEDS} seeds. "
+        f"Kernel {kernel}, {seeds} seeds; simulator {SIMULATED_SEEDS} seeds for each of them. "
         f"**{agree} of {compared} measures agree** ({agree / compared:.0%}).",
         "",
         "| Senders | Queue | ECN | Goodput, Mbit/s | Backlog, kB | p95, ms | Drops | Marks |",

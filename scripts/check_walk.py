@@ -13,6 +13,7 @@ itself and without the parts that the guide does not come to, so that other test
 """
 
 import argparse
+import fcntl
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ from check_text import ROOT
 
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 COPY = TARGET / "walk"
+BUILT = TARGET / "walk-target"
 NEW_FILE = re.compile(r"`([\w.-]+)` in `([\w./-]+)`(?:[.:]|$)")
 OLD_FILE = re.compile(r"`([\w./-]+/[\w.-]+)`:$")
 
@@ -76,20 +78,28 @@ def copy(changed: dict[str, str]) -> None:
             path.write_bytes(content)
 
 
+def build() -> tuple[Path, list[Block], dict[str, str]]:
+    """The command as the guide's reader builds it, without optional parts; the guide, and what it adds and changes."""
+    page = list(blocks(WALK))
+    changed = changes(page, WALK.read_text().partition("`")[2].partition(".rs`")[0])
+    TARGET.mkdir(exist_ok=True)
+    with (TARGET / "walk.lock").open("w") as lock:
+        # Tests of other programs build it as well.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        copy(changed)
+        command = ["cargo", "build", "--quiet", "-p", "suimon-cli", "--no-default-features", "--locked"]
+        subprocess.run([*command, "--target-dir", str(BUILT)], cwd=COPY, check=True)
+    return BUILT / "debug/suimon", page, changed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Does what the guide to a new algorithm says, in a copy.")
     parser.add_argument("--write", action="store_true", help="rewrite shown output")
     options = parser.parse_args()
-    page = list(blocks(WALK))
-    name = WALK.read_text().partition("`")[2].partition(".rs`")[0]
-    changed = changes(page, name)
-    copy(changed)
-    built = TARGET / "walk-target"
-    os.environ["CARGO_TARGET_DIR"] = str(built)
-    build = ["cargo", "build", "--quiet", "-p", "suimon-cli", "--no-default-features", "--locked"]
-    subprocess.run(build, cwd=COPY, check=True)
+    command, page, changed = build()
+    os.environ["CARGO_TARGET_DIR"] = str(BUILT)
     with tempfile.TemporaryDirectory(prefix="suimon-walk-") as folder:
-        runner = Runner(built / "debug/suimon", Path(folder), options.write, limit_s=600)
+        runner = Runner(command, Path(folder), options.write, limit_s=600)
         tool = Path(folder) / ".bin/cargo"
         tool.write_text(f"#!/bin/sh\ncd '{COPY}' && exec '{shutil.which('cargo')}' \"$@\"\n")
         tool.chmod(0o755)

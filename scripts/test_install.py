@@ -4,6 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import check_walk
 import pytest
 from check_text import ROOT
 
@@ -58,11 +59,8 @@ def test_nothing_to_remove_is_said(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def part() -> Path:
-    """The command as `make demo` has it, in a folder that no other checkout builds in."""
-    target = TARGET / "part"
-    build = ["cargo", "build", "--quiet", "-p", "suimon-cli", "--no-default-features", "--locked"]
-    subprocess.run([*build, "--target-dir", str(target)], cwd=ROOT, check=True)
-    return target / "debug/suimon"
+    """The command without its optional parts, as the walk through a guide has it."""
+    return check_walk.build()[0]
 
 
 @pytest.mark.parametrize(
