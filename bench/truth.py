@@ -53,7 +53,7 @@ class Queue:
 
 QUEUES = {
     "pfifo": Queue(TBF + "pfifo limit 100", "droptail"),
-    "red": Queue(TBF + RED, "red:min_th=30kB:max_th=90kB:w_q=0.03125:gentle=false"),
+    "red": Queue(TBF + RED, "red:min_th=30kB:max_th=90kB:w_q=0.03125:gentle=false:rules=linux"),
     "codel": Queue(TBF + "codel limit 1000", "codel", in_order=False),
     "fq_codel": Queue(TBF + "fq_codel limit 1000", "fq-codel:rules=linux", in_order=False),
     "pie": Queue(TBF + "pie limit 1000", "pie-linux"),
@@ -130,7 +130,10 @@ ip netns exec r sysctl -qw net.ipv4.ip_forward=1
 for name in a b; do
     ip netns exec $name sysctl -qw net.ipv4.tcp_ecn={int(cell.ecn)} net.ipv4.tcp_no_metrics_save=1
 done
-ip netns exec a sysctl -qw net.ipv4.tcp_congestion_control={cell.cc.split(",")[0]}
+for prefix in "" "ip netns exec a"; do
+    # The first allows it to other namespaces.
+    $prefix sysctl -qw net.ipv4.tcp_congestion_control={cell.cc.split(",")[0]}
+done
 tc -n b qdisc add dev xb root netem delay 60ms limit 100000
 echo {int("no HyStart" not in cell.cc)} > /sys/module/tcp_cubic/parameters/hystart
 {queue.replace("tc qdisc", "tc -n r qdisc")}

@@ -50,6 +50,8 @@ pub struct StackProfile {
     pub delayed_ack_timeout: Duration,
     /// Acknowledge each of the first segments at once, so many of them (Linux's quick ACKs).
     pub quick_acks: u32,
+    /// Acknowledge each segment while the receive window grows, as Linux does, which sizes it by timestamps.
+    pub quick_acks_in_growth: bool,
     /// The application writes so much at once. The segment that ends a write bears PSH, which Linux's receivers
     /// acknowledge at once (since 6.6, where all has been read). Zero: it never ends.
     pub write: Bytes,
@@ -157,6 +159,7 @@ impl StackProfile {
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
+            quick_acks_in_growth: true,
             write: Bytes::ZERO,
         }
     }
@@ -190,6 +193,7 @@ impl StackProfile {
             // Linux acknowledges the first segments at once; paper 1's maxima are those of a receiver
             // that delays from the start.
             quick_acks: 0,
+            quick_acks_in_growth: false,
             ..Self::rfc_6675()
         }
     }
@@ -208,6 +212,7 @@ impl StackProfile {
             rto_initial: Duration::from_secs(3),
             rto_minimum: RtoMinimum::Timeout,
             quick_acks: 0,
+            quick_acks_in_growth: false,
             delayed_ack_timeout: Duration::from_millis(100),
             mark_floor: 1,
             ..Self::rfc_6675()
@@ -232,6 +237,7 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Timeout,
             delayed_ack: false,
             quick_acks: 0,
+            quick_acks_in_growth: false,
             ..Self::rfc_6675()
         }
     }

@@ -1,6 +1,7 @@
 //! TCP's mechanics, apart from congestion control: connection, scoreboard, recovery, timers, windows.
 
 mod ranges;
+mod rcv_ssthresh;
 mod receiver;
 mod recovery;
 mod rto;

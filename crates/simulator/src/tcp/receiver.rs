@@ -9,6 +9,7 @@ use suimon_model::StackProfile;
 use suimon_units::{Bytes, Instant};
 
 use super::ranges::RangeSet;
+use super::rcv_ssthresh::RcvSsthresh;
 use crate::packet::{MAX_SACK_BLOCKS, Packet, PacketKind, Sack};
 
 /// Acknowledge at the latest every second full segment (RFC 5681 §4.2).
@@ -40,6 +41,8 @@ pub(crate) struct Receiver {
     unacknowledged: u32,
     delayed_until: Option<Instant>,
     quick_acks: u32,
+    /// None where its growth does not matter.
+    growth: Option<RcvSsthresh>,
     /// Marks are echoed until the sender says that it has cut its window (RFC 3168 §6.1.3); or an echo tells
     /// whether the acknowledged segments were marked (`DCTCP.CE` of RFC 8257 §3.2).
     echo_congestion: bool,
@@ -58,6 +61,8 @@ impl Receiver {
         let window_scale = (0..14).find(|scale| buffer.get() >> scale <= 0xffff).unwrap_or(14);
         Self {
             quick_acks: profile.quick_acks,
+            growth: (profile.quick_acks_in_growth && profile.timestamps && window.is_fixed())
+                .then(|| RcvSsthresh::new(buffer, profile.mss)),
             profile,
             window_is_fixed: window.is_fixed(),
             buffer: window.buffer(),
@@ -121,6 +126,10 @@ impl Receiver {
                 self.rcv_nxt = self.rcv_nxt.max(end);
             }
             self.unacknowledged += 1;
+            if let Some(growth) = &mut self.growth {
+                let rtt = now.saturating_since(packet.ts_ecr);
+                self.quick_acks |= u32::from(growth.on_segment(now, self.rcv_nxt, rtt, self.profile.mss));
+            }
         } else if packet.seq > self.rcv_nxt {
             self.out_of_order.insert(packet.seq, end);
             self.remember(packet.seq);
@@ -247,7 +256,8 @@ mod tests {
     const MSS: u64 = 1_448;
 
     fn receiver(change: impl FnOnce(&mut StackProfile)) -> Receiver {
-        let mut profile = StackProfile { quick_acks: 0, ..StackProfile::linux_6() };
+        let mut profile =
+            StackProfile { quick_acks: 0, quick_acks_in_growth: false, ..StackProfile::linux_6() };
         change(&mut profile);
         let buffer = Bytes::new(96_000);
         let window = AlgorithmSpec::parse(Role::Receiver, "fixed").unwrap().build_receiver(buffer);

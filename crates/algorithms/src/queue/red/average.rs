@@ -24,6 +24,8 @@ pub struct Average {
     w_q: f64,
     /// In seconds; `None` until measured.
     s: Option<f64>,
+    /// Idle time counts.
+    decays: bool,
     state: State,
 }
 
@@ -46,7 +48,13 @@ impl Average {
             Weight::Fixed(w_q) => w_q,
             Weight::Automatic => W_Q,
         };
-        Self { avg: 0.0, weight, w_q, s: None, state: State::Empty(Instant::ZERO) }
+        Self { avg: 0.0, weight, w_q, s: None, decays: true, state: State::Empty(Instant::ZERO) }
+    }
+
+    /// The same, where an arrival at an empty queue counts as any other.
+    #[must_use]
+    pub fn without_idle_time(self) -> Self {
+        Self { decays: false, ..self }
     }
 
     /// The average after the last arrival.
@@ -59,10 +67,12 @@ impl Average {
     pub fn on_arrival(&mut self, now: Instant, q: f64) {
         if let State::Empty(since) = self.state {
             self.state = State::Filling;
-            self.avg *= self.decay(now.saturating_since(since));
-        } else {
-            self.avg += self.w_q * (q - self.avg);
+            if self.decays {
+                self.avg *= self.decay(now.saturating_since(since));
+                return;
+            }
         }
+        self.avg += self.w_q * (q - self.avg);
     }
 
     /// The arrival did not join, and the queue is as empty as before.
@@ -123,6 +133,18 @@ mod tests {
             let expected = 50e3 * (1.0 - libm::pow(0.99, f64::from(n)));
             assert!((average.get() - expected).abs() < 1e-6, "{n}: {} {expected}", average.get());
         }
+    }
+
+    #[test]
+    fn an_average_without_idle_time_keeps_what_it_was() {
+        let started =
+            Average { avg: 8e3, state: State::Empty(Instant::ZERO), ..Average::new(Weight::Fixed(0.01)) };
+        let mut average = started.clone().without_idle_time();
+        average.on_arrival(Instant::ZERO + MS * 1_000, 0.0);
+        assert_eq!(average.get(), 8e3 * 0.99);
+        let mut average = started;
+        average.on_arrival(Instant::ZERO + MS * 1_000, 0.0);
+        assert_eq!(average.get(), 0.0, "of a link of unknown speed all is forgotten");
     }
 
     #[test]

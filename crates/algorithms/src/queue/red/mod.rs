@@ -23,7 +23,24 @@ pub const DESCRIPTION: Description = Description {
     summary: "marks or drops at random, the more the longer the average queue",
     source: "Floyd, Jacobson: Random Early Detection, 1993; RFC 3168",
     colour: "#9c755f",
-    parameters: &[MODE, MIN_TH, MAX_TH, MAX_P, W_Q, GENTLE, early::ECN, WAIT, WEIGH_SIZES, MEAN_PACKET],
+    parameters: &[
+        MODE,
+        MIN_TH,
+        MAX_TH,
+        MAX_P,
+        W_Q,
+        GENTLE,
+        early::ECN,
+        WAIT,
+        WEIGH_SIZES,
+        MEAN_PACKET,
+        Parameter {
+            name: "rules",
+            help: "linux: as its sch_red behind a shaper, the average stays while nothing waits, and marks go on from max_th",
+            default: Value::Choice("paper"),
+            range: Range::OneOf(&["paper", "linux"]),
+        },
+    ],
 };
 
 // The parameters one by one, for the disciplines that build on RED.
@@ -127,6 +144,8 @@ impl Thresholds {
 pub struct Red {
     thresholds: Thresholds,
     average: Average,
+    /// Marks rather than drops where every packet is to go.
+    marks_all: bool,
     /// The size that each packet counts as, where not its own.
     counts_as: Option<Bytes>,
     /// The size whose probability is `p_b`, where a packet's size matters.
@@ -159,9 +178,17 @@ impl Red {
                 gentle: arguments.flag("gentle"),
             },
             average: Average::new(if w_q > 0.0 { Weight::Fixed(w_q) } else { Weight::Automatic }),
+            marks_all: false,
             counts_as: (arguments.choice("mode") == "packets").then_some(mean_packet),
             weighed_against: Some(mean_packet).filter(|_| arguments.flag("weigh_sizes")),
         }
+    }
+
+    /// By the rules of Linux's `sch_red` behind a shaper. It marks above `max_th` unless `harddrop` is set
+    /// (`RED_HARD_MARK`). It learns that the queue is empty where its parent asks it for a packet in vain, and shapers look
+    /// first (`sch_tbf`), so that idle time does not count.
+    fn as_linux(self) -> Self {
+        Self { marks_all: true, average: self.average.without_idle_time(), ..self }
     }
 
     /// The thresholds, and the probabilities between them.
@@ -189,7 +216,7 @@ impl Red {
         match (self.thresholds.probability(self.average.get()), self.weighed_against) {
             (None, _) => Advice::Calm,
             // Where every packet would be marked, senders no longer heed marks.
-            (Some(Probability::ONE), _) => Advice::Drop,
+            (Some(Probability::ONE), _) if !self.marks_all => Advice::Drop,
             (Some(p_b), None) => Advice::Choose(p_b),
             // Floyd, Jacobson 1993 §4: a large packet is more likely to be chosen than a small one.
             (Some(p_b), Some(mean)) => {
@@ -239,8 +266,9 @@ impl EarlyDetection for Red {
 /// RED with `arguments` as [`DESCRIPTION`] declares them, for a queue with room for `buffer`.
 #[must_use]
 pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Red> {
+    let red = Red::new(arguments, buffer);
     Early {
-        detection: Red::new(arguments, buffer),
+        detection: if arguments.choice("rules") == "linux" { red.as_linux() } else { red },
         spacing: spacing(arguments),
         ecn: arguments.flag("ecn"),
         marks_departures: false,
@@ -311,6 +339,14 @@ mod tests {
         assert_eq!(p(true, 30_000.0), 0.55);
         assert!(p(true, 39_999.0) < 1.0);
         assert_eq!(p(true, 40_000.0), 1.0);
+    }
+
+    #[test]
+    fn where_all_are_to_go_the_paper_drops_and_linux_marks() {
+        let above = |rules, ecn| offered(25e3, &format!(":gentle=false:rules={rules}"), 100, ecn);
+        assert_eq!(above("paper", Ecn::Capable), (0, 100));
+        assert_eq!(above("linux", Ecn::Capable), (100, 0));
+        assert_eq!(above("linux", Ecn::NotCapable), (0, 100));
     }
 
     #[test]

@@ -449,6 +449,12 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "So many first segments are acknowledged at once.",
     ),
     habit(
+        "quick_acks_in_growth",
+        Kind::Flag(|profile, value| profile.quick_acks_in_growth = value),
+        "true",
+        "Each segment is acknowledged at once while the receive window grows, as Linux does.",
+    ),
+    habit(
         "write",
         Kind::Bytes(|profile, value| profile.write = value),
         "\"16kB\"",

@@ -1,0 +1,113 @@
+//! How long a Linux receiver acknowledges each segment: as long as the window that it would advertise grows toward what
+//! its buffer allows (Linux 6, `tcp_grow_window` and `tcp_rcv_space_adjust` in `tcp_input.c`).
+//!
+//! It matters to senders: ACKs of single segments come close together, and so tell HyStart the end of slow start a round
+//! earlier.
+
+use suimon_units::{Bytes, Duration, Instant};
+
+/// The window of a new connection (`U16_MAX` in `tcp_select_initial_window`).
+const INITIAL_WINDOW: Bytes = Bytes::new(65_535);
+/// The share of a buffer that payload takes: 1448 bytes lie in 2304 of memory (`scaling_ratio`, in 256ths).
+const SCALING_RATIO: u64 = 160;
+/// `tcp_rmem[1]`: the buffer at first.
+const INITIAL_BUFFER: Bytes = Bytes::new(131_072);
+/// Segments that count as read in the round-trip time before the first (`rcvq_space.space`).
+const INITIAL_SEGMENTS: u64 = 10;
+
+/// A receiver's slow-start threshold and the clamp above it.
+#[derive(Debug, Clone)]
+pub(super) struct RcvSsthresh {
+    rcv_ssthresh: Bytes,
+    window_clamp: Bytes,
+    /// No clamp goes beyond it.
+    buffer: Bytes,
+    /// Most bytes read within a round-trip time.
+    space: Bytes,
+    /// Where the present round-trip time began, and when it ends.
+    seq: u64,
+    ends: Instant,
+}
+
+impl RcvSsthresh {
+    pub(super) fn new(buffer: Bytes, mss: Bytes) -> Self {
+        Self {
+            rcv_ssthresh: INITIAL_WINDOW.min(buffer),
+            window_clamp: Bytes::new(INITIAL_BUFFER.get() * SCALING_RATIO / 256).min(buffer),
+            buffer,
+            space: mss * INITIAL_SEGMENTS,
+            seq: 0,
+            ends: Instant::ZERO,
+        }
+    }
+
+    /// A segment came in order, up to `rcv_nxt`, `rtt` after the ACK that let it go; whether the window grew.
+    #[inline]
+    pub(super) fn on_segment(&mut self, now: Instant, rcv_nxt: u64, rtt: Duration, mss: Bytes) -> bool {
+        if now >= self.ends {
+            self.adjust(now, rcv_nxt, rtt);
+        }
+        if self.rcv_ssthresh >= self.window_clamp {
+            return false;
+        }
+        self.rcv_ssthresh = (self.rcv_ssthresh + mss * 2).min(self.window_clamp);
+        true
+    }
+
+    /// Dynamic right-sizing: a sender that doubles its rate needs twice what was read in the last round-trip time, and
+    /// twice the growth more.
+    fn adjust(&mut self, now: Instant, rcv_nxt: u64, rtt: Duration) {
+        let copied = Bytes::new(rcv_nxt - self.seq);
+        if copied > self.space {
+            let window = copied * 2;
+            let growth = window.as_f64() * (copied - self.space).as_f64() / self.space.as_f64();
+            let window = (window + Bytes::from_f64(2.0 * growth)).min(self.buffer);
+            self.window_clamp = self.window_clamp.max(window);
+            self.space = copied;
+        }
+        (self.seq, self.ends) = (rcv_nxt, now + rtt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: Bytes = Bytes::new(1_448);
+    const RTT: Duration = Duration::from_millis(50);
+
+    /// How many segments of each round-trip time the window grew with, for a sender that sends so many in each.
+    fn grew(window: &mut RcvSsthresh, sent: &[u64]) -> Vec<usize> {
+        let mut rcv_nxt = window.seq;
+        let mut start = window.ends;
+        let round = |&segments: &u64| {
+            let grown = (0..segments).filter(|nth| {
+                rcv_nxt += MSS.get();
+                window.on_segment(start + RTT * *nth / segments, rcv_nxt, RTT, MSS)
+            });
+            let count = grown.count();
+            start += RTT;
+            count
+        };
+        sent.iter().map(round).collect()
+    }
+
+    #[test]
+    fn the_window_grows_while_the_sender_doubles_and_stops_once_its_rate_is_steady() {
+        let mut window = RcvSsthresh::new(Bytes::new(4_000_000), MSS);
+        let counts = grew(&mut window, &[10, 20, 40, 80, 160, 160, 160, 160]);
+        // The first six take the room of the buffer at first, (81920 - 65535) / 2896. After rounds of 20, 40 and 80, twice
+        // as many as before, the window may be six times the round: 120 segments, 240 and 480.
+        assert_eq!(counts, [6, 0, 32, 60, 120, 160, 80, 0]);
+        assert_eq!(window.rcv_ssthresh, window.window_clamp);
+    }
+
+    #[test]
+    fn it_never_grows_beyond_the_buffer() {
+        let mut window = RcvSsthresh::new(Bytes::new(60_000), MSS);
+        assert_eq!(grew(&mut window, &[10, 20, 40, 80]), [0; 4]);
+        let mut window = RcvSsthresh::new(Bytes::new(100_000), MSS);
+        let counts = grew(&mut window, &[10, 20, 40, 80]);
+        assert_eq!(counts, [6, 0, 7, 0], "34465 bytes are room for two segments twelve times");
+    }
+}
