@@ -24,7 +24,7 @@ class Algorithm:
     """An algorithm of the registry."""
 
     name: str
-    #: Congestion control, receive window, queue discipline, path scheduler or round-trip time estimator.
+    #: Congestion control, receive window, queue discipline, path scheduler, round-trip time estimator or shaper.
     role: str
     summary: str
     #: The paper or RFC that defines it.

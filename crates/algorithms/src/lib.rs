@@ -13,6 +13,7 @@ pub mod queue;
 pub mod random;
 pub mod receiver;
 pub mod registry;
+pub mod shaper;
 pub mod user_defined;
 
 pub use parameters::{Arguments, ParameterError, Value};

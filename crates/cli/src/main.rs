@@ -21,12 +21,12 @@ mod paper;
 mod paper_kernel;
 #[cfg(feature = "capture")]
 mod pcapng;
-#[cfg(feature = "bpf")]
 mod plain_table;
 mod progress;
 mod run;
 #[cfg(any(feature = "bond", feature = "gateway"))]
 mod service;
+mod shape;
 mod trace;
 #[cfg_attr(not(feature = "view"), path = "view_missing.rs")]
 mod view;
@@ -72,6 +72,7 @@ enum Command {
     Paper(paper::Arguments),
     List(list::Arguments),
     Link(link::Arguments),
+    Shape(shape::Arguments),
     Shell(shell::Arguments),
     Lab(lab::Arguments),
     Trace(trace::Arguments),
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Cc(arguments) => cc::execute(arguments),
         Command::Queue(arguments) => queue::execute(arguments),
+        Command::Shape(arguments) => shape::execute(arguments),
         Command::Bond(arguments) => bond::execute(arguments),
         Command::Gateway(arguments) => gateway::execute(arguments),
         Command::Files(arguments) => files::execute(arguments, Cli::command()),

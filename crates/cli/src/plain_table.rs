@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
+#[cfg(feature = "bpf")]
 use suimon_linux::congestion::Check;
 
 use crate::error::CliError;
@@ -24,6 +25,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     Ok(writeln!(io::stdout(), "{text}")?)
 }
 
+#[cfg(feature = "bpf")]
 /// Prints `checks`. Gives the finding of the first that is not met.
 pub(crate) fn print_checks(checks: Vec<Check>, json: bool) -> Result<Option<String>, CliError> {
     if json {

@@ -38,9 +38,9 @@ impl Server {
     pub(crate) fn new(capacity: &Capacity) -> Self {
         match capacity {
             Capacity::Rate(Rate::MAX) => Self::Unlimited,
-            Capacity::Rate(rate) => {
-                Self::Constant(Constant { rate: *rate, size: Bytes::ZERO, time: Duration::ZERO })
-            }
+            Capacity::Rate(rate) => Self::constant(*rate),
+            // Until its driver changes the rate.
+            Capacity::Shaped(controller) => Self::constant(controller.build_shaper().initial()),
             Capacity::Opportunities { times, period } => Self::Opportunities(Opportunities {
                 times: Arc::clone(times),
                 period: *period,
@@ -52,6 +52,10 @@ impl Server {
             // All others are radios.
             _ => Self::Radio,
         }
+    }
+
+    fn constant(rate: Rate) -> Self {
+        Self::Constant(Constant { rate, size: Bytes::ZERO, time: Duration::ZERO })
     }
 
     /// Sends `size` bytes, beginning at `now` at the earliest.

@@ -106,6 +106,12 @@ impl Plan {
             let problem = format!("{} flows; accepted: at most {MAX_FLOWS}", scenario.flows.len());
             return Err(refuse("flow".to_owned(), problem));
         }
+        let is_shaped = |link: &&Link| matches!(link.capacity, Capacity::Shaped(_));
+        if let Some(link) = scenario.links.iter().find(is_shaped) {
+            let problem =
+                "no emulated link has a shaper; accepted: `suimon shape` at a device before the link";
+            return Err(refuse(format!("link.{}.shaper", link.name), problem.to_owned()));
+        }
         let is_split = |flow: &&Flow| matches!(&flow.traffic, Traffic::Tcp(tcp) if tcp.gateway.is_some());
         if let Some(flow) = scenario.flows.iter().find(is_split) {
             let problem = "a node between the ends is emulated, and splits nothing; accepted: the simulator for \

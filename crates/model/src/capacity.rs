@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
+use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_radio::hsdpa::{self, Policy};
 use suimon_radio::{Radio, wlan};
 use suimon_units::{Bytes, Duration, Rate};
@@ -37,6 +38,9 @@ pub enum Capacity {
     /// As the station at the link's beginning gets hold of an 802.11 medium, which it shares with all links that
     /// name it. Links from the same node are one station.
     Wifi(Arc<Medium>),
+    /// At the rate that a controller finds from the packets that pass there and back, so that they do not wait at a
+    /// bottleneck behind the link.
+    Shaped(Box<AlgorithmSpec>),
 }
 
 impl Capacity {
@@ -130,7 +134,10 @@ pub fn radios(links: &[Link], seed: u64) -> Vec<Serving> {
             Capacity::Wifi(medium) => {
                 media.entry(&medium.name).or_insert((&medium.parameters, Vec::new())).1.push(position);
             }
-            Capacity::Rate(_) | Capacity::Opportunities { .. } | Capacity::Steps { .. } => {}
+            Capacity::Rate(_)
+            | Capacity::Opportunities { .. }
+            | Capacity::Steps { .. }
+            | Capacity::Shaped(_) => {}
         }
     }
     let cells = cells.into_values().map(|(policy, served)| cell_of(links, seed, policy, served));
@@ -240,6 +247,7 @@ pub(crate) fn check_capacity(capacity: &Capacity) -> Checked {
         Capacity::Hsdpa(terminal) => check_hsdpa(terminal),
         Capacity::Wifi(medium) => check_medium(&medium.parameters)
             .map_err(|(key, problem)| (format!("/medium.{}.{key}", medium.name), problem)),
+        Capacity::Shaped(_) => Ok(()),
     }
 }
 

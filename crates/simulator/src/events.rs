@@ -40,10 +40,12 @@ pub(crate) enum Event {
     Sample,
     /// The window of this index opens, takes a sample or closes.
     Window,
+    /// The shaper of this index chooses a rate.
+    Shaper,
 }
 
 /// Every event at the place of its number.
-const EVENTS: [Event; 16] = [
+const EVENTS: [Event; 17] = [
     Event::LinkService,
     Event::LinkArrival,
     Event::WireArrival,
@@ -60,6 +62,7 @@ const EVENTS: [Event; 16] = [
     Event::WarmupEnd,
     Event::Sample,
     Event::Window,
+    Event::Shaper,
 ];
 
 /// An entry: above, the time in nanoseconds; below, from the top, order of scheduling, event, index. The order

@@ -24,6 +24,7 @@ mod radio;
 mod ring;
 mod routes;
 mod saturate;
+mod shaper;
 mod tap;
 mod tcp;
 mod timers;

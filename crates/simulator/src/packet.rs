@@ -67,6 +67,13 @@ impl Packets {
         &mut self.places[place as usize]
     }
 
+    /// The packet at `place` with its SACK blocks, as it passes somebody who looks.
+    pub(crate) fn peek(&self, place: u32) -> (&Packet, &Sack) {
+        let packet = &self.places[place as usize];
+        let sack = if packet.has_sack { &self.sacks[place as usize] } else { const { &Sack::new() } };
+        (packet, sack)
+    }
+
     /// As [`Packets::take`], with the SACK blocks, where there are any.
     #[inline(always)]
     pub(crate) fn take_with_sack(&mut self, place: u32) -> (&mut Packet, &Sack) {

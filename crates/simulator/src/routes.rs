@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Link(u32),
     /// The wire with this index in [`Routes::wires`].
     Wire(u32),
+    /// Past the shaper of this index, there or back.
+    Shaper { index: u32, is_back: bool },
     /// The end.
     Deliver,
 }
@@ -91,6 +93,8 @@ pub(crate) struct Planner<'a> {
     nodes: HashMap<&'a str, usize>,
     /// Links that leave each node, with the node that they lead to.
     leaving: Vec<Vec<(u32, usize)>>,
+    /// What packets pass at the end of a link, by the link's name.
+    shapers: HashMap<String, Step>,
 }
 
 /// Where the packets on a link come from.
@@ -110,6 +114,7 @@ impl<'a> Planner<'a> {
             known: HashMap::new(),
             nodes: HashMap::new(),
             leaving: Vec::new(),
+            shapers: shapers(scenario),
         };
         for (index, link) in scenario.links.iter().enumerate() {
             let (from, to) = (planner.node(&link.from), planner.node(&link.to));
@@ -144,7 +149,7 @@ impl<'a> Planner<'a> {
         }
         let path = self.shortest(self.nodes[from], self.nodes[to]);
         let start = self.steps.len() as u32;
-        self.steps.extend(path.into_iter().rev().map(Step::Link));
+        path.into_iter().rev().for_each(|link| self.push(link));
         self.steps.push(Step::Deliver);
         self.known.insert((from, to), start);
         start
@@ -159,10 +164,16 @@ impl<'a> Planner<'a> {
         for name in names {
             let link = self.scenario.links.iter().position(|link| link.name == *name);
             let link = link.expect("a validated scenario has the links that its flows name");
-            self.steps.push(Step::Link(link as u32));
+            self.push(link as u32);
         }
         self.steps.push(Step::Deliver);
         start
+    }
+
+    /// Adds a link to the route, and the shaper that its packets pass behind it.
+    fn push(&mut self, link: u32) {
+        self.steps.push(Step::Link(link));
+        self.steps.extend(self.shapers.get(&self.scenario.links[link as usize].name).copied());
     }
 
     /// Whether the route that begins at `start` goes over `link`.
@@ -250,6 +261,18 @@ impl<'a> Planner<'a> {
         }
         feeders
     }
+}
+
+/// The shapers by the names of the links that packets take before they pass them, there and back.
+fn shapers(scenario: &Scenario) -> HashMap<String, Step> {
+    let shaped = scenario.links.iter().filter(|link| matches!(link.capacity, Capacity::Shaped(_)));
+    let steps = (0..).zip(shaped).flat_map(|(index, link)| {
+        [
+            (link.name.clone(), Step::Shaper { index, is_back: false }),
+            (Link::other_direction(&link.name), Step::Shaper { index, is_back: true }),
+        ]
+    });
+    steps.collect()
 }
 
 /// Packets hardly wait for `link` after `before`. Links behind it that are alike can then share a line, since

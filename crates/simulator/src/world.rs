@@ -20,6 +20,7 @@ use crate::multipath::{self, Multipath, Subflow};
 use crate::packet::{Frame, Packet, PacketKind, Packets, Sack};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
+use crate::shaper::Shaper;
 use crate::tap::Tap;
 use crate::tcp::Source;
 use crate::timers::Timers;
@@ -36,6 +37,7 @@ pub(crate) struct World<'a> {
     context: Context,
     links: Vec<Link>,
     radios: Radios,
+    shapers: Vec<Shaper>,
     flows: Vec<Flow>,
     multipaths: Vec<Multipath>,
     clients: Vec<Client>,
@@ -129,6 +131,7 @@ impl<'a> World<'a> {
                 aggregates: scenario.aggregates.iter().map(|spec| SeriesBuilder::new(&spec.name)).collect(),
             }
         });
+        let shapers = Shaper::all(scenario, &mut events);
         let windows = Windows::new(scenario, &mut events, |link| {
             let crosses = |(_, flow): &(usize, &Flow)| routes.crosses(flow.there.hop, link);
             flows[..reported].iter().enumerate().filter(crosses).map(|(index, _)| index).collect()
@@ -149,6 +152,7 @@ impl<'a> World<'a> {
             context: Context { events, routes, dropped: Vec::new() },
             links,
             radios: Radios::new(scenario),
+            shapers,
             flows,
             multipaths,
             clients,
@@ -205,6 +209,7 @@ impl<'a> World<'a> {
             Event::WarmupEnd => self.on_warmup_end(now),
             Event::Sample => self.on_sample(now),
             Event::Window => self.on_window(now, index),
+            Event::Shaper => self.on_shaper(now, index),
         }
     }
 
@@ -237,8 +242,36 @@ impl<'a> World<'a> {
         match self.context.routes.steps[frame.hop as usize] {
             Step::Link(link) => self.offer(now, link, frame),
             Step::Deliver => self.deliver(now, &frame),
+            Step::Shaper { index, is_back } => self.pass_shaper(now, frame, index, is_back),
             Step::Wire(_) => unreachable!("a packet passes wires as soon as it comes to them"),
         }
+    }
+
+    /// Shows a packet to the shaper that it passes, and takes it on.
+    #[cold]
+    fn pass_shaper(&mut self, now: Instant, mut frame: Frame, shaper: u32, is_back: bool) {
+        let (packet, sack) = self.packets.peek(frame.packet);
+        let shaper = &mut self.shapers[shaper as usize];
+        match is_back {
+            false => shaper.on_forward(now, &frame, packet),
+            true => shaper.on_backward(now, &frame, packet, sack),
+        }
+        frame.hop += 1;
+        match self.context.routes.pass_wires(now, &mut frame) {
+            (None, _) => self.forward(now, frame),
+            (Some(line), next) => self.announce(now, frame, line, next),
+        }
+    }
+
+    /// A shaper chooses the rate of its link.
+    #[cold]
+    fn on_shaper(&mut self, now: Instant, index: u32) {
+        let shaper = &mut self.shapers[index as usize];
+        let (rate, again) = shaper.next(now);
+        let link = shaper.link;
+        self.links[link as usize].shape(now, rate, &mut self.context);
+        self.context.events.schedule(again, Event::Shaper, index);
+        self.account_for_dropped(link);
     }
 
     // A call of its own, since packets come to most links by wires, which leads through `announce`.
@@ -774,6 +807,9 @@ impl<'a> World<'a> {
             }
             let link = &mut self.links[*index];
             link.probe(series);
+            if let Some(shaper) = self.shapers.iter().find(|shaper| shaper.link as usize == *index) {
+                shaper.probe(series);
+            }
             if let Some(watch) = &mut link.watch {
                 watch.sample(&self.flows, series);
             }

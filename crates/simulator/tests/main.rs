@@ -11,3 +11,4 @@ mod oracles;
 mod properties;
 mod queues;
 mod radio;
+mod shaper;

@@ -16,6 +16,7 @@ pub mod paper;
 #[cfg(feature = "capture")]
 mod pcapng;
 mod request;
+mod shaping;
 mod simulate;
 #[cfg(feature = "parquet")]
 pub mod sweep;
@@ -28,6 +29,7 @@ pub use findings::{Findings, quoted, write_tables};
 #[cfg(feature = "capture")]
 pub use pcapng::write_pcapng;
 pub use request::defaults;
+pub use shaping::{Shaped, Shaping, duration_of_shaping, misses, simulate_shaping};
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, simulate_totals, total_duration};
 pub use topology::topology;
 pub use worlds::{Pair, compare_worlds, in_both_worlds};

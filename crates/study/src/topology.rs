@@ -88,6 +88,7 @@ fn rate(link: &Link) -> String {
         Capacity::Steps { .. } => "schedule of rates".to_owned(),
         Capacity::Hsdpa(_) => "HSDPA cell".to_owned(),
         Capacity::Wifi(_) => "802.11".to_owned(),
+        Capacity::Shaped(shaper) => format!("shaper {}", shaper.label()),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod bursts;
 pub mod handshake;
 pub mod heaviest;
 pub mod representative;
+pub mod round_trips;
 pub mod segment_size;
 mod slots;
 pub mod slow_start;

@@ -5,6 +5,7 @@ mod estimate;
 mod path;
 mod queue;
 mod receiver;
+mod shaper;
 mod spec;
 
 use alloc::sync::Arc;
@@ -18,6 +19,7 @@ pub use self::estimate::{BuildEstimator, ESTIMATORS};
 pub use self::path::{BuildPath, PATHS};
 pub use self::queue::{BuildEarly, BuildEarlyWrapper, EARLY, EARLY_WRAPPERS, QUEUES, Queue, build_queue};
 pub use self::receiver::{BuildReceiver, RECEIVERS};
+pub use self::shaper::{BuildShaper, SHAPERS};
 pub use self::spec::{AlgorithmSpec, SpecError};
 use crate::parameters::Parameter;
 use crate::user_defined::{AddError, Build, UserDefined, check_name};
@@ -65,6 +67,8 @@ pub enum Role {
     Path,
     /// Estimator of round-trip times from passing packets.
     Estimator,
+    /// Choice of the rate of a link that is shaped.
+    Shaper,
 }
 
 impl Role {
@@ -80,6 +84,7 @@ impl fmt::Display for Role {
             Self::Queue => "queue discipline",
             Self::Path => "path scheduler",
             Self::Estimator => "round-trip time estimator",
+            Self::Shaper => "shaper",
         })
     }
 }
@@ -184,6 +189,7 @@ pub fn descriptions(role: Role) -> Vec<&'static Description> {
         Role::Queue => QUEUES.iter().chain(described(EARLY)).chain(described(EARLY_WRAPPERS)).collect(),
         Role::Path => described(PATHS).collect(),
         Role::Estimator => described(ESTIMATORS).collect(),
+        Role::Shaper => described(SHAPERS).collect(),
     }
 }
 

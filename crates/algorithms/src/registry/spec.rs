@@ -250,7 +250,7 @@ impl<'a> Wrapping<'a> {
                 inner: names(described(EARLY)),
                 default: queue::BELOW,
             },
-            Role::Receiver | Role::Path | Role::Estimator => Self::default(),
+            Role::Receiver | Role::Path | Role::Estimator | Role::Shaper => Self::default(),
         }
     }
 }

@@ -26,6 +26,7 @@ fn everything_builds_with_its_defaults_and_its_label_is_its_name() {
                     drop(build_queue::<TestPacket>(&spec, Buffer::Packets(10), RandomStream::new(1, "")));
                 }
                 Role::Estimator => drop(spec.build_estimator()),
+                Role::Shaper => drop(spec.build_shaper()),
             }
         }
     }

@@ -236,7 +236,7 @@ mod tests {
             for key in section.keys().filter(|key| !matches!(key.form(), Form::Tables(_))) {
                 if let Preset::Unset { example, .. } = key.about().preset {
                     let before = match key.name() {
-                        "trace" | "schedule" | "hsdpa" | "medium" if before == A_LINK => &no_rate,
+                        "trace" | "schedule" | "hsdpa" | "medium" | "shaper" if before == A_LINK => &no_rate,
                         "gateway" => &split,
                         _ => &before,
                     };

@@ -27,8 +27,8 @@ pub(super) fn read(fields: &Fields<'_>, shared: &Shared<'_>) -> Result<Vec<Link>
 fn way_back(there: &Link) -> Link {
     Link {
         capacity: match &there.capacity {
-            // A cell sends one way.
-            Capacity::Hsdpa(_) => Capacity::Rate(Rate::MAX),
+            // A cell sends one way, and so does a shaper.
+            Capacity::Hsdpa(_) | Capacity::Shaped(_) => Capacity::Rate(Rate::MAX),
             same => same.clone(),
         },
         overhead: there.overhead,

@@ -317,6 +317,7 @@ fn accepted_algorithm(role: Role) -> String {
             Role::Queue => "droptail",
             Role::Estimator => "bursts",
             Role::Path => "least-buffered",
+            Role::Shaper => "autorate",
         }
     )
 }

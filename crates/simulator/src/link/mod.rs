@@ -16,8 +16,8 @@ use suimon_algorithms::Probe;
 use suimon_algorithms::queue::{Dropped, Ecn};
 use suimon_algorithms::registry::Queue;
 use suimon_link::{Port, Transmitter, queue_of};
-use suimon_model as model;
-use suimon_units::{Bytes, Duration, Instant};
+use suimon_model::{self as model, Capacity};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::line::Line;
 use self::meter::Meter;
@@ -45,6 +45,8 @@ pub(crate) struct Link {
     leeway: Duration,
     /// The time of the next [`Event::LinkService`] that counts.
     service_due: Instant,
+    /// A controller changes the rate.
+    is_shaped: bool,
     pub(crate) watch: Option<Box<Watch>>,
 }
 
@@ -67,6 +69,7 @@ impl Kind {
         // A packet that is lost after transmission has to be told in time, not when it joins the queue.
         let in_time = !link.impairments.lose_nothing()
             || transmitter.is_radio()
+            || matches!(link.capacity, Capacity::Shaped(_))
             || queue.capabilities().marks_departures;
         match queue {
             Queue::Policy(policy) if !in_time => {
@@ -98,6 +101,7 @@ impl Link {
             // A radio looks when it wants.
             leeway: if link.capacity.is_radio() { Duration::ZERO } else { link.delay + onward },
             service_due: Instant::MAX,
+            is_shaped: matches!(link.capacity, Capacity::Shaped(_)),
             watch: Watch::of(link, seed).map(Box::new),
         }
     }
@@ -271,9 +275,19 @@ impl Link {
         if let Kind::Wire(wire) = &mut self.kind { &mut wire.meter } else { &mut self.meter }
     }
 
-    /// How many bytes the link could have sent between the two; `None` without a finite rate.
+    /// A link that is shaped sends at `rate` from now on.
+    pub(crate) fn shape(&mut self, now: Instant, rate: Rate, context: &mut Context) {
+        self.proceed(now, context);
+        if let Kind::Port(port) = &mut self.kind {
+            port.set_capacity(now, &Capacity::Rate(rate));
+        }
+        self.keep_going(context);
+    }
+
+    /// How many bytes the link could have sent between the two; `None` without a finite rate that stays.
     pub(crate) fn potential(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match &self.kind {
+            _ if self.is_shaped => None,
             Kind::Wire(wire) => wire.potential(from, to),
             Kind::Precomputed(precomputed) => precomputed.transmitter().potential(from, to),
             Kind::Port(port) => port.transmitter().potential(from, to),

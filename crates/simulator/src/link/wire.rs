@@ -20,7 +20,8 @@ impl Wire {
     /// True where `link` may be a wire: its queue takes every packet, no packet is impaired, and results show nothing
     /// of the queue but its backlog.
     pub(crate) fn serves(link: &model::Link) -> bool {
-        if link.estimator.is_some() || !link.impairments.are_none() || link.capacity.is_radio() {
+        let decides = link.capacity.is_radio() || matches!(link.capacity, Capacity::Shaped(_));
+        if link.estimator.is_some() || !link.impairments.are_none() || decides {
             return false;
         }
         let never_waits = link.capacity == Capacity::Rate(Rate::MAX);

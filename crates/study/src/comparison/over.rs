@@ -192,7 +192,7 @@ pub(super) fn mean_rate(capacity: &Capacity) -> Option<Rate> {
         Capacity::Opportunities { times, period } => {
             Some(Rate::of(Capacity::OPPORTUNITY * times.len() as u64, *period))
         }
-        Capacity::Steps { .. } | Capacity::Hsdpa(_) | Capacity::Wifi(_) => None,
+        Capacity::Steps { .. } | Capacity::Hsdpa(_) | Capacity::Wifi(_) | Capacity::Shaped(_) => None,
     }
 }
 

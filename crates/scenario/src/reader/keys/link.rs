@@ -10,7 +10,7 @@ use super::super::schema::{Key, Keys, Kind, Preset, Word};
 use super::radio::{HSDPA, MEDIUM, put_medium, put_terminal};
 
 /// The keys that say how fast a link is; it has one of them.
-const CAPACITIES: &[&str] = &["rate", "trace", "schedule", "hsdpa", "medium"];
+const CAPACITIES: &[&str] = &["rate", "trace", "schedule", "hsdpa", "medium", "shaper"];
 
 const SCHEDULE: Key<Link> = Key::new(
     "schedule",
@@ -55,6 +55,14 @@ const MEDIUM_LINK: Key<Link> = Key::new(
 )
 .excluding(CAPACITIES)
 .in_line(Word::Radio { name: "wifi", leading: &["standard", "rate"], keys: &MEDIUM, put: put_medium });
+
+const SHAPER: Key<Link> = Key::new(
+    "shaper",
+    Kind::Algorithm(Role::Shaper, |link: &mut Link, shaper| link.capacity = Capacity::Shaped(Box::new(shaper))),
+    Preset::Unset { means: "no shaper", example: "\"autorate\"" },
+    "Instead of a rate: what chooses it from the packets that pass there and back, before a bottleneck behind the link.",
+)
+.excluding(CAPACITIES);
 
 const fn overhead(preset: Preset) -> Key<Link> {
     Key::new(
@@ -167,6 +175,7 @@ pub(crate) const LINK: Keys<Link> = Keys(&[
     SCHEDULE,
     HSDPA_LINK,
     MEDIUM_LINK,
+    SHAPER,
     delay(Preset::Text("0s")),
     overhead(Preset::Text("0B")),
     buffer(Preset::Text(crate::text::DEFAULT_BUFFER)),

@@ -1,0 +1,123 @@
+//! Links whose rate a controller chooses from the packets that pass their far end in both directions.
+
+use std::collections::VecDeque;
+
+use suimon_algorithms::Probe;
+use suimon_algorithms::estimate::round_trips::{Backward, Forward, RoundTrips};
+use suimon_algorithms::queue::FlowId;
+use suimon_algorithms::shaper::{Observed, RateController};
+use suimon_model::{Capacity, Scenario};
+use suimon_units::{Bytes, Duration, Instant, Rate};
+
+use crate::events::{Event, EventQueue};
+use crate::packet::{Frame, Packet, PacketKind, Sack};
+
+/// The controller of one link.
+#[derive(Debug)]
+pub(crate) struct Shaper {
+    /// The index of the link.
+    pub(crate) link: u32,
+    controller: Box<dyn RateController>,
+    trips: RoundTrips,
+    /// Datagrams that wait for their echo: when they were sent, and when they passed.
+    probes: VecDeque<(Instant, Instant)>,
+    probe_rtt: Option<Duration>,
+    before: Instant,
+}
+
+impl Shaper {
+    /// The shapers of a scenario, in the order of its links.
+    pub(crate) fn all(scenario: &Scenario, events: &mut EventQueue) -> Vec<Self> {
+        let specs = scenario.links.iter().enumerate().filter_map(|(link, spec)| match &spec.capacity {
+            Capacity::Shaped(shaper) => Some((link as u32, shaper.build_shaper())),
+            _ => None,
+        });
+        let shaper = |(index, (link, controller)): (usize, (u32, Box<dyn RateController>))| {
+            events.schedule(Instant::ZERO + controller.interval(), Event::Shaper, index as u32);
+            Self {
+                link,
+                controller,
+                trips: RoundTrips::new(PLACES),
+                probes: VecDeque::new(),
+                probe_rtt: None,
+                before: Instant::ZERO,
+            }
+        };
+        specs.enumerate().map(shaper).collect()
+    }
+
+    /// A packet has left the link.
+    pub(crate) fn on_forward(&mut self, now: Instant, frame: &Frame, packet: &Packet) {
+        let size = Bytes::new(u64::from(frame.size));
+        let opens_connection = packet.kind == PacketKind::Syn;
+        match packet.kind {
+            PacketKind::Syn | PacketKind::Data => self.trips.on_forward(&Forward {
+                now,
+                flow: FlowId(frame.flow),
+                size,
+                // Payload counts from zero.
+                seq: if opens_connection { u32::MAX } else { packet.seq as u32 },
+                payload: packet.payload(),
+                opens_connection,
+                ts_ecr: Some(ticks(packet.ts_ecr)),
+            }),
+            PacketKind::Datagram => {
+                if self.probes.len() == MOST_PROBES {
+                    self.probes.pop_front();
+                }
+                self.probes.push_back((packet.ts_val, now));
+                self.trips.on_other(size);
+            }
+            _ => self.trips.on_other(size),
+        }
+    }
+
+    /// A packet has come back beside the link.
+    pub(crate) fn on_backward(&mut self, now: Instant, frame: &Frame, packet: &Packet, sack: &Sack) {
+        match packet.kind {
+            PacketKind::SynAck | PacketKind::Ack => {
+                let ack = packet.seq as u32;
+                let sacked = sack.ranges(packet.seq).map(|(_, end)| end as u32).max();
+                let ts_val = Some(ticks(packet.ts_val));
+                let flow = FlowId(frame.flow);
+                self.trips.on_backward(&Backward { now, flow, ack, sacked, ts_val });
+            }
+            PacketKind::Echo => {
+                let passed = self.probes.iter().find(|(sent, _)| *sent == packet.ts_val);
+                self.probe_rtt = passed.map(|(_, at)| now.saturating_since(*at)).or(self.probe_rtt);
+            }
+            _ => {}
+        }
+    }
+
+    /// The rate from now on, and when to ask again.
+    pub(crate) fn next(&mut self, now: Instant) -> (Rate, Instant) {
+        let passed = self.trips.take(now);
+        let rate = self.controller.on_interval(&Observed {
+            now,
+            elapsed: now.saturating_since(std::mem::replace(&mut self.before, now)),
+            sent: passed.sent,
+            delivered: passed.delivered,
+            in_flight: passed.in_flight,
+            unacknowledged: passed.unacknowledged,
+            base_rtt: passed.base_rtt,
+            probe_rtt: self.probe_rtt.take(),
+        });
+        (rate, now + self.controller.interval())
+    }
+
+    /// Tells the inner values of the controller.
+    pub(crate) fn probe(&self, out: &mut dyn Probe) {
+        self.controller.probe(out);
+    }
+}
+
+/// A timestamp as Linux has it: in milliseconds.
+fn ticks(time: Instant) -> u32 {
+    (time.as_nanos() / 1_000_000) as u32
+}
+
+/// Connections that a shaper follows.
+const PLACES: usize = 1_024;
+/// Probes that may be under way.
+const MOST_PROBES: usize = 1_024;
