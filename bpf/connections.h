@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
  * The store, the records and the list of an algorithm's connections. Included behind struct connection, which has `id`, `counts` and
- * `records`, and tell_values().
+ * `records`, and behind tell_values() and on_end().
  */
 #ifndef SUIMON_CONNECTIONS_H
 #define SUIMON_CONNECTIONS_H
@@ -35,6 +35,8 @@ int on_release(u64 *ctx)
 
 	if (r)
 		bpf_ringbuf_submit(r, 0);
+	if (c)
+		on_end(sk, c);
 	bpf_sk_storage_delete(&connections, sk);
 	return 0;
 }

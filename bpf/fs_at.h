@@ -127,14 +127,17 @@ static __always_inline void fs_at_judge(struct fs_at *f, const struct fs_at_ack 
 	fs_at_begin(f, a);
 }
 
-/* space approaches target step by step: up by the bytes that an ACK confirms (RFC 3465), down by half of them, as rate halving does. */
+/*
+ * space approaches target step by step: up by the bytes that an ACK confirms (RFC 3465), down by half of them, as rate halving does.
+ * While control is off, a sender that has nothing to send has no use for more (RFC 9002, section 7.8).
+ */
 static __always_inline void fs_at_move_space(struct fs_at *f, const struct fs_at_ack *a, u64 min_target)
 {
 	u64 limit = f->target ? f->target : a->snd_wnd;
 	u64 target = max(limit, min_target), half = a->delivered / 2, moved;
 
 	if (f->space <= target) {
-		moved = f->space + a->delivered;
+		moved = f->space + (!f->target && a->app_limited ? 0 : a->delivered);
 		f->space = min(moved, target);
 	} else {
 		moved = f->space > half ? f->space - half : 0;

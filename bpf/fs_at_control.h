@@ -34,6 +34,10 @@ struct connection {
 	u32 reduced_from;	/* RecoverFS of RFC 6937, in segments */
 	u32 reduce_to;
 	u32 prr_delivered;
+	u64 share;		/* of the space of all connections to the client; 2^64 - 1 where none is shared */
+	u64 client;		/* the id of the client that counts it */
+	u64 client_flight;	/* as that client counts it */
+	u32 client_sending;
 	u8 reducing;		/* in recovery, or answering a mark */
 	u8 by_space;		/* space, not cwnd, was the smaller */
 	u8 radio;		/* the last loss was judged one of the radio */
@@ -45,8 +49,15 @@ static __always_inline void tell_values(struct values *v, const struct connectio
 	v->rtt_min_us = c->fs_at.rtt_min_us;
 	v->rcv_bytes = c->fs_at.complete_rcv;
 	v->target = c->fs_at.target;
-	v->space = c->fs_at.space;
+	v->space = min(c->fs_at.space, c->share);
 	v->cwnd = c->cwnd;
+}
+
+#include "client.h"
+
+static __always_inline void on_end(struct sock *sk, struct connection *c)
+{
+	share_at_end(sk, c);
 }
 
 #include "connections.h"
@@ -79,6 +90,7 @@ static __always_inline struct connection *connection_of(struct sock *sk)
 		c->cwnd = tp->snd_cwnd;
 		c->snd_una = tp->snd_una;
 		fs_at_start(&c->fs_at, (u64)c->cwnd * tp->mss_cache, min_target);
+		c->share = ~0ULL;
 		tell(sk, c, EVENT_START, 0);
 	}
 	return c;
@@ -86,8 +98,12 @@ static __always_inline struct connection *connection_of(struct sock *sk)
 
 static __always_inline void fs_at_init(struct sock *sk)
 {
+	struct connection *c;
+
 	inner_init(sk);
-	connection_of(sk);
+	c = connection_of(sk);
+	if (c)
+		share_at_start(sk, c);
 }
 
 /* The kernel's window where the kernel moved it, else the own one. */
@@ -202,6 +218,7 @@ static __always_inline void fs_at_tx_start(struct sock *sk)
 	if (!c)
 		return;
 	restart_after_idle(sk, c);
+	share_at_start(sk, c);
 	if (c->last_ack_us && tcp_sk(sk)->tcp_mstamp > c->last_ack_us + IDLE_FORGETS_US)
 		begin_anew(sk, c);
 }
@@ -277,10 +294,10 @@ static __always_inline void limit_flight(struct sock *sk, struct connection *c)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 state = tcp_ca_state(sk), probes = tcp_packets_in_flight(tp) + 2;
-	u64 space = c->fs_at.space / max(tp->mss_cache, 1);
+	u64 space = min(c->fs_at.space, c->share);
 	u32 limit = c->cwnd;
 
-	space = max(space, 1);
+	space = max(space / max(tp->mss_cache, 1), 1);
 	if (state == TCP_CA_LOSS)
 		space = max(space, probes);
 	if (!(state >= TCP_CA_RECOVERY && tp->lost_out > tp->retrans_out))
@@ -327,8 +344,10 @@ static __always_inline void fs_at_cong_control(struct sock *sk, const struct rat
 	if (sk->sk_dst_cache)
 		ifindex = sk->sk_dst_cache->dev->ifindex;
 	if (ifindex && ifindex != c->prior_ifindex) {
-		if (c->prior_ifindex)
+		if (c->prior_ifindex) {
 			begin_anew(sk, c);
+			share_anew(sk);
+		}
 		c->prior_ifindex = ifindex;
 	}
 	move_cwnd(sk, c, rs);
@@ -343,6 +362,7 @@ static __always_inline void fs_at_cong_control(struct sock *sk, const struct rat
 		a.rtt_us = rs->rtt_us;
 	a.app_limited = app_limited(sk);
 	fs_at_on_ack(&c->fs_at, &a, min_target);
+	share_on_ack(sk, c, &a);
 	limit_flight(sk, c);
 	pace(sk);
 	tell(sk, c, EVENT_ACK, &a);

@@ -22,7 +22,17 @@ static __always_inline u32 once(u32 value)
 	return value;
 }
 
+/* In the value of a map: only one program at a time is between lock and unlock. */
+struct bpf_spin_lock {
+	u32 val;
+};
+
 /* Helpers by their number in the kernel's interface (include/uapi/linux/bpf.h). */
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static long (*bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
+static long (*bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
 static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static long (*bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 static u64 (*bpf_jiffies64)(void) = (void *)118;
@@ -32,6 +42,8 @@ static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 static void *(*bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 
 #define BPF_SK_STORAGE_GET_F_CREATE 1
+#define BPF_NOEXIST 1
+#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_SK_STORAGE 24
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_NO_PREALLOC 1
@@ -50,6 +62,7 @@ struct netns_ipv4 {
 } core;
 
 struct net {
+	u64 net_cookie;
 	struct netns_ipv4 ipv4;
 } core;
 

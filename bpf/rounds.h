@@ -36,6 +36,10 @@ static __always_inline void tell_values(struct values *v, const struct connectio
 	v->dwnd = c->dwnd;
 }
 
+static __always_inline void on_end(struct sock *sk, struct connection *c)
+{
+}
+
 #include "connections.h"
 
 static __always_inline void tell(struct sock *sk, struct connection *c, u8 event, const struct ack_sample *sample)

@@ -13,7 +13,6 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::relay::relay;
-use crate::share::{self, Share};
 use crate::sides::{Sides, prepare};
 
 /// How many connections there may be.
@@ -80,7 +79,6 @@ pub(crate) struct Connection {
     pub(crate) to_radio: Flow,
     pub(crate) to_lan: Flow,
     pub(crate) since: Instant,
-    pub(crate) share: Mutex<Share>,
 }
 
 /// One direction.
@@ -115,23 +113,15 @@ impl Gateway {
         Self(Arc::new(Inner { sides, limits, names, table, totals, ended }))
     }
 
-    /// Keeps the rates of [`Gateway::report`] up to date, and gives the connections of each client their shares, for ever.
+    /// Keeps the rates of [`Gateway::report`] up to date, for ever.
     pub async fn measure(self) {
-        let mut ticks = interval(share::INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut looked = Instant::now();
+        let mut seconds = interval(Duration::from_secs(1));
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
-            let all = self.connections();
-            if self.0.sides.shares_target {
-                share::give(&all);
-            }
-            if looked.elapsed() >= Duration::from_secs(1) {
-                looked = Instant::now();
-                for connection in all {
-                    connection.to_radio.look();
-                    connection.to_lan.look();
-                }
+            seconds.tick().await;
+            for connection in self.connections() {
+                connection.to_radio.look();
+                connection.to_lan.look();
             }
         }
     }
@@ -192,16 +182,8 @@ impl Gateway {
         // One client has one name, whichever family the listener is of.
         let client = SocketAddr::new(client.ip().to_canonical(), client.port());
         let (to_radio, to_lan) = (Flow::default(), Flow::default());
-        let connection = Arc::new(Connection {
-            client,
-            server,
-            radio,
-            lan,
-            to_radio,
-            to_lan,
-            since: Instant::now(),
-            share: Mutex::default(),
-        });
+        let connection =
+            Arc::new(Connection { client, server, radio, lan, to_radio, to_lan, since: Instant::now() });
         let number = {
             let mut table = self.table();
             table.next += 1;

@@ -12,7 +12,6 @@ mod gateway;
 mod relay;
 pub mod report;
 mod routes;
-mod share;
 mod sides;
 mod splice;
 mod syn;

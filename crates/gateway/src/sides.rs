@@ -29,8 +29,6 @@ pub struct Sides {
     pub radio: Side,
     /// The side of the servers.
     pub lan: Side,
-    /// A client's connections share what one of them would have in flight, as FS-AT's should.
-    pub shares_target: bool,
 }
 
 impl Side {

@@ -36,7 +36,7 @@ fn start_with(names: Names, server: Option<Target>, allowed: Vec<IpNet>) -> Runn
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let side =
         Side { congestion_control: Some("reno".to_owned()), receive_buffer: Some(Bytes::new(131_072)) };
-    let gateway = Gateway::new(Sides { radio: side.clone(), lan: side, shares_target: false }, LIMITS, names);
+    let gateway = Gateway::new(Sides { radio: side.clone(), lan: side }, LIMITS, names);
     let _inside = runtime.enter();
     let listener = gateway.sides().radio.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();

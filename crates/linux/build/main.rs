@@ -8,10 +8,11 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Files of `bpf/`, without their `.bpf.c`.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     "compound",
     "fs_at",
     "fs_at_cubic",
+    "fs_at_shared",
     "vegas",
     "queue/dpd_qt",
     "queue/even",

@@ -55,29 +55,10 @@ impl<'a> Topology<'a> {
             Traffic::Udp(udp) => (udp.packet, udp.echo.then_some(udp.packet)),
         };
         let (there, back) = match &flow.via {
-            None if let Traffic::Tcp(tcp) = &flow.traffic
+            _ if let Traffic::Tcp(tcp) = &flow.traffic
                 && let Some(gateway) = &tcp.gateway =>
             {
-                let node = self.leaving.get_key_value(gateway.node.as_str()).map(|(node, _)| *node);
-                let Some(node) = node.filter(|node| *node != flow.from && *node != flow.to) else {
-                    let accepted = "a node between the ends of the flow";
-                    return refuse("gateway.node", &gateway.node, "is none on the way", accepted);
-                };
-                // Each half is a connection of its own, with a way and a way back.
-                for (from, to) in [(flow.from.as_str(), node), (node, flow.to.as_str())] {
-                    let there = self.carries(from, to, data)?;
-                    let back = self.carries(to, from, tcp.profile.header)?;
-                    if there == Passage::Timeless && back == Passage::Timeless {
-                        let accepted = "a rate or a delay on some link of each half";
-                        return refuse(
-                            "gateway.node",
-                            &gateway.node,
-                            "is no time away from an end",
-                            accepted,
-                        );
-                    }
-                }
-                return Ok(());
+                return self.check_halves(flow, &gateway.node, (data, tcp.profile.header));
             }
             Some(via) => {
                 let forward = self.named(via, &flow.from, &flow.to)?;
@@ -97,6 +78,39 @@ impl<'a> Topology<'a> {
             // A window would follow the other without the clock moving on, and the run would never end.
             let accepted = "a rate or a delay on some link of the way";
             return refuse("to", &flow.to, "is no time away, there and back", accepted);
+        }
+        Ok(())
+    }
+
+    /// Checks both halves of a flow that is split at `node`: each is a connection of its own, with a way and a way back.
+    fn check_halves(&mut self, flow: &'a Flow, node: &str, (data, answer): (Bytes, Bytes)) -> Checked {
+        let known = self.leaving.get_key_value(node).map(|(node, _)| *node);
+        let halves = known.filter(|node| *node != flow.from && *node != flow.to).and_then(|known| {
+            let via = match &flow.via {
+                Some(via) => Some(split_via(self.links, via, known)?),
+                None => None,
+            };
+            Some((known, via))
+        });
+        let Some((node, via)) = halves else {
+            let accepted = "a node between the ends of the flow";
+            return refuse("gateway.node", &node, "is none on the way", accepted);
+        };
+        let ends = [(flow.from.as_str(), node), (node, flow.to.as_str())];
+        for (half, (from, to)) in ends.into_iter().enumerate() {
+            let (there, back) = match &via {
+                Some(halves) => {
+                    let names = if half == 0 { &halves.0 } else { &halves.1 };
+                    let back: Vec<_> = names.iter().rev().map(|name| Link::other_direction(name)).collect();
+                    let (there, back) = (self.named(names, from, to)?, self.named(&back, to, from)?);
+                    (passage(&there, data)?, passage(&back, answer)?)
+                }
+                None => (self.carries(from, to, data)?, self.carries(to, from, answer)?),
+            };
+            if there == Passage::Timeless && back == Passage::Timeless {
+                let accepted = "a rate or a delay on some link of each half";
+                return refuse("gateway.node", &node, "is no time away from an end", accepted);
+            }
         }
         Ok(())
     }
@@ -162,7 +176,23 @@ impl<'a> Topology<'a> {
     }
 }
 
+/// The links of `via` as far as `node`, and those behind it; none where it does not lie between two of them.
+fn split_via(links: &[Link], via: &[String], node: &str) -> Option<(Vec<String>, Vec<String>)> {
+    let leads_there = |name: &String| links.iter().any(|link| link.name == *name && link.to == node);
+    let (before, behind) = via.split_at(via.iter().position(leads_there)? + 1);
+    (!behind.is_empty()).then(|| (before.to_vec(), behind.to_vec()))
+}
+
 impl Scenario {
+    /// The links that a flow `via` these passes before a gateway at `node`, and behind it.
+    ///
+    /// # Panics
+    /// When the gateway is not on the way; that of a validated scenario is.
+    #[must_use]
+    pub fn halves_of(&self, via: &[String], node: &str) -> (Vec<String>, Vec<String>) {
+        split_via(&self.links, via, node).expect("the gateway of a validated scenario is on the way")
+    }
+
     /// The links that the packets of `flow` take, and those that answers to them take; none where nothing answers.
     ///
     /// # Panics

@@ -111,8 +111,8 @@ impl Flow {
                     _ => &**tcp,
                 };
                 let source = match (subflow, half) {
+                    (_, Some(Half::Outward { .. })) => Source::split(tcp.size),
                     (Some(_), _) => Source::fed(),
-                    (None, Some(Half::Outward { .. })) => Source::split(tcp.size),
                     (None, _) => Source::new(tcp.size, tcp.application_rate),
                 };
                 (Endpoints::tcp(tcp, profiles.share(&tcp.profile), source), tcp.on_off)

@@ -36,10 +36,15 @@ pub(crate) fn split(scenario: Cow<'_, Scenario>) -> Cow<'_, Scenario> {
         return scenario;
     }
     let mut scenario = scenario.into_owned();
+    let ways = |flow: &Flow| Some(scenario.halves_of(flow.via.as_ref()?, &gateway(flow)?.node));
+    let ways: Vec<_> = scenario.flows.iter().map(ways).collect();
     let mut inward = Vec::new();
-    for flow in &mut scenario.flows {
+    for (flow, ways) in scenario.flows.iter_mut().zip(ways) {
         let Some(Gateway { node, receiver, buffer, .. }) = gateway(flow).cloned() else { continue };
         let mut first = flow.clone();
+        if let Some((before, behind)) = ways {
+            (first.via, flow.via) = (Some(before), Some(behind));
+        }
         first.to.clone_from(&node);
         flow.from = node;
         // The application is at the sender; what it draws goes by the flow's name, which both have.

@@ -12,12 +12,13 @@ use suimon_model::{self as model, Scenario, Traffic};
 use suimon_results::AggregateResult;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
+use crate::gateway::Half;
 use crate::tcp::{Sender, Source};
 
 /// One stream over several flows.
 #[derive(Debug)]
 pub(crate) struct Multipath {
-    /// Indices of the flows, in the order of the paths.
+    /// Indices of the flows, in the order of the paths; of a split one that of the half from the sender.
     pub(crate) flows: Vec<usize>,
     /// The time of the event that counts; others are stale.
     pub(crate) timer: Instant,
@@ -32,6 +33,8 @@ pub(crate) struct Multipath {
     /// The feedback that the receiving end sent with every acknowledgement since these times, oldest first: an
     /// acknowledgement's own timestamp tells its feedback.
     said: VecDeque<(Instant, Feedback)>,
+    /// The same as gateways have heard it, since these times.
+    passed_on: VecDeque<(Instant, Feedback)>,
     started: Option<Instant>,
     held: Held,
     stalls: Stalls,
@@ -65,6 +68,8 @@ struct Totals {
 
 #[derive(Debug, Default)]
 struct Path {
+    /// A gateway splits the connection.
+    is_split: bool,
     /// The time when the connection was begun.
     opened: Option<Instant>,
     established: bool,
@@ -79,13 +84,14 @@ struct Path {
 }
 
 impl Multipath {
-    /// The aggregate of `spec`, one of those of `scenario`.
-    pub(crate) fn new(spec: &model::Aggregate, scenario: &Scenario) -> Self {
+    /// The aggregate of `spec`, one of those of `scenario`; these flows are `halves` of split connections.
+    pub(crate) fn new(spec: &model::Aggregate, scenario: &Scenario, halves: &[Option<Half>]) -> Self {
         let index = |name: &String| {
-            let position = scenario.flows.iter().position(|flow| flow.name == *name);
+            let position = scenario.flows.iter().rposition(|flow| flow.name == *name);
             position.expect("a validated scenario has the flows that its aggregates name")
         };
         let flows: Vec<_> = spec.flows.iter().map(index).collect();
+        let is_split = |flow: &usize| matches!(halves[*flow], Some(Half::Inward { .. }));
         let mss = |flow: &usize| match &scenario.flows[*flow].traffic {
             Traffic::Tcp(tcp) => tcp.profile.mss,
             Traffic::Udp(_) => Bytes::ZERO,
@@ -97,7 +103,7 @@ impl Multipath {
         // The receiver's buffer is told as the connections are made.
         sender.on_feedback(receiver.feedback());
         Self {
-            paths: flows.iter().map(|_| Path::default()).collect(),
+            paths: flows.iter().map(|flow| Path { is_split: is_split(flow), ..Path::default() }).collect(),
             flows,
             timer: Instant::MAX,
             completed: None,
@@ -108,6 +114,7 @@ impl Multipath {
             reconnect: spec.reconnect,
             reconnections: 0,
             said: VecDeque::new(),
+            passed_on: VecDeque::new(),
             started: None,
             held: Held::default(),
             stalls: Stalls::default(),
@@ -158,11 +165,9 @@ impl Multipath {
         if !connection.is_established() {
             return;
         }
-        if let Some(heard) = heard {
-            while let Some((_, feedback)) = self.said.front().filter(|(since, _)| *since <= heard).copied() {
-                self.said.pop_front();
-                self.sender.on_feedback(feedback);
-            }
+        let said = if self.paths[path].is_split { &mut self.passed_on } else { &mut self.said };
+        while let Some(feedback) = next_by(said, heard) {
+            self.sender.on_feedback(feedback);
         }
         let state = &mut self.paths[path];
         if !state.established {
@@ -192,11 +197,20 @@ impl Multipath {
         self.sender.on_status(now, PathId(path), status);
     }
 
-    /// True once: when all of a stream with a size has arrived.
+    /// A gateway hears what the receiving end said by the time `heard`.
+    pub(crate) fn pass_on(&mut self, now: Instant, heard: Instant) {
+        while let Some(feedback) = next_by(&mut self.said, Some(heard)) {
+            self.passed_on.push_back((now, feedback));
+        }
+    }
+
+    /// True once: when all of a stream with a size has arrived, and whoever sent it to the receiver knows.
     pub(crate) fn completes(&mut self, now: Instant) -> bool {
+        let is_split = self.paths.iter().any(|path| path.is_split);
         let complete = self.completed.is_none()
             && self.source.end_position() == Some(self.sender.produced())
-            && self.sender.is_complete();
+            // A gateway acknowledges what the receiver may not have yet.
+            && if is_split { self.delivered() == self.sender.produced() } else { self.sender.is_complete() };
         if complete {
             self.completed = Some(now);
         }
@@ -299,6 +313,11 @@ impl Multipath {
             reconnections: self.reconnections - self.before_measuring.reconnections,
         }
     }
+}
+
+/// The next of what was `said` by the time `heard`.
+fn next_by(said: &mut VecDeque<(Instant, Feedback)>, heard: Option<Instant>) -> Option<Feedback> {
+    said.pop_front_if(|(since, _)| heard.is_some_and(|heard| *since <= heard)).map(|(_, feedback)| feedback)
 }
 
 /// Times in which nothing reaches the application.

@@ -113,8 +113,9 @@ impl<'a> World<'a> {
             }
             flows.push(flow);
         }
-        let multipaths =
-            scenario.aggregates.iter().map(|spec| Multipath::new(spec, scenario)).collect::<Vec<_>>();
+        let multipaths = (scenario.aggregates.iter())
+            .map(|spec| Multipath::new(spec, scenario, &halves))
+            .collect::<Vec<_>>();
         if scenario.record.warmup > Duration::ZERO {
             events.schedule(Instant::ZERO + scenario.record.warmup, Event::WarmupEnd, 0);
         }
@@ -340,7 +341,9 @@ impl<'a> World<'a> {
                 let delivered = receiver.delivered();
                 if delivered > before {
                     flow.last_delivery = now;
-                    if let Some(Subflow { aggregate, path }) = flow.subflow {
+                    if let Some(Subflow { aggregate, path }) = flow.subflow
+                        && !matches!(flow.half, Some(Half::Inward { .. }))
+                    {
                         self.multipaths[aggregate].on_delivered(now, path, delivered);
                     }
                 }
@@ -358,7 +361,7 @@ impl<'a> World<'a> {
                     self.on_half(now, index, half);
                 }
                 if let Some(subflow) = subflow {
-                    self.hear(now, subflow, Some(sent));
+                    self.hear(now, index, subflow, Some(sent));
                 }
             }
         }
@@ -495,7 +498,7 @@ impl<'a> World<'a> {
             self.keep_wakeups(index);
         }
         if let Some(subflow) = self.flows[index as usize].subflow {
-            self.hear(now, subflow, None);
+            self.hear(now, index, subflow, None);
         }
         if let Some(half) = self.flows[index as usize].half {
             self.on_half(now, index, half);
@@ -536,6 +539,9 @@ impl<'a> World<'a> {
             sender.source.resume(now);
             sender.on_wakeup(now, &mut self.outbox);
             self.after_sender(now, inward as u32);
+            if let Some(subflow) = self.flows[inward].subflow {
+                self.hear(now, inward as u32, subflow, None);
+            }
         }
     }
 
@@ -598,10 +604,24 @@ impl<'a> World<'a> {
     }
 
     /// A connection has news for the aggregate whose subflow it is: an acknowledgement that was sent at `heard`, or
-    /// that all its data is sent.
-    fn hear(&mut self, now: Instant, subflow: Subflow, heard: Option<Instant>) {
-        self.serve_aggregate(now, subflow, heard);
-        self.hand_out(now, subflow.aggregate);
+    /// that all its data is sent. What the second half of a split one hears, its gateway passes on.
+    fn hear(&mut self, now: Instant, index: u32, subflow: Subflow, heard: Option<Instant>) {
+        let flow = &self.flows[index as usize];
+        match (flow.half, heard) {
+            (Some(Half::Outward { .. }), Some(heard)) => {
+                let multipath = &mut self.multipaths[subflow.aggregate];
+                multipath.pass_on(now, heard);
+                if multipath.completes(now) {
+                    self.flow_completed(now);
+                }
+            }
+            (Some(Half::Outward { .. }), None) => {}
+            (Some(Half::Inward { .. }), _) if !flow.joined => {}
+            _ => {
+                self.serve_aggregate(now, subflow, heard);
+                self.hand_out(now, subflow.aggregate);
+            }
+        }
     }
 
     fn serve_aggregate(
@@ -711,6 +731,7 @@ impl<'a> World<'a> {
             self.enter_client(index as usize, client);
         }
         let flow = &mut self.flows[index as usize];
+        let subflow = subflow.filter(|_| !matches!(flow_half, Some(Half::Outward { .. })));
         if let Some(Subflow { aggregate, path }) = subflow {
             self.multipaths[aggregate].start(now, path);
         }

@@ -2,7 +2,7 @@
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_results::RunResult;
-use suimon_scenario::{Buffer, Flow, Gateway, Loss, Scenario, Traffic};
+use suimon_scenario::{Aggregate, Buffer, Flow, Gateway, Link, Loss, Outage, Scenario, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use crate::common::{link, scenario, tcp};
@@ -55,19 +55,27 @@ fn fs_at_at_the_gateway_keeps_the_radio_s_queue_short_and_the_radio_busy() {
         let of = |gateway| queue(&run(&world(rate, 60, vec![download("main", gateway, true, None)])));
         let (whole, split) = (of(None), of(Some("fs-at")));
         assert!(split.0 <= whole.0 / 4.0, "{rate}: {split:?} ms and bit/s, without a gateway {whole:?}");
-        assert!(split.1 >= 0.97 * whole.1, "{rate}: {split:?} ms and bit/s, without a gateway {whole:?}");
+        assert!(split.1 >= 0.98 * whole.1, "{rate}: {split:?} ms and bit/s, without a gateway {whole:?}");
     }
 }
 
 #[test]
 fn a_split_loop_makes_up_for_the_radio_s_losses() {
-    let of = |gateway| {
-        let mut scenario = world(RADIO, 60, vec![download("main", gateway, true, None)]);
-        scenario.links[2].impairments.loss = Loss::Random(Probability::new(0.01).unwrap());
+    let of = |rate, loss, gateway| {
+        let mut scenario = world(rate, 60, vec![download("main", gateway, true, None)]);
+        scenario.links[2].impairments.loss = Loss::Random(Probability::new(loss).unwrap());
         queue(&run(&scenario)).1
     };
-    let (whole, split) = (of(None), of(Some("fs-at")));
-    assert!(split > 2.0 * whole, "{split} bit/s, without a gateway {whole}");
+    let fast = Rate::from_bps(20_000_000);
+    let (whole, split) = (of(fast, 0.01, None), of(fast, 0.01, Some("fs-at")));
+    assert!(split > 3.0 * whole, "{split} bit/s, without a gateway {whole}");
+    // CUBIC alone has more than a third of a slower radio, which a gateway fills.
+    let (whole, split) = (of(RADIO, 0.01, None), of(RADIO, 0.01, Some("fs-at")));
+    let full = of(RADIO, 0.0, Some("fs-at"));
+    assert!(
+        split > 2.0 * whole && split > 0.97 * full,
+        "{split} bit/s, without a gateway {whole}, without loss {full}"
+    );
 }
 
 #[test]
@@ -90,7 +98,7 @@ fn every_byte_passes_and_a_transfer_completes_once() {
 fn a_gateway_holds_what_its_window_lets_in() {
     // The phone is gone after a second; the server goes on as long as the gateway takes anything.
     let mut scenario = world(RADIO, 20, vec![download("main", Some("fs-at"), true, None)]);
-    let out = suimon_scenario::Outage { from: Instant::ZERO + MS(1_000), to: Instant::ZERO + MS(19_000) };
+    let out = Outage { from: Instant::ZERO + MS(1_000), to: Instant::ZERO + MS(19_000) };
     scenario.links[2].impairments.outages = vec![out];
     let result = run(&scenario);
     let servers = result.queues.iter().find(|queue| queue.name == "server-gateway").unwrap();
@@ -108,8 +116,108 @@ fn connections_to_one_phone_share_its_target() {
     };
     let (one, eight, apart) = (of(1, true), of(8, true), of(8, false));
     assert!(eight.0 <= 1.5 * one.0, "{eight:?} ms and bit/s; one has {one:?}");
-    assert!(eight.1 >= 0.97 * one.1, "{eight:?} ms and bit/s; one has {one:?}");
+    assert!(eight.1 >= 0.98 * one.1, "{eight:?} ms and bit/s; one has {one:?}");
     assert!(apart.0 > eight.0, "{apart:?} without sharing, {eight:?} with it");
+}
+
+#[test]
+fn a_server_in_slow_start_leaves_no_burst_at_the_radio() {
+    // The server's bursts fill the radio for a part of each round trip only: FS-AT has to bound what comes once they do so all the time.
+    let mut scenario =
+        world(Rate::from_bps(20_000_000), 4, vec![download("main", Some("fs-at"), true, None)]);
+    scenario.links[2].buffer = Buffer::Unbounded;
+    let result = run(&scenario);
+    let radio = result.queues.iter().find(|queue| queue.name == "gateway-phone").unwrap();
+    // FS-AT measures a product of bandwidth and delay of 80 ms when slow start may have doubled twice what it aims at.
+    assert!(radio.delay_max <= MS(260), "{} waited", radio.delay_max);
+}
+
+/// A download over two radios, each behind a gateway of its own where `split`.
+fn over_two(split: bool, outage: bool) -> RunResult {
+    let fast = Rate::from_bps(1_000_000_000);
+    let mut links = Vec::new();
+    for (gateway, delay) in [("near", MS(10)), ("far", MS(40))] {
+        links.push(link("server", gateway, fast, MS(20), Buffer::Unbounded));
+        links.push(link(gateway, "server", fast, MS(20), Buffer::Unbounded));
+        links.push(link(gateway, "phone", RADIO, delay, Buffer::Bytes(Bytes::new(100_000))));
+        links.push(link("phone", gateway, fast, delay, Buffer::Unbounded));
+        for there in [links.len() - 4, links.len() - 2] {
+            links[there + 1].name = Link::other_direction(&links[there].name);
+        }
+    }
+    if outage {
+        let out = Outage { from: Instant::ZERO + MS(2_000), to: Instant::ZERO + MS(4_000) };
+        links[2].impairments.outages = vec![out];
+    }
+    let flows = ["near", "far"].map(|gateway| {
+        let mut flow = download(gateway, split.then_some("fs-at"), true, None);
+        flow.via = Some(vec![format!("server-{gateway}"), format!("{gateway}-phone")]);
+        if let Traffic::Tcp(tcp) = &mut flow.traffic
+            && let Some(own) = &mut tcp.gateway
+        {
+            own.node = gateway.to_owned();
+        }
+        flow
+    });
+    let mut scenario = scenario(Duration::from_secs(60), links, flows.into());
+    scenario.aggregates = vec![Aggregate {
+        name: "stream".to_owned(),
+        flows: vec!["near".to_owned(), "far".to_owned()],
+        scheduler: AlgorithmSpec::parse(Role::Path, "least-buffered").unwrap(),
+        size: Some(Bytes::new(4_000_000)),
+        application_rate: None,
+        send_buffer: Bytes::new(1_000_000),
+        reorder_buffer: Bytes::new(4_000_000),
+        copy_stalled: true,
+        reconnect: None,
+    }];
+    scenario.stop_when_complete = true;
+    scenario.check().unwrap();
+    run(&scenario)
+}
+
+#[test]
+fn a_stream_over_two_radios_arrives_once_through_the_gateways_of_both() {
+    for outage in [false, true] {
+        let (whole, split) = (over_two(false, outage), over_two(true, outage));
+        for result in [&whole, &split] {
+            assert_eq!(result.aggregates[0].delivered, Bytes::new(4_000_000));
+            assert!(result.aggregates[0].completed.is_some(), "{outage}");
+            assert_eq!(result.flows.len(), 2);
+            assert!(
+                result.flows.iter().all(|flow| flow.delivered > Bytes::new(1_000_000)),
+                "{:?}",
+                result.flows
+            );
+        }
+        if !outage {
+            let goodput = |result: &RunResult| result.aggregates[0].goodput.as_bps_f64();
+            assert!(goodput(&split) > 0.85 * 2.0 * RADIO.as_bps_f64(), "{}", goodput(&split));
+            let longest =
+                |result: &RunResult| result.queues.iter().map(|queue| queue.delay_p95).max().unwrap();
+            assert!(longest(&split) < longest(&whole), "{} and {}", longest(&split), longest(&whole));
+        }
+    }
+}
+
+#[test]
+fn a_stream_whose_paths_are_connected_anew_takes_no_gateway() {
+    let mut scenario = world(RADIO, 1, vec![download("main", Some("fs-at"), true, None)]);
+    let aggregate = |reconnect| Aggregate {
+        name: "stream".to_owned(),
+        flows: vec!["main".to_owned()],
+        scheduler: AlgorithmSpec::parse(Role::Path, "least-buffered").unwrap(),
+        size: None,
+        application_rate: None,
+        send_buffer: Bytes::new(1_000_000),
+        reorder_buffer: Bytes::new(1_000_000),
+        copy_stalled: true,
+        reconnect,
+    };
+    for (reconnect, fine) in [(None, true), (Some(Duration::from_secs(3)), false)] {
+        scenario.aggregates = vec![aggregate(reconnect)];
+        assert_eq!(scenario.check().is_ok(), fine, "{reconnect:?}");
+    }
 }
 
 #[test]

@@ -235,12 +235,14 @@ impl<C: CongestionControl> FsAt<C> {
         self.target = None;
     }
 
-    /// `space` approaches `target` step by step: never a burst, never a silence.
+    /// `space` approaches `target` step by step: never a burst, never a silence. While control is off, a sender that has
+    /// nothing to send has no use for more (RFC 9002 §7.8).
     fn move_space(&mut self, ack: &Ack) {
         let target = self.target.unwrap_or(ack.snd_wnd).max(self.min_target);
         if self.space <= target {
             // Up by the bytes that this ACK confirms (RFC 3465).
-            self.space = (self.space + ack.delivered).min(target);
+            let unused = self.target.is_none() && ack.app_limited;
+            self.space = (self.space + if unused { Bytes::ZERO } else { ack.delivered }).min(target);
         } else {
             // Down by one segment for every two confirmed, as rate halving does.
             self.space = self.space.saturating_sub(ack.delivered / 2).max(target);
@@ -419,6 +421,18 @@ mod tests {
         assert_eq!(fs_at.space, Bytes::new(21_276));
         fs_at.move_space(&confirm(0, 1, 10));
         assert_eq!(fs_at.space, Bytes::new(21_000));
+    }
+
+    #[test]
+    fn space_that_the_application_does_not_fill_grows_only_toward_a_target() {
+        let mut fs_at = fs_at(Mode::Printed, false);
+        fs_at.space = Bytes::new(20_000);
+        let idle = Ack { app_limited: true, ..confirm(0, 1, 1) };
+        fs_at.move_space(&idle);
+        assert_eq!(fs_at.space, Bytes::new(20_000));
+        fs_at.target = Some(Bytes::new(22_000));
+        fs_at.move_space(&idle);
+        assert_eq!(fs_at.space, Bytes::new(21_448));
     }
 
     #[test]

@@ -22,7 +22,7 @@ Examples:
   suimon gateway --listen 8443 --to server.example:443      # a port that leads to one server
   suimon gateway --socks 1080                               # a proxy for programs of this host
   suimon gateway --socks 0.0.0.0:1080 --allow 10.0.0.0/8    # a proxy for a network
-  suimon gateway status
+  suimon gateway status --view                              # the clients, anew each second
   suimon gateway stat --json | jq '.clients[] | {client, queue_bytes}'
 
 FS-AT is loaded for as long as the gateway runs, which takes root; without it the kernel's own senders serve.";
@@ -74,8 +74,9 @@ pub(crate) struct Options {
     /// A network whose hosts may use the proxy, several by repeating it
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = network, requires = "socks")]
     allow: Vec<IpNet>,
-    /// Congestion control toward the clients: of `suimon cc list`, or as the kernel calls it
-    #[arg(long, value_name = "NAME", default_value = "fs-at")]
+    /// Congestion control toward the clients: of `suimon cc list`, or as the kernel calls it. With fs-at-shared all
+    /// connections to one client share one target
+    #[arg(long, value_name = "NAME", default_value = senders::DEFAULT)]
     radio_cc: String,
     /// Congestion control toward the servers; the kernel's default where none is said
     #[arg(long, value_name = "NAME")]
@@ -132,8 +133,8 @@ fn server(text: &str) -> Result<Target, String> {
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     match &arguments.command {
         None => run::execute(&arguments.options),
-        Some(Command::Status(arguments)) => status::clients(arguments),
-        Some(Command::Stat(arguments)) => status::connections(arguments),
+        Some(Command::Status(arguments)) => arguments.show(status::clients),
+        Some(Command::Stat(arguments)) => arguments.show(status::connections),
         Some(Command::KeepRoutes) => Ok(suimon_gateway::keep_routes()?),
     }
 }

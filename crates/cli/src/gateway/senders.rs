@@ -18,9 +18,7 @@ pub(super) struct Senders {
 }
 
 /// The default of --radio-cc, which a machine may be unable to load.
-const DEFAULT: &str = "fs-at";
-/// The kernel's names of FS-AT begin so.
-const FS_AT: &str = "fs_at";
+pub(super) const DEFAULT: &str = "fs-at-shared";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 impl Senders {
@@ -36,8 +34,7 @@ impl Senders {
         };
         let lan = options.lan_cc.as_deref().map(|name| senders.find("--lan-cc", name)).transpose()?;
         let side = |congestion_control| Side { congestion_control, receive_buffer: options.receive_buffer };
-        let shares_target = radio.as_ref().is_some_and(|name| name.starts_with(FS_AT));
-        senders.sides = Sides { radio: side(radio), lan: side(lan), shares_target };
+        senders.sides = Sides { radio: side(radio), lan: side(lan) };
         Ok(senders)
     }
 

@@ -1,7 +1,9 @@
 //! `suimon gateway status` and `stat`: how it goes.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, TableStyle};
@@ -19,10 +21,36 @@ pub(super) struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Show it anew each second, until Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    view: bool,
 }
 
-pub(super) fn clients(arguments: &Arguments) -> Result<(), CliError> {
-    let report = find(arguments)?;
+/// Between one look and the next.
+const SECOND: Duration = Duration::from_secs(1);
+/// The cursor to the first place, and all below it cleared (ECMA-48, CUP and ED).
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+impl Arguments {
+    /// Prints what `print` says, once or again and again.
+    pub(super) fn show(&self, print: fn(&Self, &Report) -> Result<(), CliError>) -> Result<(), CliError> {
+        if !self.view {
+            return print(self, &find(self)?);
+        }
+        if !io::stdout().is_terminal() {
+            let problem = "standard output is no terminal; accepted: --json".to_owned();
+            return Err(CliError::Option { option: "--view", problem });
+        }
+        loop {
+            let report = find(self)?;
+            write!(io::stdout(), "{CLEAR}")?;
+            print(self, &report)?;
+            thread::sleep(SECOND);
+        }
+    }
+}
+
+pub(super) fn clients(arguments: &Arguments, report: &Report) -> Result<(), CliError> {
     if arguments.json {
         // Connections are the matter of `stat`.
         let clients = report.clients.iter().map(|client| {
@@ -32,7 +60,7 @@ pub(super) fn clients(arguments: &Arguments) -> Result<(), CliError> {
             one["rtt_min_ms"] = client.rtt_min_ms().into();
             one
         });
-        let mut all = serde_json::to_value(&report).expect("plain data");
+        let mut all = serde_json::to_value(report).expect("plain data");
         all["clients"] = clients.collect();
         return Ok(writeln!(io::stdout(), "{all:#}")?);
     }
@@ -49,13 +77,12 @@ pub(super) fn clients(arguments: &Arguments) -> Result<(), CliError> {
             kilobytes(client.queue_bytes),
         ]
     });
-    print(&report, &header, 1, rows)
+    print_table(report, &header, 1, rows)
 }
 
-pub(super) fn connections(arguments: &Arguments) -> Result<(), CliError> {
-    let report = find(arguments)?;
+pub(super) fn connections(arguments: &Arguments, report: &Report) -> Result<(), CliError> {
     if arguments.json {
-        let text = serde_json::to_string_pretty(&report).map_err(io::Error::from)?;
+        let text = serde_json::to_string_pretty(report).map_err(io::Error::from)?;
         return Ok(writeln!(io::stdout(), "{text}")?);
     }
     let header =
@@ -75,7 +102,7 @@ pub(super) fn connections(arguments: &Arguments) -> Result<(), CliError> {
             one.retransmitted_segments.to_string(),
         ]
     });
-    print(&report, &header, 2, rows)
+    print_table(report, &header, 2, rows)
 }
 
 fn find(arguments: &Arguments) -> Result<Report, CliError> {
@@ -91,7 +118,7 @@ fn find(arguments: &Arguments) -> Result<Report, CliError> {
 }
 
 /// A table whose first `texts` columns are text and the others numbers.
-fn print(
+fn print_table(
     report: &Report,
     header: &[&str],
     texts: usize,

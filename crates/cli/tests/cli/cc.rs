@@ -8,7 +8,7 @@ use super::{json, run_in, succeeds, text};
 fn what_is_not_there_is_refused_with_what_is() {
     let folder = tempdir().unwrap();
     for (arguments, problem) in [
-        (&["cc", "load", "bbr"][..], "accepted: fs-at, fs-at+cubic, vegas, compound"),
+        (&["cc", "load", "bbr"][..], "accepted: fs-at, fs-at+cubic, fs-at-shared, vegas, compound"),
         (&["cc", "load", "fs-at", "--as", "fs-at"], "accepted: up to 15 letters, digits and underscores"),
         (&["cc", "unload", "no_such_one"], "no_such_one is not loaded"),
     ] {

@@ -26,7 +26,7 @@ pub use self::trace::Trace;
 /// A congestion control that can be loaded.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
-    /// The simulator's name, as in `fs-at+cubic`.
+    /// The simulator's name, as in `fs-at+cubic`. The simulator has `fs-at-shared` as `shared` of a flow's `gateway`.
     pub name: &'static str,
     /// As the kernel will have it: letters, digits and underscores, at most fifteen.
     pub kernel_name: &'static str,
@@ -54,6 +54,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
         kernel_name: "fs_at_cubic",
         summary: "FS-AT over the kernel's CUBIC",
         object: object!("fs_at_cubic"),
+    },
+    Algorithm {
+        name: "fs-at-shared",
+        kernel_name: "fs_at_shared",
+        summary: "FS-AT with one target for all connections to a client, as a gateway needs it",
+        object: object!("fs_at_shared"),
     },
     Algorithm {
         name: "vegas",

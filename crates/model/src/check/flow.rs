@@ -43,9 +43,6 @@ pub(super) fn check_flow(flow: &Flow, duration: Duration) -> Checked {
             above_zero("application_rate", tcp.application_rate == Some(Rate::ZERO))?;
             if let Some(gateway) = &tcp.gateway {
                 bytes("gateway.buffer", gateway.buffer, tcp.profile.mss, MAX_WINDOW)?;
-                if flow.via.is_some() {
-                    return refuse("via", &"a list", "has no meaning with a gateway", "one of the two");
-                }
                 if tcp.on_off.is_some_and(|on_off| on_off.reconnect) {
                     let accepted = "connections that stay";
                     return refuse("on_off.reconnect", &true, "is not modelled with a gateway", accepted);
@@ -92,8 +89,9 @@ pub(super) fn check_aggregate(aggregate: &Aggregate, flows: &[Flow], earlier: &[
         let Traffic::Tcp(tcp) = &flow.traffic else {
             return refuse("flows", name, "is no TCP flow", "TCP flows");
         };
-        if tcp.gateway.is_some() {
-            return refuse("flows", name, "is split by a gateway", "flows without one");
+        if tcp.gateway.is_some() && aggregate.reconnect.is_some() {
+            let problem = "is split by a gateway, and is not connected anew there";
+            return refuse("flows", name, problem, "flows without a gateway, or reconnect = \"off\"");
         }
         let own = tcp.size.is_some() || tcp.application_rate.is_some() || tcp.on_off.is_some();
         if own || flow.stop.is_some() {

@@ -1,0 +1,206 @@
+"""What a gateway carries between network namespaces, beside HAProxy, socat and a plain route. Needs root."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import HERE, WORK, BenchError, run
+
+CLIENT, GATEWAY, SERVER = "10.94.1.2", "10.94.1.1", "10.94.2.2"
+PORT, LISTEN = 5201, 8443
+CONNECTIONS_PORT = 7000
+CONNECTIONS = 10_000
+
+HAPROXY = """global
+    maxconn 30000
+    nbthread {threads}
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+    option splice-auto
+listen all
+    bind :{listen}
+    server s {server}:{port}
+"""
+
+
+@dataclass(frozen=True)
+class Way:
+    """From the client to the server: what runs between them, and where the client connects."""
+
+    name: str
+    command: list[str] | None
+    direct: bool = False
+
+
+def ways(suimon: Path, port: int) -> list[Way]:
+    config = WORK / f"haproxy-{port}.cfg"
+    threads = len(os.sched_getaffinity(0))
+    config.write_text(HAPROXY.format(threads=threads, listen=LISTEN, server=SERVER, port=port))
+    gateway = [str(suimon), "gateway", "--max-of-client", "60000", "--control", str(WORK / "gateway.sock")]
+    found = [
+        Way("plain route", None, direct=True),
+        Way("gateway, FS-AT", [*gateway, "--listen", str(LISTEN), "--to", f"{SERVER}:{port}"]),
+        Way("gateway, CUBIC", [*gateway, "--listen", str(LISTEN), "--to", f"{SERVER}:{port}", "--radio-cc", "cubic"]),
+        Way("gateway between devices, FS-AT", [*gateway, "--lan", "bench-s", "--radio", "bench-c"], direct=True),
+    ]
+    if shutil.which("haproxy"):
+        found.append(Way("HAProxy", ["haproxy", "-db", "-f", str(config)]))
+    if shutil.which("socat"):
+        listen = f"TCP-LISTEN:{LISTEN},fork,reuseaddr,backlog=4096"
+        found.append(Way("socat", ["socat", "-b", "262144", listen, f"TCP:{SERVER}:{port}"]))
+    return found
+
+
+def inside(namespace: str, command: list[str]) -> list[str]:
+    return ["ip", "netns", "exec", f"bench-{namespace}", *command]
+
+
+@contextmanager
+def row() -> Iterator[None]:
+    """Client, gateway and server, each in a network of its own."""
+    names = ("c", "g", "s")
+    remove = [["ip", "netns", "del", f"bench-{name}"] for name in names]
+    for command in remove:
+        subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
+    try:
+        for name in names:
+            run(["ip", "netns", "add", f"bench-{name}"], "ip netns")
+            run(["ip", "-n", f"bench-{name}", "link", "set", "lo", "up"], "ip link")
+            run(inside(name, ["sysctl", "-qw", "net.core.somaxconn=65535"]), "sysctl")
+            run(inside(name, ["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000"]), "sysctl")
+        for end, near, far in (("c", CLIENT, GATEWAY), ("s", SERVER, "10.94.2.1")):
+            device = f"bench-{end}"
+            words = ["ip", "-n", device, "link", "add", "veth0", "type", "veth", "peer", "name", device]
+            run([*words, "netns", "bench-g"], "ip link")
+            for namespace, name, address in ((device, "veth0", near), ("bench-g", device, far)):
+                run(["ip", "-n", namespace, "addr", "add", f"{address}/24", "dev", name], "ip addr")
+                run(["ip", "-n", namespace, "link", "set", name, "up"], "ip link")
+            run(["ip", "-n", device, "route", "add", "default", "via", far], "ip route")
+        run(inside("g", ["sysctl", "-qw", "net.ipv4.ip_forward=1"]), "sysctl")
+        yield
+    finally:
+        for command in remove:
+            subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
+
+
+@contextmanager
+def running(namespace: str, command: list[str] | None) -> Iterator[int | None]:
+    """A program, with its process id, until the end of the block."""
+    if command is None:
+        yield None
+        return
+    with (WORK / "program.log").open("wb") as log:
+        whole = inside(namespace, command)
+        program = subprocess.Popen(whole, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    time.sleep(1.0)
+    if program.poll() is not None:
+        raise BenchError(f"{command[0]} ended: {(WORK / 'program.log').read_text()[-500:]}")
+    try:
+        # `ip netns exec` becomes the program.
+        yield program.pid
+    finally:
+        # With the processes that it made.
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        time.sleep(0.5)
+
+
+def connections() -> Path:
+    program = WORK / "connections"
+    WORK.mkdir(parents=True, exist_ok=True)
+    run(["cc", "-O2", "-o", str(program), str(HERE / "connections.c")], "cc")
+    return program
+
+
+def throughput(suimon: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
+    """Gbit/s of one download over each way, one after the other in each round."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[float]] = {}
+    with row(), running("s", ["iperf3", "-s", "-p", str(PORT)]):
+        for _ in range(rounds):
+            for way in ways(suimon, PORT):
+                to, port = (SERVER, PORT) if way.direct else (GATEWAY, LISTEN)
+                with running("g", way.command):
+                    command = ["iperf3", "-c", to, "-p", str(port), "-R", "-t", str(seconds), "-O", "1", "--json"]
+                    done = json.loads(run(inside("c", command), f"iperf3 over {way.name}"))
+                found.setdefault(way.name, []).append(done["end"]["sum_received"]["bits_per_second"] / 1e9)
+    return found
+
+
+def new_connections(suimon: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
+    """Connections a second over each way, 64 at once, each with a byte from the server and a reset from the client."""
+    program = str(connections())
+    found: dict[str, list[float]] = {}
+    with row(), running("s", [program, "serve", str(CONNECTIONS_PORT)]):
+        for _ in range(rounds):
+            for way in ways(suimon, CONNECTIONS_PORT):
+                to, port = (SERVER, CONNECTIONS_PORT) if way.direct else (GATEWAY, LISTEN)
+                with running("g", way.command):
+                    command = [program, "rate", to, str(port), str(seconds), "64"]
+                    done = float(run(inside("c", command), f"connections over {way.name}"))
+                found.setdefault(way.name, []).append(done)
+    return found
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a way takes for its open connections: the process alone, and the machine with all four sockets of each."""
+
+    process_bytes: int
+    machine_bytes: int
+
+
+def available() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def resident(process: int | None) -> int:
+    if process is None:
+        return 0
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def memory(suimon: Path) -> dict[str, Memory]:
+    """Memory of ten thousand open connections over each way."""
+    program = str(connections())
+    found = {}
+    with row():
+        for way in ways(suimon, CONNECTIONS_PORT):
+            if way.name == "socat":
+                continue
+            to, port = (SERVER, CONNECTIONS_PORT) if way.direct else (GATEWAY, LISTEN)
+            with (
+                running("s", [program, "serve", str(CONNECTIONS_PORT)]),
+                running("g", way.command) as process,
+            ):
+                before = available()
+                command = inside("c", [program, "hold", to, str(port), str(CONNECTIONS)])
+                holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                assert holder.stdin and holder.stdout
+                said = holder.stdout.readline().strip()
+                if said != "open":
+                    raise BenchError(f"{way.name} did not open {CONNECTIONS} connections")
+                time.sleep(1.0)
+                found[way.name] = Memory(resident(process), before - available())
+                holder.stdin.close()
+                holder.wait()
+    return found
+
+
+def middle(values: list[float]) -> float:
+    return statistics.median(values)
