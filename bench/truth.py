@@ -1,6 +1,6 @@
 """The simulator beside the real kernel: python3 bench/truth.py [--write]
 
-Each cell is one link of 10 Mbit/s and 60 ms with senders and a queue discipline of the kernel, in `suimon lab` (virtual
+Each cell is one link of 10 Mbit/s and 62 ms with senders and a queue discipline of the kernel, in `suimon lab` (virtual
 time, the same bytes each time), and the same link in the simulator. Flows start at the same times in both: when the
 kernel's sent their SYNs. The kernel's queue is integrated over time from a record of every packet that joins it.
 `--write` writes docs/truth.md.
@@ -27,6 +27,11 @@ from simulators import built
 PAGE = ROOT / "docs" / "truth.md"
 RATE_BPS = 10_000_000
 BYTES_PER_S = RATE_BPS / 8
+FULL_PACKET = 1500
+# No multiple of a packet's transmission, so that no arrival falls on a departure.
+DELAY_MS = 60.5
+# A token bucket lets a packet go without the time of its transmission.
+KERNEL_DELAY_US = round(DELAY_MS * 1e3 + FULL_PACKET / BYTES_PER_S * 1e6)
 SECONDS = 30
 # Of the simulator, for each of the kernel's.
 SIMULATED_SEEDS = 3
@@ -134,7 +139,7 @@ for prefix in "" "ip netns exec a"; do
     # The first allows it to other namespaces.
     $prefix sysctl -qw net.ipv4.tcp_congestion_control={cell.cc.split(",")[0]}
 done
-tc -n b qdisc add dev xb root netem delay 60ms limit 100000
+tc -n b qdisc add dev xb root netem delay {KERNEL_DELAY_US}us limit 100000
 echo {int("no HyStart" not in cell.cc)} > /sys/module/tcp_cubic/parameters/hystart
 {queue.replace("tc qdisc", "tc -n r qdisc")}
 ip netns exec r suimon queue load red:min_th=60MB --dev rb --rate 10Mbit --buffer 64MB --in-front-of >&2
@@ -157,7 +162,8 @@ class Queued:
     backlog_bytes: float
     # 95th percentile of the packets' waiting times.
     p95_s: float
-    came_bytes: float
+    # Packets that were dropped included.
+    left_bytes: float
     # When each flow sent its SYN, from the first of them on.
     starts_s: list[float]
 
@@ -178,7 +184,7 @@ def of_kernel(suimon: Path, cell: Cell, seed: int) -> tuple[Outcome, list[float]
     queued = integrated(folder / "trace.json")
     (folder / "trace.json").unlink()
     outcome = Outcome(
-        goodput_mbps=(queued.came_bytes - 1500 * leaf["drops"]) * 1448 / 1500 * 8 / SECONDS / 1e6,
+        goodput_mbps=(queued.left_bytes - FULL_PACKET * leaf["drops"]) * 1448 / FULL_PACKET * 8 / SECONDS / 1e6,
         backlog_kb=queued.backlog_bytes / 1e3,
         p95_ms=queued.p95_s * 1e3 if QUEUES[cell.queue].in_order else None,
         drops=leaf["drops"],
@@ -204,21 +210,24 @@ def integrated(trace: Path) -> Queued:
     syns = sorted(first["now_ns"] / 1e9 for first in firsts.values() if first["size_bytes"] < 100)
     begin = data[0]["now_ns"] / 1e9
     end = begin + SECONDS
-    area, came, waits = 0.0, 0.0, []
-    for record, after in zip(records, records[1:], strict=False):
-        now = record["now_ns"] / 1e9
-        if not begin <= now < end:
-            continue
-        held = record["backlog_bytes"] + record["size_bytes"]
-        came += record["size_bytes"]
-        waits.append(held / BYTES_PER_S)
-        # It drains at the link's rate until it is empty.
-        time = min(min(after["now_ns"] / 1e9, end) - now, held / BYTES_PER_S)
-        area += (held - BYTES_PER_S * time / 2) * time
+    # A token bucket lets a packet go and then waits as long as its transmission takes. So the time at which the bucket
+    # is free follows from the packets before, and the bytes that wait correct it where the queue has dropped some.
+    free, area, came, waiting = begin, 0.0, 0, 0
+    waits = []
+    for record in (record for record in records if begin <= record["now_ns"] / 1e9 < end):
+        now, size, waiting = record["now_ns"] / 1e9, record["size_bytes"], record["backlog_bytes"]
+        free = min(max(free, now), now + (waiting + FULL_PACKET) / BYTES_PER_S)
+        if waiting > 0:
+            free = max(free, now + waiting / BYTES_PER_S)
+        wait = free - now
+        free += size / BYTES_PER_S
+        area += size * wait
+        came += size
+        waits.append(wait)
     return Queued(
         backlog_bytes=area / SECONDS,
         p95_s=sorted(waits)[int(len(waits) * 0.95)],
-        came_bytes=came,
+        left_bytes=came - waiting,
         starts_s=[round(syn - syns[0], 6) for syn in syns],
     )
 
@@ -236,7 +245,7 @@ buffer = "{buffer} packets"
 queue = "{queue}"
 [link.reverse]
 rate = "unlimited"
-delay = "60ms"
+delay = "{delay}ms"
 queue = "droptail"
 """
 FLOW = """
@@ -259,7 +268,7 @@ def of_simulator(suimon: Path, cell: Cell, all_starts: list[list[float]]) -> Out
     runs = []
     for seed, starts in product(range(1, SIMULATED_SEEDS + 1), all_starts):
         buffer = 100 if cell.queue in ("pfifo", "red") else 1000
-        text = SCENARIO.format(seconds=SECONDS, buffer=buffer, queue=QUEUES[cell.queue].simulator)
+        text = SCENARIO.format(seconds=SECONDS, delay=DELAY_MS, buffer=buffer, queue=QUEUES[cell.queue].simulator)
         cc = SENDERS.get(cell.cc, cell.cc)
         for nth, start in enumerate(starts):
             text += FLOW.format(nth=nth, cc=cc, start=start, ecn=str(cell.ecn).lower())

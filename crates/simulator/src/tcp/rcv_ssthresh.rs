@@ -24,9 +24,9 @@ pub(super) struct RcvSsthresh {
     buffer: Bytes,
     /// Most bytes read within a round-trip time.
     space: Bytes,
-    /// Where the present round-trip time began, and when it ends.
+    /// Where the present round-trip time began, and when it ends; the first begins with the connection.
     seq: u64,
-    ends: Instant,
+    ends: Option<Instant>,
 }
 
 impl RcvSsthresh {
@@ -37,15 +37,17 @@ impl RcvSsthresh {
             buffer,
             space: mss * INITIAL_SEGMENTS,
             seq: 0,
-            ends: Instant::ZERO,
+            ends: None,
         }
     }
 
     /// A segment came in order, up to `rcv_nxt`, `rtt` after the ACK that let it go; whether the window grew.
     #[inline]
     pub(super) fn on_segment(&mut self, now: Instant, rcv_nxt: u64, rtt: Duration, mss: Bytes) -> bool {
-        if now >= self.ends {
-            self.adjust(now, rcv_nxt, rtt);
+        match self.ends {
+            None => self.ends = Some(now + rtt),
+            Some(ends) if now >= ends => self.adjust(now, rcv_nxt, rtt),
+            Some(_) => {}
         }
         if self.rcv_ssthresh >= self.window_clamp {
             return false;
@@ -65,7 +67,7 @@ impl RcvSsthresh {
             self.window_clamp = self.window_clamp.max(window);
             self.space = copied;
         }
-        (self.seq, self.ends) = (rcv_nxt, now + rtt);
+        (self.seq, self.ends) = (rcv_nxt, Some(now + rtt));
     }
 }
 
@@ -78,8 +80,7 @@ mod tests {
 
     /// How many segments of each round-trip time the window grew with, for a sender that sends so many in each.
     fn grew(window: &mut RcvSsthresh, sent: &[u64]) -> Vec<usize> {
-        let mut rcv_nxt = window.seq;
-        let mut start = window.ends;
+        let (mut rcv_nxt, mut start) = (0, Instant::ZERO);
         let round = |&segments: &u64| {
             let grown = (0..segments).filter(|nth| {
                 rcv_nxt += MSS.get();
@@ -96,9 +97,10 @@ mod tests {
     fn the_window_grows_while_the_sender_doubles_and_stops_once_its_rate_is_steady() {
         let mut window = RcvSsthresh::new(Bytes::new(4_000_000), MSS);
         let counts = grew(&mut window, &[10, 20, 40, 80, 160, 160, 160, 160]);
-        // The first six take the room of the buffer at first, (81920 - 65535) / 2896. After rounds of 20, 40 and 80, twice
-        // as many as before, the window may be six times the round: 120 segments, 240 and 480.
-        assert_eq!(counts, [6, 0, 32, 60, 120, 160, 80, 0]);
+        // The first six take the room of the buffer at first, (81920 - 65535) / 2896. The first segment of a round ends the
+        // measurement of the one before: 11 segments instead of 10 ask for 22 + 2 * 22 / 10, fewer than there is room
+        // for. Then 20 instead of 11 ask for 40 + 2 * 40 * 9 / 11, and 40 instead of 20 for 240, 80 for 480, 160 for 960.
+        assert_eq!(counts, [6, 0, 25, 68, 120, 160, 80, 0]);
         assert_eq!(window.rcv_ssthresh, window.window_clamp);
     }
 
