@@ -28,10 +28,11 @@ PAGE = ROOT / "docs" / "truth.md"
 RATE_BPS = 10_000_000
 BYTES_PER_S = RATE_BPS / 8
 FULL_PACKET = 1500
-# No multiple of a packet's transmission, so that no arrival falls on a departure.
-DELAY_MS = 60.5
+# Where the round-trip time is a multiple of a packet's transmission, or a little more, every arrival falls on the same
+# place between two departures, so that each seed has its own.
+DELAYS_MS = (60.0, 61.2)
 # A token bucket lets a packet go without the time of its transmission.
-KERNEL_DELAY_US = round(DELAY_MS * 1e3 + FULL_PACKET / BYTES_PER_S * 1e6)
+BUCKET_MS = FULL_PACKET / BYTES_PER_S * 1e3
 SECONDS = 30
 # Of the simulator, for each of the kernel's.
 SIMULATED_SEEDS = 3
@@ -87,6 +88,10 @@ class Cell:
         later = [0.2 * nth + chance.uniform(0, 0.1) for nth in range(1, self.flows)]
         return [0.0, *(round(start, 3) for start in later)]
 
+    def delay_ms(self, seed: int) -> float:
+        """The delay of the link, on the way of the ACKs."""
+        return round(random.Random(-seed).uniform(*DELAYS_MS), 3)
+
 
 CELLS = [
     *(Cell(cc, "pfifo", 1) for cc in ("reno", "cubic", "cubic, no HyStart", "bic", "vegas", "highspeed")),
@@ -139,7 +144,7 @@ for prefix in "" "ip netns exec a"; do
     # The first allows it to other namespaces.
     $prefix sysctl -qw net.ipv4.tcp_congestion_control={cell.cc.split(",")[0]}
 done
-tc -n b qdisc add dev xb root netem delay {KERNEL_DELAY_US}us limit 100000
+tc -n b qdisc add dev xb root netem delay {round((cell.delay_ms(seed) + BUCKET_MS) * 1e3)}us limit 100000
 echo {int("no HyStart" not in cell.cc)} > /sys/module/tcp_cubic/parameters/hystart
 {queue.replace("tc qdisc", "tc -n r qdisc")}
 ip netns exec r suimon queue load red:min_th=60MB --dev rb --rate 10Mbit --buffer 64MB --in-front-of >&2
@@ -262,13 +267,14 @@ ecn = {ecn}
 
 
 def of_simulator(suimon: Path, cell: Cell, all_starts: list[list[float]]) -> Outcome:
-    """The cell in the simulator, as the mean over these starts of its flows and over seeds."""
+    """The cell in the simulator: the mean over the kernel's seeds, which began flows at these times, and its own."""
     folder = WORK / "truth"
     folder.mkdir(parents=True, exist_ok=True)
     runs = []
-    for seed, starts in product(range(1, SIMULATED_SEEDS + 1), all_starts):
+    for seed, (nth_kernel, starts) in product(range(1, SIMULATED_SEEDS + 1), enumerate(all_starts, 1)):
         buffer = 100 if cell.queue in ("pfifo", "red") else 1000
-        text = SCENARIO.format(seconds=SECONDS, delay=DELAY_MS, buffer=buffer, queue=QUEUES[cell.queue].simulator)
+        queue = QUEUES[cell.queue].simulator
+        text = SCENARIO.format(seconds=SECONDS, delay=cell.delay_ms(nth_kernel), buffer=buffer, queue=queue)
         cc = SENDERS.get(cell.cc, cell.cc)
         for nth, start in enumerate(starts):
             text += FLOW.format(nth=nth, cc=cc, start=start, ecn=str(cell.ecn).lower())

@@ -9,6 +9,8 @@ from typing import Any
 from suimon import _suimon
 from suimon._check import count, items, optional_text, text
 from suimon._check import seconds as seconds_text
+from suimon._kernel import KERNELS, measured
+from suimon.errors import InputError
 from suimon.links import Link
 from suimon.own import Algorithm, CongestionControl, PathScheduler, QueueDiscipline, named
 from suimon.result import Result
@@ -44,6 +46,7 @@ def compare(
     profile: str = "linux-6",
     seed: int = 1,
     seeds: int = 1,
+    on: str = "simulator",
     progress: bool = True,
 ) -> Result:
     """Compares senders, or queues, over a link, as ``suimon compare`` does; uses all cores.
@@ -68,6 +71,9 @@ def compare(
         profile: The TCP stack as which both ends behave; `profiles` lists them.
         seed: The first seed of all randomness.
         seeds: How many seeds, a run each.
+        on: Where it runs: ``"simulator"``; ``"lab"``, an unmodified kernel in virtual time, the same bytes each time;
+            or ``"live"``, the kernel of this machine in real time, which needs root. The last two run the command
+            ``suimon`` of the same version, and know no classes in Python.
         progress: Show a bar on standard error after two seconds, where that is a terminal.
 
     Raises:
@@ -76,7 +82,7 @@ def compare(
     given = locals()
     if not isinstance(link, Link):
         link = Link(text("link", link, 'a Link, or a line such as "2Mbit 180ms 96kB"'))
-    return _compare(link._spec.fields, given, over_paths=False)
+    return _compare(link._spec.fields, given, over_paths=False, on=on)
 
 
 def compare_paths(
@@ -113,14 +119,23 @@ def compare_paths(
     return _compare({"paths": "; ".join(lines)}, given, over_paths=True)
 
 
-def _compare(over: dict[str, str], given: dict[str, Any], *, over_paths: bool) -> Result:
+def _compare(over: dict[str, str], given: dict[str, Any], *, over_paths: bool, on: str = "simulator") -> Result:
     """Runs the comparison whose fields are ``over`` and the keywords of the caller."""
     fields: dict[str, object] = dict(over)
     for name, kind, *_ in _suimon.keywords(over_paths):
         value = _READERS[kind](name, given[name])
         if value is not None:
             fields[name] = value
-    return Result(_suimon.compare(json.dumps(fields), given["progress"]))
+    request = json.dumps(fields)
+    if on == "simulator":
+        return Result(_suimon.compare(request, given["progress"]))
+    if on not in KERNELS:
+        raise InputError(f"on: {on!r} is no place to run; accepted: simulator, {', '.join(KERNELS)}")
+    for name in ("senders", "queues", "gateways"):
+        for each in () if given[name] == () else items(name, given[name], _SENDERS):
+            if isinstance(each, type):
+                raise InputError(f"{name}: {each.__name__} is a class in Python; accepted with on={on!r}: names")
+    return Result(measured(request, on))
 
 
 def _names(role: type[Algorithm], accepted: str) -> Callable[[str, Any], list[str]]:

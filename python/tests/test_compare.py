@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -221,3 +222,39 @@ def test_other_threads_go_on_while_one_simulates() -> None:
 def test_bad_input_is_refused_by_name_with_what_is_accepted(call: Callable[[], object], message: str) -> None:
     with pytest.raises(sm.InputError, match=message):
         call()
+
+
+def test_a_kernel_in_virtual_time_gives_nearly_the_simulators_numbers(
+    command: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(command.parent), prepend=os.pathsep)
+    if subprocess.run(["suimon", "lab", "list"], capture_output=True, text=True, check=False).stdout.strip() == "":
+        pytest.skip("no kernel is set up; `suimon lab setup` brings one")
+
+    def goodput(on: str) -> float:
+        result = sm.compare("2Mbit 40ms 20packets", "reno", seconds=3, on=on)
+        assert result.command.endswith("--lab") == (on == "lab")
+        return float(result.runs["goodput_bps"].to_list()[0])
+
+    assert goodput("lab") == pytest.approx(goodput("simulator"), rel=0.1)
+
+
+def test_a_kernel_is_refused_where_it_cannot_run_the_comparison(
+    command: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(sm.InputError, match="on: 'moon' is no place to run; accepted: simulator, lab, live"):
+        sm.compare("2Mbit 40ms", "reno", on="moon")
+
+    class Mine(sm.CongestionControl):
+        """Never grows."""
+
+    with pytest.raises(sm.InputError, match="senders: Mine is a class in Python; accepted with on='lab': names"):
+        sm.compare("2Mbit 40ms", Mine, on="lab")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(sm.InputError, match="takes the command suimon, which is not on the PATH"):
+        sm.compare("2Mbit 40ms", "reno", on="lab")
+    other = tmp_path / "suimon"
+    other.write_text("#!/bin/sh\necho suimon 0.0.1\n")
+    other.chmod(0o755)
+    with pytest.raises(sm.InputError, match=r"is suimon 0\.0\.1; accepted: "):
+        sm.compare("2Mbit 40ms", "reno", on="lab")

@@ -40,7 +40,8 @@ def test_a_signature_has_each_field_of_the_request_with_its_default(function: Ca
         write([each for each in told if each[0] not in signature.parameters], function)
         pytest.skip("written")
     keywords = {name: (kind, default) for name, kind, default, _ in told}
-    assert sorted(signature.parameters) == sorted([over, *keywords, "progress"])
+    others = [over, "progress"] if over == "paths" else [over, "on", "progress"]
+    assert sorted(signature.parameters) == sorted([*keywords, *others])
     documented = f"{sm.compare.__doc__}{function.__doc__}"
     for name, (kind, default) in keywords.items():
         parameter = signature.parameters[name]

@@ -22,6 +22,8 @@ use crate::progress::Progress;
 
 /// The variable that names the only run to make.
 const ONLY: &str = "SUIMON_ONLY_RUN";
+/// The variable that names the file in which all results are handed over, as the Python package asks for them.
+const ALL: &str = "SUIMON_RESULTS";
 /// The file in which its result is handed over.
 const RESULT: &str = ".suimon-run-result";
 /// A guest that has not come to its end by then is ended.
@@ -54,6 +56,14 @@ impl Only {
         std::fs::write(RESULT, bytes)?;
         Err(CliError::HandedOver)
     }
+}
+
+/// Writes all results for a process that asked for them, which ends this one; else gives them back.
+pub(crate) fn hand_over_all(results: Vec<RunResult>) -> Result<Vec<RunResult>, CliError> {
+    let Some(path) = std::env::var_os(ALL) else { return Ok(results) };
+    let bytes = postcard::to_stdvec(&results).map_err(std::io::Error::other)?;
+    std::fs::write(path, bytes)?;
+    Err(CliError::HandedOver)
 }
 
 /// Makes each of `runs` in a guest, as many at once as this machine has cores. Guests run this command with `words` in

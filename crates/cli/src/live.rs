@@ -12,7 +12,7 @@ use suimon_study::Pair;
 use suimon_units::Duration;
 
 use crate::error::CliError;
-use crate::guests::{LabOptions, Only, guests};
+use crate::guests::{LabOptions, Only, guests, hand_over_all};
 use crate::progress::{Progress, simulate};
 use crate::view::{View, ViewOptions};
 
@@ -45,10 +45,10 @@ impl LiveOptions {
         files: &[PathBuf],
         view: &ViewOptions,
     ) -> Result<Vec<RunResult>, CliError> {
-        match self.lab.lab {
-            Some(_) => guests(runs, &["--live"], files, &self.lab),
-            None => live_with(runs, &hold_missing(runs)?.names, view),
-        }
+        hand_over_all(match self.lab.lab {
+            Some(_) => guests(runs, &["--live"], files, &self.lab)?,
+            None => live_with(runs, &hold_missing(runs)?.names, view)?,
+        })
     }
 
     /// The same in virtual time; the command in the guests has these `words` in place of `--lab`.

@@ -6,12 +6,13 @@ use std::num::NonZeroUsize;
 use clap::{Args, Command};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
+use suimon_results::RunResult;
 use suimon_scenario::StackProfile;
 use suimon_study::Comparison;
 use suimon_study::comparison::{FlowCounts, Parsed, QueueName, SchedulerName, SenderName};
 use suimon_units::{Bytes, Duration};
 
-use crate::errors::{Failure, InputError};
+use crate::errors::{Failure, InputError, InternalError};
 use crate::registry::registry;
 use crate::results::Findings;
 use crate::work::simulate;
@@ -19,13 +20,34 @@ use crate::work::simulate;
 /// Runs the comparison whose fields `request` has, as JSON.
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, request: &str, progress: bool) -> PyResult<Findings> {
+    let comparison = read(request)?;
+    let runs = comparison.runs(&registry()).map_err(Failure::from)?;
+    let results = simulate(py, &runs, progress)?;
+    found(&comparison, comparison.command(), results)
+}
+
+/// The command that asks for the same comparison.
+#[pyfunction]
+pub(crate) fn command(request: &str) -> PyResult<String> {
+    Ok(read(request)?.command())
+}
+
+/// What came of the same comparison on a kernel, by `command`, which handed `results` over.
+#[pyfunction]
+pub(crate) fn measured(request: &str, command: String, results: &[u8]) -> PyResult<Findings> {
+    let results = postcard::from_bytes(results)
+        .map_err(|error| InternalError::new_err(format!("results of {command}: {error}")))?;
+    found(&read(request)?, command, results)
+}
+
+fn read(request: &str) -> PyResult<Comparison> {
     let refuse = |error| InputError::new_err(format!("{error}; accepted: text of Unicode characters"));
     let fields: Map<String, Value> = serde_json::from_str(request).map_err(refuse)?;
-    let comparison = Comparison::from_fields(fields).map_err(Failure::from)?;
-    let registry = registry();
-    let runs = comparison.runs(&registry).map_err(Failure::from)?;
-    let results = simulate(py, &runs, progress)?;
-    let findings = comparison.findings(&registry, comparison.command(), results).map_err(Failure::from)?;
+    Ok(Comparison::from_fields(fields).map_err(Failure::from)?)
+}
+
+fn found(comparison: &Comparison, command: String, results: Vec<RunResult>) -> PyResult<Findings> {
+    let findings = comparison.findings(&registry(), command, results).map_err(Failure::from)?;
     Ok(findings.into())
 }
 

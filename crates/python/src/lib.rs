@@ -29,7 +29,7 @@ mod _suimon {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::compare::{compare, keywords};
+    use crate::compare::{command, compare, keywords, measured};
     #[pymodule_export]
     use crate::link::LinkSpec;
     #[pymodule_export]

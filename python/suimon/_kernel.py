@@ -1,0 +1,40 @@
+"""Comparisons on a kernel, which the command ``suimon`` runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from suimon import _suimon
+from suimon.errors import InputError, SuimonError
+
+#: The command's option for each kernel.
+KERNELS = {"lab": "--lab", "live": "--live"}
+
+
+def measured(request: str, on: str) -> _suimon.Findings:
+    """Has the command run the comparison, and takes its results.
+
+    Raises:
+        InputError: The command is missing, is of another version, or refuses the comparison.
+        SuimonError: The kernel does not allow it; the message is the command's.
+    """
+    line = f"{_suimon.command(request)} {KERNELS[on]}"
+    program = shutil.which("suimon")
+    if program is None:
+        raise InputError(f"on: {on!r} takes the command suimon, which is not on the PATH; `make install` puts it there")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.split()
+    if _suimon.__version__ not in version:
+        raise InputError(f"on: {program} is {' '.join(version[:2])}; accepted: {_suimon.__version__}, as this package")
+    with tempfile.TemporaryDirectory(prefix="suimon-") as folder:
+        results = Path(folder) / "results"
+        words = [program, *shlex.split(line)[1:]]
+        environment = {**os.environ, "SUIMON_RESULTS": str(results)}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise (InputError if done.returncode == 2 else SuimonError)(done.stderr.strip())
+        return _suimon.measured(request, line, results.read_bytes())
