@@ -187,7 +187,7 @@ impl Red {
     /// By the rules of Linux's `sch_red` behind a shaper. It marks above `max_th` unless `harddrop` is set
     /// (`RED_HARD_MARK`). It learns that the queue is empty where its parent asks it for a packet in vain, and shapers look
     /// first (`sch_tbf`), so that idle time does not count.
-    fn as_linux(self) -> Self {
+    fn by_rules_of_linux(self) -> Self {
         Self { marks_all: true, average: self.average.without_idle_time(), ..self }
     }
 
@@ -268,7 +268,7 @@ impl EarlyDetection for Red {
 pub fn early(arguments: &Arguments, buffer: Buffer) -> Early<Red> {
     let red = Red::new(arguments, buffer);
     Early {
-        detection: if arguments.choice("rules") == "linux" { red.as_linux() } else { red },
+        detection: if arguments.choice("rules") == "linux" { red.by_rules_of_linux() } else { red },
         spacing: spacing(arguments),
         ecn: arguments.flag("ecn"),
         marks_departures: false,
