@@ -123,7 +123,8 @@ def script(cell: Cell, seed: int) -> str:
     elif cell.ecn and cell.queue in ("red", "pie"):
         queue += " ecn"
     senders = "\n".join(
-        f"(sleep {start + 2}; ip netns exec a timeout {SECONDS + 2} socat -b 65536 -u /dev/zero TCP4:10.91.2.2:5201) &"
+        f"(sleep {start + 2}; ip netns exec a timeout {SECONDS + 2} "
+        "socat -b 16384 -u /dev/zero TCP4:10.91.2.2:5201) &"
         for start in cell.starts(seed)
     )
     return f"""set -e

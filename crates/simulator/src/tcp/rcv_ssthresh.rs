@@ -14,6 +14,8 @@ const SCALING_RATIO: u64 = 160;
 const INITIAL_BUFFER: Bytes = Bytes::new(131_072);
 /// Segments that count as read in the round-trip time before the first (`rcvq_space.space`).
 const INITIAL_SEGMENTS: u64 = 10;
+/// Of the clock of timestamps, in nanoseconds.
+const MILLISECOND: u64 = 1_000_000;
 
 /// A receiver's slow-start threshold and the clamp above it.
 #[derive(Debug, Clone)]
@@ -24,9 +26,11 @@ pub(super) struct RcvSsthresh {
     buffer: Bytes,
     /// Most bytes read within a round-trip time.
     space: Bytes,
-    /// Where the present round-trip time began, and when it ends; the first begins with the connection.
+    /// Where the present round-trip time began, in bytes and in time; the first begins with the connection.
     seq: u64,
-    ends: Option<Instant>,
+    time: Option<Instant>,
+    rtt: Duration,
+    last_tsecr: Option<u64>,
 }
 
 impl RcvSsthresh {
@@ -37,28 +41,44 @@ impl RcvSsthresh {
             buffer,
             space: mss * INITIAL_SEGMENTS,
             seq: 0,
-            ends: None,
+            time: None,
+            rtt: Duration::ZERO,
+            last_tsecr: None,
         }
     }
 
-    /// A segment came in order, up to `rcv_nxt`, `rtt` after the ACK that let it go; whether the window grew.
+    /// A segment came in order, up to `rcv_nxt`, and echoes the timestamp of an ACK of the time `ts_ecr`; whether the
+    /// window grew. The application reads it at once.
     #[inline]
-    pub(super) fn on_segment(&mut self, now: Instant, rcv_nxt: u64, rtt: Duration, mss: Bytes) -> bool {
-        match self.ends {
-            None => self.ends = Some(now + rtt),
-            Some(ends) if now >= ends => self.adjust(now, rcv_nxt, rtt),
-            Some(_) => {}
+    pub(super) fn on_segment(&mut self, now: Instant, rcv_nxt: u64, ts_ecr: Instant, mss: Bytes) -> bool {
+        self.measure(now, ts_ecr);
+        let grows = self.rcv_ssthresh < self.window_clamp;
+        if grows {
+            self.rcv_ssthresh = (self.rcv_ssthresh + mss * 2).min(self.window_clamp);
         }
-        if self.rcv_ssthresh >= self.window_clamp {
-            return false;
+        if now.saturating_since(*self.time.get_or_insert(now)) >= self.rtt {
+            self.adjust(now, rcv_nxt);
         }
-        self.rcv_ssthresh = (self.rcv_ssthresh + mss * 2).min(self.window_clamp);
-        true
+        grows
+    }
+
+    /// The round-trip time by timestamps, which count milliseconds: a shorter one counts at once, a longer one as an
+    /// eighth (`tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`).
+    #[inline]
+    fn measure(&mut self, now: Instant, ts_ecr: Instant) {
+        let tsecr = ts_ecr.as_nanos() / MILLISECOND;
+        if self.last_tsecr.replace(tsecr) == Some(tsecr) {
+            return;
+        }
+        let sample = Duration::from_millis(now.as_nanos() / MILLISECOND - tsecr);
+        let is_first = self.rtt == Duration::ZERO;
+        self.rtt = if is_first || sample < self.rtt { sample } else { self.rtt + (sample - self.rtt) / 8 };
     }
 
     /// Dynamic right-sizing: a sender that doubles its rate needs twice what was read in the last round-trip time, and
     /// twice the growth more.
-    fn adjust(&mut self, now: Instant, rcv_nxt: u64, rtt: Duration) {
+    #[cold]
+    fn adjust(&mut self, now: Instant, rcv_nxt: u64) {
         let copied = Bytes::new(rcv_nxt - self.seq);
         if copied > self.space {
             let window = copied * 2;
@@ -67,7 +87,7 @@ impl RcvSsthresh {
             self.window_clamp = self.window_clamp.max(window);
             self.space = copied;
         }
-        (self.seq, self.ends) = (rcv_nxt, Some(now + rtt));
+        (self.seq, self.time) = (rcv_nxt, Some(now));
     }
 }
 
@@ -84,7 +104,8 @@ mod tests {
         let round = |&segments: &u64| {
             let grown = (0..segments).filter(|nth| {
                 rcv_nxt += MSS.get();
-                window.on_segment(start + RTT * *nth / segments, rcv_nxt, RTT, MSS)
+                let asked = start + RTT * *nth / segments;
+                window.on_segment(asked + RTT, rcv_nxt, asked, MSS)
             });
             let count = grown.count();
             start += RTT;
@@ -100,7 +121,8 @@ mod tests {
         // The first six take the room of the buffer at first, (81920 - 65535) / 2896. The first segment of a round ends the
         // measurement of the one before: 11 segments instead of 10 ask for 22 + 2 * 22 / 10, fewer than there is room
         // for. Then 20 instead of 11 ask for 40 + 2 * 40 * 9 / 11, and 40 instead of 20 for 240, 80 for 480, 160 for 960.
-        assert_eq!(counts, [6, 0, 25, 68, 120, 160, 80, 0]);
+        // The window grows from the segment behind the measurement on.
+        assert_eq!(counts, [6, 0, 25, 68, 120, 159, 81, 0]);
         assert_eq!(window.rcv_ssthresh, window.window_clamp);
     }
 

@@ -127,8 +127,8 @@ impl Receiver {
             }
             self.unacknowledged += 1;
             if let Some(growth) = &mut self.growth {
-                let rtt = now.saturating_since(packet.ts_ecr);
-                self.quick_acks |= u32::from(growth.on_segment(now, self.rcv_nxt, rtt, self.profile.mss));
+                let grew = growth.on_segment(now, self.rcv_nxt, packet.ts_ecr, self.profile.mss);
+                self.quick_acks |= u32::from(grew);
             }
         } else if packet.seq > self.rcv_nxt {
             self.out_of_order.insert(packet.seq, end);
