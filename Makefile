@@ -158,6 +158,10 @@ kernel: build ## FS-AT's paper on the running kernel beside the simulator, and w
 	$(SUIMON) paper fs-at --kernel
 	python3 bench/congestion.py $(SUIMON)
 
+.PHONY: whole
+whole: build ## The whole road: four phones, two radios each, all four parts and none (a minute)
+	python3 bench/whole.py --suimon $(SUIMON) --write
+
 .PHONY: picture
 picture: build ## Redraw the README's picture
 	python3 scripts/picture.py $(SUIMON) docs/demo.svg

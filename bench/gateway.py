@@ -1,8 +1,9 @@
 """A gateway measured: python3 bench/gateway.py [links] [speed] [memory] [--write]
 
-`links`: downloads over emulated radios on a real kernel in virtual time (`suimon lab`), through a gateway and without one,
-and the same in the simulator. `speed`: throughput and new connections a second between network namespaces, beside HAProxy,
-socat and a plain route. `memory`: what ten thousand open connections take. The last two need root and a calm machine.
+`links`: downloads over emulated radios on a real kernel in virtual time (`suimon lab`), through a gateway and without
+one, and the same in the simulator. `speed`: throughput and new connections a second between network namespaces, beside
+HAProxy, socat and a plain route. `memory`: what ten thousand open connections take. The last two need root and a calm
+machine.
 `--write` puts the tables into docs/guides/gateway.md.
 """
 
@@ -217,14 +218,18 @@ def speed(suimon: Path, rounds: int, seconds: int) -> list[str]:
     for name, rates in carried.items():
         rate, new = gateway_speed.middle(rates), gateway_speed.middle(opened[name])
         spread = f"{min(rates):.1f} to {max(rates):.1f}"
-        lines.append(f"| {name} | {rate:.1f} Gbit/s ({spread}) | {new:.0f} ({min(opened[name]):.0f} to {max(opened[name]):.0f}) |")
+        others = f"{min(opened[name]):.0f} to {max(opened[name]):.0f}"
+        lines.append(f"| {name} | {rate:.1f} Gbit/s ({spread}) | {new:.0f} ({others}) |")
     print("\n".join(lines), flush=True)
     return lines
 
 
 def memory(suimon: Path) -> list[str]:
     """The table of what open connections take."""
-    lines = [f"| Between the ends | {gateway_speed.CONNECTIONS} open connections: process | machine |", "| --- | --- | --- |"]
+    lines = [
+        f"| Between the ends | {gateway_speed.CONNECTIONS} open connections: process | machine |",
+        "| --- | --- | --- |",
+    ]
     for name, one in gateway_speed.memory(suimon).items():
         lines.append(f"| {name} | {one.process_bytes / 1e6:.0f} MB | {one.machine_bytes / 1e6:.0f} MB |")
     print("\n".join(lines), flush=True)

@@ -36,6 +36,7 @@ struct fs_at_ack {
 	u64 flight_size;
 	u64 snd_wnd;
 	u32 rtt_us;		/* 0: no sample */
+	u32 mss;
 	u8 app_limited;
 };
 
@@ -117,7 +118,12 @@ static __always_inline void fs_at_judge(struct fs_at *f, const struct fs_at_ack 
 		fs_at_follow_growth(f, f->received);
 		return;
 	}
-	if (!f->app_limited) {
+	/*
+	 * Where the sender had nothing to send, the interval tells nothing, unless more was in flight at its start than came
+	 * through: then the bottleneck was busy all the time. A receiver may hold back one acknowledgement (RFC 9293, section
+	 * 3.8.6.3), of two segments at most.
+	 */
+	if (!f->app_limited || f->flight_size > f->received + 2 * (u64)a->mss) {
 		fs_at_follow_growth(f, f->received);
 		fs_at_update_target(f, f->flight_size, f->received, min_target);
 		f->complete_flight = f->flight_size;

@@ -355,6 +355,7 @@ static __always_inline void fs_at_cong_control(struct sock *sk, const struct rat
 	a.delivered = (u64)rs->acked_sacked * tp->mss_cache;
 	a.flight_size = (u64)tcp_packets_in_flight(tp) * tp->mss_cache;
 	a.snd_wnd = tp->snd_wnd;
+	a.mss = tp->mss_cache;
 	if (c->old_path && (s32)(tp->snd_una - c->path_from) > 0)
 		c->old_path = 0;
 	/* A sample is of segments that snd_una passed and that went this path: duplicate ACKs give none. */

@@ -9,6 +9,8 @@
 #include "../fs_at.h"
 
 #define MIN_TARGET 8000
+/* As in crates/linux/tests/arithmetic.rs. */
+#define MSS 1448
 
 int main(int argc, char **argv)
 {
@@ -24,6 +26,8 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof(line), stdin)) {
 		struct fs_at_ack a = {};
 		unsigned int app_limited;
+
+		a.mss = MSS;
 
 		if (sscanf(line, "a %llu %u %llu %llu %llu %u", &a.now_us, &a.rtt_us, &a.delivered, &a.flight_size, &a.snd_wnd,
 			   &app_limited) == 6) {

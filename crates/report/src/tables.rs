@@ -296,6 +296,15 @@ impl Keys {
         t.count("rate_deviation_bps", spread(|spread| spread.deviation));
         t.count("rate_min_bps", spread(|spread| spread.min));
         t.count("rate_max_bps", spread(|spread| spread.max));
+        // Of most runs nobody sends any.
+        if rows.iter().any(|(_, f)| f.datagrams.is_some()) {
+            let delay = |of: fn(&DatagramDelay) -> Duration| {
+                move |(_, f): &Row<&FlowResult>| ms(f.datagrams.as_ref().map(of))
+            };
+            t.number("delay_p50_ms", delay(|delay| delay.p50));
+            t.number("delay_p95_ms", delay(|delay| delay.p95));
+            t.number("delay_p99_ms", delay(|delay| delay.p99));
+        }
         t.build()
     }
 

@@ -115,7 +115,11 @@ impl Flow {
                     (Some(_), _) => Source::fed(),
                     (None, _) => Source::new(tcp.size, tcp.application_rate),
                 };
-                (Endpoints::tcp(tcp, profiles.share(&tcp.profile), source), tcp.on_off)
+                let mut endpoints = Endpoints::tcp(tcp, profiles.share(&tcp.profile), source);
+                if let (Endpoints::Tcp { receiver, .. }, Some(Half::Inward { .. })) = (&mut endpoints, half) {
+                    receiver.leave_unread();
+                }
+                (endpoints, tcp.on_off)
             }
             Traffic::Udp(udp) => {
                 let delays = Box::new(DelayMeter::new(udp.echo));

@@ -142,7 +142,10 @@ impl<C: CongestionControl> FsAt<C> {
             let carried = if self.mode == Mode::Fit { ack.delivered } else { Bytes::ZERO };
             (interval.received, self.begin(ack, limits, ack.now, carried))
         };
-        if !interval.app_limited {
+        // Where the sender had nothing to send, the interval tells nothing, unless more was in flight at its start than came
+        // through: then the bottleneck was busy all the time. A receiver may hold back one acknowledgement (RFC 9293
+        // §3.8.6.3), of two segments at most.
+        if !interval.app_limited || interval.flight_size > rcv_bytes + ack.mss * 2 {
             self.follow_growth(rcv_bytes);
             self.update_target(interval.flight_size, rcv_bytes);
             self.complete = Some((interval.flight_size, rcv_bytes));
@@ -471,9 +474,23 @@ mod tests {
     fn an_application_limited_interval_changes_nothing() {
         let (mut fs_at, mut limits) = started(Mode::Printed);
         fs_at.target = Some(Bytes::new(30_000));
-        fs_at.on_ack(&Ack { app_limited: true, ..confirm(50, 1, 20) }, &mut limits);
-        fs_at.on_ack(&confirm(100, 1, 20), &mut limits);
+        fs_at.interval = None;
+        fs_at.on_ack(&confirm(0, 1, 2), &mut limits);
+        fs_at.on_ack(&Ack { app_limited: true, ..confirm(50, 1, 2) }, &mut limits);
+        fs_at.on_ack(&confirm(100, 1, 2), &mut limits);
         assert_eq!((fs_at.target, fs_at.complete), (Some(Bytes::new(30_000)), None));
+    }
+
+    #[test]
+    fn an_application_limited_interval_counts_where_more_was_in_flight_than_came_through() {
+        for (flight, expected) in [(4, None), (5, Some((MSS * 5, MSS * 2)))] {
+            let (mut fs_at, mut limits) = started(Mode::Printed);
+            fs_at.interval = None;
+            fs_at.on_ack(&confirm(0, 1, flight), &mut limits);
+            fs_at.on_ack(&Ack { app_limited: true, ..confirm(50, 1, flight) }, &mut limits);
+            fs_at.on_ack(&confirm(100, 1, flight), &mut limits);
+            assert_eq!(fs_at.complete, expected, "{flight} segments in flight, two of them confirmed");
+        }
     }
 
     #[test]

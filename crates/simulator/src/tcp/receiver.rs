@@ -30,6 +30,8 @@ pub(crate) struct Receiver {
     rcv_nxt: u64,
     /// Bytes in order that the application has not read.
     unread: u64,
+    /// Bytes that it has read, where it does not read all at once.
+    read: Option<u64>,
     out_of_order: RangeSet,
     /// Where the latest out-of-order segments began, latest first, for the SACK option.
     recent: [Option<u64>; MAX_SACK_BLOCKS],
@@ -70,6 +72,7 @@ impl Receiver {
             window_scale,
             rcv_nxt: 0,
             unread: 0,
+            read: None,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
             advertised: 0,
@@ -164,7 +167,7 @@ impl Receiver {
             now,
             rcv_nxt: self.rcv_nxt,
             advertised: self.advertised,
-            read: self.rcv_nxt - self.unread,
+            read: self.read.unwrap_or(self.rcv_nxt),
             timestamp_rtt: (in_order && self.profile.timestamps && packet.ts_ecr > Instant::ZERO)
                 .then(|| now.saturating_since(packet.ts_ecr)),
             mss: self.profile.mss,
@@ -188,10 +191,16 @@ impl Receiver {
         held_back.or(own)
     }
 
+    /// The application reads what [`Receiver::on_read`] says, and nothing before.
+    pub(crate) fn leave_unread(&mut self) {
+        self.read = Some(0);
+    }
+
     /// The application leaves so many bytes unread. Gives the update of a window that has opened, by Linux's rule:
     /// where it is twice what is left of the one that was advertised (`tcp_cleanup_rbuf`).
     pub(crate) fn on_read(&mut self, now: Instant, unread: u64) -> Option<Packet> {
         self.unread = unread;
+        self.read = Some(self.rcv_nxt - unread);
         let left = self.advertised.saturating_sub(self.rcv_nxt);
         let room = self.buffer.get().saturating_sub(unread);
         (room >= 2 * left && room >= self.profile.mss.get()).then(|| self.answer(now, PacketKind::Ack))

@@ -1,0 +1,147 @@
+"""The whole road: python3 bench/whole.py [--write] [--write-scenario]
+
+Runs scenarios/whole.toml: four phones with two radios each, a gateway before each radio, and routers on the way. The
+four parts (FS-AT in the gateways, RTT-AQM, `even`, the choice of paths) are each there or not, in all sixteen
+combinations, beside what is deployed. Prints what each combination gives its users, with 95 % intervals over the
+seeds, and what each part adds. `--write` writes docs/whole.md and its picture; `--write-scenario` writes the scenario itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import whole_page
+from measure import ROOT, BenchError, run
+from simulators import built
+from whole_scenario import PARTS, SEEDS, name_of, scenario
+
+SCENARIO = ROOT / "scenarios" / "whole.toml"
+# Student's t for 95 %, two-sided, by degrees of freedom.
+T95 = {1: 12.706, 4: 2.776, 9: 2.262, 19: 2.093}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that users feel, of one run."""
+
+    name: str
+    unit: str
+    digits: int
+    more_is_better: bool
+
+
+MEASURES = [
+    Measure("call: 95 % of packets within", "ms", 0, False),
+    Measure("page: median time", "s", 2, False),
+    Measure("downloads", "Mbit/s", 2, True),
+    Measure("Jain's index of the users", "", 3, True),
+]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with half the width of its 95 % interval."""
+
+    mean: float
+    half_width: float
+
+    @classmethod
+    def of(cls, values: list[float]) -> Estimate:
+        degrees = len(values) - 1
+        t = T95[min((known for known in T95 if known >= degrees), default=19)] if degrees else math.nan
+        spread = statistics.stdev(values) / math.sqrt(len(values)) if degrees else math.nan
+        return cls(statistics.fmean(values), t * spread)
+
+
+def of_user(name: str) -> int:
+    return int(name.split("-")[1])
+
+
+def measured(result: dict[str, Any]) -> dict[str, list[list[float]]]:
+    """The numbers of each run, by the combination's name: a list for each measure, in the order of the seeds."""
+    duration = result["runs"][0]["duration_s"]
+    starts: dict[tuple[int, str], float] = {}
+    calls: dict[int, list[float]] = {}
+    for flow in result["flows"]:
+        starts[flow["run"], flow["flow"]] = flow["start_s"]
+        if flow["flow"].startswith("call-"):
+            calls.setdefault(flow["run"], []).append(flow["delay_p95_ms"])
+    pages: dict[int, list[float]] = {}
+    goodputs: dict[int, dict[int, float]] = {}
+    for stream in result["aggregates"]:
+        kind, run_number = stream["aggregate"].split("-")[0], stream["run"]
+        if kind == "page":
+            begun = min(starts[run_number, name] for name in stream["flows"].split(" "))
+            # What is not there by the end counts as long as it has waited.
+            pages.setdefault(run_number, []).append((stream["completed_s"] or duration) - begun)
+        else:
+            of_users = goodputs.setdefault(run_number, {})
+            of_users[of_user(stream["aggregate"])] = stream["goodput_bps"] / 1e6
+    found: dict[str, list[list[float]]] = {}
+    for one in result["runs"]:
+        number = one["run"]
+        shares = list(goodputs[number].values())
+        jain = sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+        values = [statistics.fmean(calls[number]), statistics.median(pages[number]), sum(shares), jain]
+        lists = found.setdefault(one["setup"], [[] for _ in MEASURES])
+        for values_of, value in zip(lists, values, strict=True):
+            values_of.append(value)
+    return found
+
+
+def effect(found: dict[str, list[list[float]]], part: str, measure: int) -> Estimate:
+    """What `part` adds to a measure in percent: the geometric mean over all combinations of the others, by seed."""
+    seeds = len(next(iter(found.values()))[measure])
+    others = [other for other in PARTS if other != part]
+    logs = []
+    for seed in range(seeds):
+        ratios = []
+        for count in range(len(others) + 1):
+            for chosen in itertools.combinations(others, count):
+                without = found[name_of(chosen)][measure][seed]
+                with_part = found[name_of((*chosen, part))][measure][seed]
+                ratios.append(math.log(with_part / without))
+        logs.append(statistics.fmean(ratios))
+    estimate = Estimate.of(logs)
+    return Estimate(100 * math.expm1(estimate.mean), 100 * math.exp(estimate.mean) * estimate.half_width)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"seeds (default: {SEEDS})")
+    parser.add_argument("--write", action="store_true", help="write docs/whole.md and its picture")
+    parser.add_argument("--write-scenario", action="store_true", help=f"write {SCENARIO.relative_to(ROOT)}")
+    options = parser.parse_args()
+    if options.write_scenario:
+        SCENARIO.write_text(scenario())
+        return 0
+    began = time.monotonic()
+    try:
+        command = [str(options.suimon), "run", str(SCENARIO), "--json", "--no-files", "--set", f"seeds={options.seeds}"]
+        result = json.loads(run(command, "the road"))
+    except BenchError as error:
+        print(f"whole: {error}", file=sys.stderr)
+        return 1
+    found = measured(result)
+    estimates = {name: [Estimate.of(values) for values in lists] for name, lists in found.items()}
+    effects = {part: [effect(found, part, at) for at in range(len(MEASURES))] for part in PARTS}
+    lines = whole_page.tables(MEASURES, estimates, effects)
+    print("\n".join(lines))
+    print(f"\nwhole: {len(result['runs'])} runs in {time.monotonic() - began:.0f} s")
+    if options.write:
+        whole_page.write(options.suimon, SCENARIO, lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
