@@ -37,7 +37,8 @@ fn elsewhere() -> TempDir {
 
 /// Everything that a short run gives: standard output and files.
 fn everything(folder: &Path, scenario: &str, threads: &str) -> Vec<(String, Vec<u8>)> {
-    let arguments = ["run", scenario, "--out", "out", "--json", "--series", "--set", "duration=25s"];
+    let arguments =
+        ["run", scenario, "--out", "out", "--json", "--series", "--set", "duration=25s", "--set", "seeds=1"];
     let output =
         suimon().args(arguments).current_dir(folder).env("RAYON_NUM_THREADS", threads).output().unwrap();
     assert!(output.status.success(), "{scenario}: {}", text(&output.stderr));
