@@ -101,6 +101,7 @@ impl Shaper {
             in_flight: passed.in_flight,
             unacknowledged: passed.unacknowledged,
             base_rtt: passed.base_rtt,
+            rtt: passed.rtt,
             probe_rtt: self.probe_rtt.take(),
         });
         (rate, now + self.controller.interval())

@@ -62,7 +62,8 @@ pub struct Passed {
     pub unacknowledged: Bytes,
     /// The shortest round-trip times to receivers, weighted by the bytes of their flows.
     pub base_rtt: Option<Duration>,
-    /// The latest round-trip times to receivers, weighted in the same way.
+    /// The latest round-trip times of the flows that were at work, weighted in the same way; that of data without an
+    /// answer is its age at least.
     pub rtt: Option<Duration>,
     /// Flows with data in flight.
     pub flows: u32,
@@ -188,7 +189,9 @@ impl Flow {
             Some(sacked) if before(packet.ack, sacked) => sacked,
             _ => packet.ack,
         };
-        if !before(self.edge, edge) || before(self.high, edge) {
+        // What ends a connection takes a number too, and data may have passed before anybody looked.
+        let edge = if before(self.high, edge) { self.high } else { edge };
+        if !before(self.edge, edge) {
             return None;
         }
         self.recent += u64::from(edge.wrapping_sub(self.edge));
@@ -204,10 +207,34 @@ impl Flow {
         Some(rtt)
     }
 
+    /// How long the oldest data has been without an answer. A receiver may keep a single segment's back.
+    fn age(&self, now: Instant) -> Duration {
+        let oldest = self.marks.front().filter(|_| self.in_flight() > self.segment);
+        oldest.map_or(Duration::ZERO, |mark| now.saturating_since(mark.at))
+    }
+
     /// Whether another flow may take its place.
     fn is_over(&self, now: Instant) -> bool {
         let silent = now.saturating_since(self.last);
         silent > FORGOTTEN || (self.in_flight() == 0 && silent > PATIENCE)
+    }
+}
+
+/// A mean of times.
+#[derive(Debug, Default)]
+struct Weighted {
+    weights: f64,
+    sum: f64,
+}
+
+impl Weighted {
+    fn add(&mut self, weight: f64, time: Duration) {
+        self.weights += weight;
+        self.sum += weight * time.as_secs_f64();
+    }
+
+    fn mean(&self) -> Option<Duration> {
+        (self.weights > 0.0).then(|| Duration::from_secs_f64(self.sum / self.weights))
     }
 }
 
@@ -270,10 +297,11 @@ impl RoundTrips {
     pub fn take(&mut self, now: Instant) -> Passed {
         let mut passed = core::mem::take(&mut self.passed);
         let (mut in_flight, mut held, mut delivered) = (0, 0, 0);
-        let (mut weights, mut base, mut latest) = (0.0, 0.0, 0.0);
+        let (mut base, mut latest) = (Weighted::default(), Weighted::default());
         for flow in self.places.iter_mut().flatten() {
-            delivered += flow.recent;
-            flow.weight = flow.weight / 2.0 + core::mem::take(&mut flow.recent) as f64;
+            let recent = core::mem::take(&mut flow.recent);
+            delivered += recent;
+            flow.weight = flow.weight / 2.0 + recent as f64;
             if now.saturating_since(flow.last) > FORGOTTEN {
                 continue;
             }
@@ -285,9 +313,10 @@ impl RoundTrips {
             // A flow of which nothing arrives for now still has its part in what waits.
             let weight = flow.weight.max(f64::from(flow.in_flight()) / 1e3);
             if let (Some(shortest), Some(last)) = (flow.far.shortest, flow.far.latest) {
-                weights += weight;
-                base += weight * shortest.as_secs_f64();
-                latest += weight * last.as_secs_f64();
+                base.add(weight, shortest);
+                if recent > 0 || flow.in_flight() > 0 {
+                    latest.add(weight, last.max(flow.age(now)));
+                }
             }
         }
         let (size, payload) = (self.sizes.0.max(1), self.sizes.1.max(1));
@@ -295,10 +324,7 @@ impl RoundTrips {
         passed.delivered += whole(delivered);
         passed.in_flight = whole(in_flight);
         passed.unacknowledged = whole(held);
-        if weights > 0.0 {
-            passed.base_rtt = Some(Duration::from_secs_f64(base / weights));
-            passed.rtt = Some(Duration::from_secs_f64(latest / weights));
-        }
+        (passed.base_rtt, passed.rtt) = (base.mean(), latest.mean());
         passed
     }
 }
@@ -390,6 +416,28 @@ mod tests {
         trips.on_forward(&forward(52.0, 100, 1_000));
         trips.on_backward(&backward(100.0, 1_100));
         assert_eq!(trips.between_ends(FLOW), Some(ms(60.0)), "48 ms there, 12 ms here");
+    }
+
+    #[test]
+    fn what_ends_a_connection_leaves_nothing_in_flight() {
+        let mut trips = RoundTrips::new(16);
+        trips.on_forward(&forward(0.0, 0, 1_000));
+        trips.on_backward(&backward(40.0, 1_001));
+        assert_eq!(trips.take(Instant::ZERO).in_flight, Bytes::ZERO);
+    }
+
+    #[test]
+    fn data_without_an_answer_shows_its_age() {
+        let mut trips = RoundTrips::new(16);
+        trips.on_forward(&forward(0.0, 0, 1_000));
+        trips.on_backward(&backward(40.0, 1_000));
+        trips.on_forward(&forward(100.0, 1_000, 1_000));
+        assert_eq!(trips.take(Instant::ZERO + ms(300.0)).rtt, Some(ms(40.0)), "one segment may be held back");
+        trips.on_forward(&forward(300.0, 2_000, 1_000));
+        assert_eq!(trips.take(Instant::ZERO + ms(400.0)).rtt, Some(ms(300.0)));
+        trips.on_backward(&backward(410.0, 3_000));
+        trips.take(Instant::ZERO + ms(420.0));
+        assert_eq!(trips.take(Instant::ZERO + ms(440.0)).rtt, None, "it is not at work");
     }
 
     #[test]
