@@ -30,6 +30,8 @@ pub struct Forward {
     pub payload: u32,
     /// Opens the connection: a SYN without ACK.
     pub opens_connection: bool,
+    /// Ends the connection at once: an RST.
+    pub resets: bool,
     /// TSecr, where it has timestamps (RFC 7323).
     pub ts_ecr: Option<u32>,
 }
@@ -45,6 +47,8 @@ pub struct Backward {
     pub ack: u32,
     /// The end of the last byte that its SACK blocks name.
     pub sacked: Option<u32>,
+    /// Ends the connection at once: an RST.
+    pub resets: bool,
     /// TSval, where it has timestamps.
     pub ts_val: Option<u32>,
 }
@@ -86,8 +90,8 @@ struct Flow {
     high: u32,
     edge: u32,
     segment: u32,
-    /// When some of the bytes in flight passed.
-    marks: VecDeque<Mark>,
+    /// When some of the bytes in flight passed: the ends of their packets.
+    marks: VecDeque<(u32, Instant)>,
     far: Half,
     near: Half,
     /// When an answer with this TSval passed, which no packet has echoed yet.
@@ -95,13 +99,6 @@ struct Flow {
     /// Acknowledged bytes, of which those of each interval count half as much as those of the next.
     weight: f64,
     recent: u64,
-}
-
-/// A byte and when it passed.
-#[derive(Debug, Clone, Copy)]
-struct Mark {
-    end: u32,
-    at: Instant,
 }
 
 /// Round-trip times between here and one end.
@@ -159,8 +156,11 @@ impl Flow {
         if packet.opens_connection {
             // Its SYN takes one sequence number (RFC 9293 §3.4).
             *self = Self { high: packet.seq.wrapping_add(1), ..Self::new(packet) };
-            self.marks.push_back(Mark { end: self.high, at: packet.now });
+            self.marks.push_back((self.high, packet.now));
             return;
+        }
+        if packet.resets {
+            return self.end();
         }
         if packet.payload == 0 {
             return;
@@ -170,7 +170,7 @@ impl Flow {
         if before(self.high, end) {
             self.high = end;
             if self.marks.len() < MARKS {
-                self.marks.push_back(Mark { end, at: packet.now });
+                self.marks.push_back((end, packet.now));
             }
         } else if before(self.edge, end) {
             // Which of the two is acknowledged is not known (Karn and Partridge 1987).
@@ -180,6 +180,10 @@ impl Flow {
 
     /// Gives the round-trip time to the receiver.
     fn on_backward(&mut self, packet: &Backward) -> Option<Duration> {
+        if packet.resets {
+            self.end();
+            return None;
+        }
         let is_first = self.far.shortest.is_none();
         let wants_echo = packet.ts_val.is_some() && self.answered.is_none() || is_first;
         if wants_echo {
@@ -197,20 +201,25 @@ impl Flow {
         self.recent += u64::from(edge.wrapping_sub(self.edge));
         self.edge = edge;
         let mut covered = None;
-        while let Some(mark) = self.marks.front().copied().filter(|mark| !before(edge, mark.end)) {
-            covered = Some(mark);
+        while let Some((_, at)) = self.marks.front().filter(|(end, _)| !before(edge, *end)) {
+            covered = Some(*at);
             self.marks.pop_front();
         }
-        let mark = covered?;
-        let rtt = packet.now.saturating_since(mark.at);
+        let rtt = packet.now.saturating_since(covered?);
         self.far.measure(rtt);
         Some(rtt)
+    }
+
+    /// Nobody will acknowledge what is in flight.
+    fn end(&mut self) {
+        self.edge = self.high;
+        self.marks.clear();
     }
 
     /// How long the oldest data has been without an answer. A receiver may keep a single segment's back.
     fn age(&self, now: Instant) -> Duration {
         let oldest = self.marks.front().filter(|_| self.in_flight() > self.segment);
-        oldest.map_or(Duration::ZERO, |mark| now.saturating_since(mark.at))
+        oldest.map_or(Duration::ZERO, |(_, at)| now.saturating_since(*at))
     }
 
     /// Whether another flow may take its place.
@@ -333,8 +342,9 @@ impl RoundTrips {
 const MARKS: usize = 64;
 /// After so long a flow that has nothing in flight leaves its place to another.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// After so long any flow does, and what it had in flight is lost.
-const FORGOTTEN: Duration = Duration::from_secs(10);
+/// After so long any flow does, and what it had in flight is lost: a sender that is there sends again after one and two
+/// seconds more at the latest (RFC 6298 §2, §5).
+const FORGOTTEN: Duration = Duration::from_secs(4);
 
 #[cfg(test)]
 mod tests {
@@ -351,12 +361,13 @@ mod tests {
             seq,
             payload,
             opens_connection: false,
+            resets: false,
             ts_ecr: None,
         }
     }
 
     fn backward(at: f64, ack: u32) -> Backward {
-        Backward { now: Instant::ZERO + ms(at), flow: FLOW, ack, sacked: None, ts_val: None }
+        Backward { now: Instant::ZERO + ms(at), flow: FLOW, ack, sacked: None, resets: false, ts_val: None }
     }
 
     #[test]
@@ -424,6 +435,17 @@ mod tests {
         trips.on_forward(&forward(0.0, 0, 1_000));
         trips.on_backward(&backward(40.0, 1_001));
         assert_eq!(trips.take(Instant::ZERO).in_flight, Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_reset_leaves_nothing_in_flight_and_neither_does_a_sender_that_is_gone() {
+        let mut trips = RoundTrips::new(16);
+        trips.on_forward(&forward(0.0, 0, 1_000));
+        trips.on_backward(&Backward { resets: true, ..backward(40.0, 0) });
+        assert_eq!(trips.take(Instant::ZERO).in_flight, Bytes::ZERO);
+        trips.on_forward(&forward(50.0, 1_000, 1_000));
+        assert_eq!(trips.take(Instant::ZERO + ms(3_000.0)).in_flight, Bytes::new(1_052));
+        assert_eq!(trips.take(Instant::ZERO + ms(5_000.0)).in_flight, Bytes::ZERO);
     }
 
     #[test]

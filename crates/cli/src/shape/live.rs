@@ -207,13 +207,14 @@ fn follow(trips: &mut RoundTrips, passing: &Passing<'_>) {
             size: packet.size,
             seq: tcp.sequence,
             payload: u32::try_from(packet.payload.get()).unwrap_or(u32::MAX),
+            resets: tcp.rst,
             opens_connection: tcp.syn && tcp.acknowledgement.is_none(),
             ts_ecr: tcp.timestamps.map(|times| times.echo),
         }),
         Some(tcp) => {
-            if let Some(ack) = tcp.acknowledgement {
+            if let Some(ack) = tcp.acknowledgement.or(tcp.rst.then_some(0)) {
                 let ts_val = tcp.timestamps.map(|times| times.value);
-                trips.on_backward(&Backward { now, flow, ack, sacked: tcp.sacked, ts_val });
+                trips.on_backward(&Backward { now, flow, ack, sacked: tcp.sacked, resets: tcp.rst, ts_val });
             }
         }
         None if passing.leaves => trips.on_other(packet.size),
