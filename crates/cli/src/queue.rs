@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
@@ -35,6 +36,7 @@ const TARGET_TIME: suimon_units::Duration = suimon_units::Duration::from_millis(
 const LEAST_TARGET: Bytes = Bytes::new(15_000);
 /// How often the clock and an interruption are looked at.
 const WAIT: Duration = Duration::from_millis(200);
+const VIEWED_EVERY: Duration = Duration::from_secs(1);
 /// Verdicts by their numbers in a record.
 const VERDICTS: [&str; 4] = ["passed", "marked", "dropped", "no room"];
 
@@ -71,6 +73,9 @@ enum Action {
         /// Print the text that Prometheus reads
         #[arg(long)]
         metrics: bool,
+        /// Show the table on the whole terminal, anew every second, until interrupted
+        #[arg(long, conflicts_with_all = ["json", "metrics"])]
+        view: bool,
     },
     /// Every packet and its verdict as they come, until interrupted
     Trace {
@@ -128,7 +133,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         Action::Load(options) => load(options),
         Action::List { json } => list(*json),
         Action::Unload { device } => unload(device),
-        Action::Stat { device, json, metrics } => stat(device.as_deref(), *json, *metrics),
+        Action::Stat { device, view: true, .. } => view(device.as_deref()),
+        Action::Stat { device, json, metrics, .. } => stat(device.as_deref(), *json, *metrics),
         Action::Trace { device, json, afresh, seconds } => trace(device, *json, *afresh, *seconds),
         Action::Check { json } => check(*json),
         Action::Replay { .. } => Ok(()),
@@ -250,6 +256,30 @@ struct Line<'a> {
     counts: Counts,
 }
 
+/// Shows the table every second, until interrupted.
+fn view(device: Option<&str>) -> Result<(), CliError> {
+    let stop = until_signal()?;
+    while !stop.load(Ordering::Relaxed) {
+        // From the top of an empty screen.
+        write!(io::stdout(), "\x1b[H\x1b[2J")?;
+        stat(device, false, false)?;
+        let shown = Instant::now();
+        while shown.elapsed() < VIEWED_EVERY && !stop.load(Ordering::Relaxed) {
+            thread::sleep(WAIT);
+        }
+    }
+    Ok(())
+}
+
+/// Becomes true at an interruption.
+pub(crate) fn until_signal() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
 fn stat(device: Option<&str>, json: bool, metrics: bool) -> Result<(), CliError> {
     let ones = match device {
         Some(device) => vec![find_loaded(device)?],
@@ -344,10 +374,7 @@ struct Head {
 
 fn trace(device: &str, json: bool, afresh: bool, seconds: Option<u64>) -> Result<(), CliError> {
     let one = find_loaded(device)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = until_signal()?;
     let trace = if afresh { Trace::afresh(&one) } else { Trace::begin(&one) }?;
     let lost_before = one.counts()?.lost_records;
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));

@@ -21,7 +21,7 @@ use suimon_linux::queue::{self, Options, ShapedDevice};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::CliError;
-use crate::queue::{policy_of, random_seed};
+use crate::queue::{policy_of, random_seed, until_signal};
 
 /// What the user asked for.
 pub(super) struct Request<'a> {
@@ -61,10 +61,7 @@ const TOLD_EVERY: Time = Time::from_secs(1);
 
 /// Shapes the device until the process is told to stop.
 pub(super) fn run(request: &Request<'_>) -> Result<(), CliError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = until_signal()?;
     on_host(|| shape(request, &stop))
 }
 
