@@ -6,10 +6,10 @@ use etherparse::err::Layer;
 use etherparse::err::packet::SliceError;
 use etherparse::{EtherType, IpEcn, LaxNetSlice, LaxSlicedPacket, err, ip_number, tcp_option};
 use suimon_algorithms::queue::Ecn;
-use suimon_units::Bytes;
+use suimon_units::{Bytes, Instant};
 
 use crate::container::Frame;
-use crate::packet::{Endpoints, Tcp, TcpTimestamps, Transport};
+use crate::packet::{Endpoints, Packet, Tcp, TcpTimestamps, Transport};
 use crate::skipped::SkipReason;
 
 /// Link types (registry of tcpdump.org) as messages name them.
@@ -31,6 +31,15 @@ const LINUX_SLL2: i32 = 276;
 pub(crate) fn knows(link_type: i32) -> bool {
     matches!(link_type, NULL | ETHERNET | RAW | LOOP | LINUX_SLL | IPV4 | IPV6 | LINUX_SLL2)
         || RAW_BSD.contains(&link_type)
+}
+
+/// Reads a packet that passed at `time`, of `length` bytes from the IP header on and `data` as far as it is known. None
+/// where it is neither TCP nor UDP.
+#[must_use]
+pub fn read_packet(time: Instant, length: u32, data: &[u8]) -> Option<Packet> {
+    let Headers { endpoints, size, payload, ecn, tcp } =
+        decode(&Frame { nanos: 0, link_type: RAW, length, data }).ok()?;
+    Some(Packet { number: 1, time, endpoints, size, payload, ecn, tcp })
 }
 
 /// The headers of a frame.
@@ -183,31 +192,46 @@ fn read_tcp(fixed: &[u8; TCP_HEADER], after: &[u8]) -> Option<(Tcp, usize)> {
     let flag = |bit: u8| fixed[13] & bit != 0;
     let length = 4 * usize::from(fixed[12] >> 4);
     let options = length.checked_sub(TCP_HEADER)?;
+    let options = &after[..options.min(after.len())];
     let tcp = Tcp {
         sequence: number(4),
         acknowledgement: flag(0x10).then(|| number(8)),
         syn: flag(0x02),
         fin: flag(0x01),
         rst: flag(0x04),
-        timestamps: timestamps(&after[..options.min(after.len())]),
+        sacked: sacked(options),
+        timestamps: timestamps(options),
     };
     Some((tcp, length))
 }
 
-/// Finds the timestamps option (RFC 7323 §3.2), also behind options that are not known here, as MPTCP's.
-fn timestamps(mut options: &[u8]) -> Option<TcpTimestamps> {
+/// The value of the option of this kind (RFC 9293 §3.2), also behind options that are not known here, as MPTCP's.
+fn option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
     loop {
         match *options {
             [] | [tcp_option::KIND_END, ..] => return None,
             [tcp_option::KIND_NOOP, ref rest @ ..] => options = rest,
-            [tcp_option::KIND_TIMESTAMP, tcp_option::LEN_TIMESTAMP, a, b, c, d, e, f, g, h, ..] => {
-                return Some(TcpTimestamps {
-                    value: u32::from_be_bytes([a, b, c, d]),
-                    echo: u32::from_be_bytes([e, f, g, h]),
-                });
+            [kind, length, ..] if length >= 2 => {
+                if kind == wanted {
+                    return options.get(2..usize::from(length));
+                }
+                options = options.get(usize::from(length)..)?;
             }
-            [_, length, ..] if length >= 2 => options = options.get(usize::from(length)..)?,
             _ => return None,
         }
     }
+}
+
+/// The timestamps option (RFC 7323 §3.2).
+fn timestamps(options: &[u8]) -> Option<TcpTimestamps> {
+    let value: [u8; 8] = option(options, tcp_option::KIND_TIMESTAMP)?.try_into().ok()?;
+    let [a, b, c, d, e, f, g, h] = value;
+    Some(TcpTimestamps { value: u32::from_be_bytes([a, b, c, d]), echo: u32::from_be_bytes([e, f, g, h]) })
+}
+
+/// The end of the last byte that SACK blocks name (RFC 2018 §3).
+fn sacked(options: &[u8]) -> Option<u32> {
+    let (blocks, _) = option(options, tcp_option::KIND_SELECTIVE_ACK)?.as_chunks::<8>();
+    let ends = blocks.iter().map(|block| u32::from_be_bytes([block[4], block[5], block[6], block[7]]));
+    ends.reduce(|last, end| if (last.wrapping_sub(end) as i32) < 0 { end } else { last })
 }

@@ -18,6 +18,7 @@ mod skipped;
 mod truth;
 mod write;
 
+pub use decode::read_packet;
 pub use error::{CaptureError, CaptureProblem};
 pub use packet::{Endpoints, Packet, Tcp, TcpTimestamps, Transport};
 pub use read::{Capture, CutOff};

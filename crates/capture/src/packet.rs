@@ -114,6 +114,8 @@ pub struct Tcp {
     pub sequence: u32,
     /// The next byte that the sender of this packet expects; `None` without ACK.
     pub acknowledgement: Option<u32>,
+    /// The end of the last byte that its SACK blocks name (RFC 2018).
+    pub sacked: Option<u32>,
     /// SYN.
     pub syn: bool,
     /// FIN.

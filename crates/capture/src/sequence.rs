@@ -134,6 +134,7 @@ mod tests {
         let tcp = Tcp {
             sequence: ISN.wrapping_add(offset),
             acknowledgement: None,
+            sacked: None,
             syn,
             fin: false,
             rst: false,

@@ -312,6 +312,7 @@ mod tests {
             let tcp = Tcp {
                 sequence: own.wrapping_add(sequence),
                 acknowledgement: Some(other.wrapping_add(ack)),
+                sacked: None,
                 syn: false,
                 fin: false,
                 rst: false,
@@ -325,6 +326,7 @@ mod tests {
             let syn = Tcp {
                 sequence: CLIENT_ISN,
                 acknowledgement: None,
+                sacked: None,
                 syn: true,
                 fin: false,
                 rst: false,
@@ -410,8 +412,15 @@ mod tests {
         let mut script = Script::new(false);
         script.handshake();
         script.segment(50.0, Client, 1, 1000, 1, (0, 0));
-        let syn =
-            Tcp { sequence: 77, acknowledgement: None, syn: true, fin: false, rst: false, timestamps: None };
+        let syn = Tcp {
+            sequence: 77,
+            acknowledgement: None,
+            sacked: None,
+            syn: true,
+            fin: false,
+            rst: false,
+            timestamps: None,
+        };
         script.packet(90_000.0, Client, syn, 0);
         let answer = Tcp { sequence: 99, acknowledgement: Some(78), ..syn };
         let shown = script.packet(90_030.0, Server, answer, 0).unwrap();
@@ -430,6 +439,7 @@ mod tests {
             let tcp = Tcp {
                 sequence: 1,
                 acknowledgement: None,
+                sacked: None,
                 syn: true,
                 fin: false,
                 rst: false,

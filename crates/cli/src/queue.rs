@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
@@ -13,7 +14,7 @@ use suimon_algorithms::queue::integer::{ONE, Program, Settings, Tables, WORDS};
 use suimon_algorithms::queue::policy::{Arrival, Verdict};
 use suimon_algorithms::queue::{Backlog, DropReason, Ecn, FlowId};
 use suimon_linux::congestion::on_host;
-use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, QueueError, Record, Trace, find_loaded, loaded};
+use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, Policy, QueueError, Record, Trace, find_loaded, loaded};
 use suimon_units::{Bytes, Rate};
 
 use crate::error::CliError;
@@ -26,6 +27,18 @@ Examples:
   sudo suimon queue load dpd-qt:multiplier=10 --dev eth1 --rate 18Mbit --in-front-of
   sudo suimon queue stat
   sudo suimon queue unload eth1";
+
+/// Room of a queue where none is given: what this time brings, and so much at least.
+const BUFFER_TIME: suimon_units::Duration = suimon_units::Duration::from_millis(100);
+const LEAST_BUFFER: Bytes = Bytes::new(30_000);
+/// RTT-AQM's target where none is given: what this time brings, and ten full packets at least.
+const TARGET_TIME: suimon_units::Duration = suimon_units::Duration::from_millis(15);
+const LEAST_TARGET: Bytes = Bytes::new(15_000);
+/// How often the clock and an interruption are looked at.
+const WAIT: Duration = Duration::from_millis(200);
+const VIEWED_EVERY: Duration = Duration::from_secs(1);
+/// Verdicts by their numbers in a record.
+const VERDICTS: [&str; 4] = ["passed", "marked", "dropped", "no room"];
 
 /// Keep a router's queue short by an arrival policy in its kernel
 #[derive(Debug, Args)]
@@ -60,6 +73,9 @@ enum Action {
         /// Print the text that Prometheus reads
         #[arg(long)]
         metrics: bool,
+        /// Show the table on the whole terminal, anew every second, until interrupted
+        #[arg(long, conflicts_with_all = ["json", "metrics"])]
+        view: bool,
     },
     /// Every packet and its verdict as they come, until interrupted
     Trace {
@@ -117,7 +133,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         Action::Load(options) => load(options),
         Action::List { json } => list(*json),
         Action::Unload { device } => unload(device),
-        Action::Stat { device, json, metrics } => stat(device.as_deref(), *json, *metrics),
+        Action::Stat { device, view: true, .. } => view(device.as_deref()),
+        Action::Stat { device, json, metrics, .. } => stat(device.as_deref(), *json, *metrics),
         Action::Trace { device, json, afresh, seconds } => trace(device, *json, *afresh, *seconds),
         Action::Check { json } => check(*json),
         Action::Replay { .. } => Ok(()),
@@ -130,25 +147,36 @@ fn load(options: &Load) -> Result<(), CliError> {
     }
     let buffer = options.buffer.unwrap_or_else(|| options.rate.amount_in(BUFFER_TIME).max(LEAST_BUFFER));
     let seed = options.seed.map_or_else(random_seed, Ok)?;
-    let text = with_target(&options.policy, options.rate, buffer);
-    let (program, settings) =
-        Program::read(&text, options.rate, buffer, seed).map_err(|error| CliError::Input(error.to_string()))?;
-    let policy = POLICIES.iter().find(|policy| policy.name == program.name);
-    let policy = policy.ok_or_else(|| CliError::Input(format!("{} is not in this build", program.name)))?;
+    let (policy, settings) = policy_of(&options.policy, options.rate, buffer, seed)?;
     let one = queue::load(
         policy,
         &Options {
             device: options.dev.clone(),
             rate: options.rate,
-            buffer: Bytes::new(settings.buffer_bytes),
+            buffer,
             in_front_of: options.in_front_of,
-            settings: words(&settings),
+            settings,
         },
     )?;
     let behind = if one.owns_qdisc { "a token bucket of" } else { "the queue that is there, taken for" };
     let (name, device, rate) = (one.policy.name, &one.device, options.rate);
     writeln!(io::stdout(), "{name} is loaded at {device}, in front of {behind} {rate}; room for {buffer}.")?;
     Ok(())
+}
+
+/// The policy of `text`, in front of a link of `rate` with room for `buffer`, and its settings as the program has them.
+pub(crate) fn policy_of(
+    text: &str,
+    rate: Rate,
+    buffer: Bytes,
+    seed: u64,
+) -> Result<(&'static Policy, Vec<u64>), CliError> {
+    let text = with_target(text, rate, buffer);
+    let (program, settings) =
+        Program::read(&text, rate, buffer, seed).map_err(|error| CliError::Input(error.to_string()))?;
+    let policy = POLICIES.iter().find(|policy| policy.name == program.name);
+    let policy = policy.ok_or_else(|| CliError::Input(format!("{} is not in this build", program.name)))?;
+    Ok((policy, words(&settings)))
 }
 
 /// RTT-AQM's target where none is given: PIE's 15 ms (RFC 8033, `QDELAY_REF`), as half of a router's buffer is long.
@@ -170,7 +198,7 @@ fn words(settings: &Settings) -> Vec<u64> {
     words
 }
 
-fn random_seed() -> Result<u64, CliError> {
+pub(crate) fn random_seed() -> Result<u64, CliError> {
     let mut bytes = [0; 8];
     io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
@@ -226,6 +254,30 @@ struct Line<'a> {
     policy: &'a str,
     #[serde(flatten)]
     counts: Counts,
+}
+
+/// Shows the table every second, until interrupted.
+fn view(device: Option<&str>) -> Result<(), CliError> {
+    let stop = until_signal()?;
+    while !stop.load(Ordering::Relaxed) {
+        // From the top of an empty screen.
+        write!(io::stdout(), "\x1b[H\x1b[2J")?;
+        stat(device, false, false)?;
+        let shown = Instant::now();
+        while shown.elapsed() < VIEWED_EVERY && !stop.load(Ordering::Relaxed) {
+            thread::sleep(WAIT);
+        }
+    }
+    Ok(())
+}
+
+/// Becomes true at an interruption.
+pub(crate) fn until_signal() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
 }
 
 fn stat(device: Option<&str>, json: bool, metrics: bool) -> Result<(), CliError> {
@@ -310,9 +362,6 @@ fn print_metrics(lines: &[Line<'_>]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// How often the clock and an interruption are looked at.
-const WAIT: Duration = Duration::from_millis(200);
-
 /// The first line of a trace.
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -325,10 +374,7 @@ struct Head {
 
 fn trace(device: &str, json: bool, afresh: bool, seconds: Option<u64>) -> Result<(), CliError> {
     let one = find_loaded(device)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = until_signal()?;
     let trace = if afresh { Trace::afresh(&one) } else { Trace::begin(&one) }?;
     let lost_before = one.counts()?.lost_records;
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
@@ -359,8 +405,6 @@ fn trace(device: &str, json: bool, afresh: bool, seconds: Option<u64>) -> Result
     }
     Ok(())
 }
-
-const VERDICTS: [&str; 4] = ["passed", "marked", "dropped", "no room"];
 
 fn line(record: &Record) -> String {
     let verdict = VERDICTS.get(record.verdict as usize).copied().unwrap_or("?");
@@ -442,9 +486,3 @@ fn check(json: bool) -> Result<(), CliError> {
 fn kilobytes(bytes: f64) -> String {
     format!("{:.1} kB", bytes / 1e3)
 }
-
-const BUFFER_TIME: suimon_units::Duration = suimon_units::Duration::from_millis(100);
-const LEAST_BUFFER: Bytes = Bytes::new(30_000);
-const TARGET_TIME: suimon_units::Duration = suimon_units::Duration::from_millis(15);
-/// Ten full packets.
-const LEAST_TARGET: Bytes = Bytes::new(15_000);

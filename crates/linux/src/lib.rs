@@ -14,6 +14,7 @@ pub mod guest;
 pub mod namespace;
 pub mod netfilter;
 mod netlink;
+pub mod packets;
 #[cfg(feature = "bpf")]
 pub mod queue;
 pub mod random;

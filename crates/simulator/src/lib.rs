@@ -39,6 +39,7 @@ use suimon_model::Scenario;
 use suimon_results::RunResult;
 use suimon_units::Duration;
 pub use tap::{TappedKind, TappedPacket};
+pub use world::Crossing;
 
 /// Runs `scenario` to its end.
 ///
@@ -55,14 +56,14 @@ pub fn run_observed(
     labels: &[(String, String)],
     on_progress: &mut dyn FnMut(Duration),
 ) -> RunResult {
-    world::World::new(&gateway::split(extra_delay::drawn(scenario)), None).run(labels, on_progress)
+    world::World::new(&gateway::split(extra_delay::drawn(scenario)), None, None).run(labels, on_progress)
 }
 
 /// As [`run`], and shows every packet at the host where its flow begins, in the order of time: a capture there.
 #[must_use]
 pub fn run_tapped(scenario: &Scenario, on_packet: &mut dyn FnMut(&TappedPacket)) -> RunResult {
     let scenario = gateway::split(extra_delay::drawn(scenario));
-    let mut world = world::World::new(&scenario, None);
+    let mut world = world::World::new(&scenario, None, None);
     world.tap = Some(tap::Tap(on_packet));
     world.run(&[], &mut |_| {})
 }
@@ -76,6 +77,18 @@ pub fn run_watched(
     link: &str,
     on_packet: &mut dyn FnMut(&Seen, Option<Duration>),
 ) -> RunResult {
-    world::World::new(&gateway::split(extra_delay::drawn(scenario)), Some((link, on_packet)))
+    world::World::new(&gateway::split(extra_delay::drawn(scenario)), Some((link, on_packet)), None)
         .run(&[], &mut |_| {})
+}
+
+/// As [`run`], and shows every packet of TCP that passes the link called `link`, there and back, at the end of that link and
+/// at the end of its way back, with the round-trip time that its sender had measured last.
+#[must_use]
+pub fn run_crossed(
+    scenario: &Scenario,
+    link: &str,
+    on_packet: &mut dyn FnMut(&Crossing, Option<Duration>),
+) -> RunResult {
+    let scenario = gateway::split(extra_delay::drawn(scenario));
+    world::World::new(&scenario, None, Some((link, world::OnCrossing(on_packet)))).run(&[], &mut |_| {})
 }

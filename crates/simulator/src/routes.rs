@@ -107,14 +107,15 @@ enum Feeder {
 }
 
 impl<'a> Planner<'a> {
-    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+    /// Packets that pass the link called `crossed` there and back are shown as those of a shaper behind the last.
+    pub(crate) fn new(scenario: &'a Scenario, crossed: Option<&str>) -> Self {
         let mut planner = Self {
             scenario,
             steps: Vec::new(),
             known: HashMap::new(),
             nodes: HashMap::new(),
             leaving: Vec::new(),
-            shapers: shapers(scenario),
+            shapers: shapers(scenario, crossed),
         };
         for (index, link) in scenario.links.iter().enumerate() {
             let (from, to) = (planner.node(&link.from), planner.node(&link.to));
@@ -264,12 +265,13 @@ impl<'a> Planner<'a> {
 }
 
 /// The shapers by the names of the links that packets take before they pass them, there and back.
-fn shapers(scenario: &Scenario) -> HashMap<String, Step> {
+fn shapers(scenario: &Scenario, crossed: Option<&str>) -> HashMap<String, Step> {
     let shaped = scenario.links.iter().filter(|link| matches!(link.capacity, Capacity::Shaped(_)));
-    let steps = (0..).zip(shaped).flat_map(|(index, link)| {
+    let names = shaped.map(|link| link.name.as_str()).chain(crossed);
+    let steps = (0..).zip(names).flat_map(|(index, name)| {
         [
-            (link.name.clone(), Step::Shaper { index, is_back: false }),
-            (Link::other_direction(&link.name), Step::Shaper { index, is_back: true }),
+            (name.to_owned(), Step::Shaper { index, is_back: false }),
+            (Link::other_direction(name), Step::Shaper { index, is_back: true }),
         ]
     });
     steps.collect()

@@ -48,45 +48,26 @@ impl Shaper {
 
     /// A packet has left the link.
     pub(crate) fn on_forward(&mut self, now: Instant, frame: &Frame, packet: &Packet) {
-        let size = Bytes::new(u64::from(frame.size));
-        let opens_connection = packet.kind == PacketKind::Syn;
-        match packet.kind {
-            PacketKind::Syn | PacketKind::Data => self.trips.on_forward(&Forward {
-                now,
-                flow: FlowId(frame.flow),
-                size,
-                // Payload counts from zero.
-                seq: if opens_connection { u32::MAX } else { packet.seq as u32 },
-                payload: packet.payload(),
-                opens_connection,
-                ts_ecr: Some(ticks(packet.ts_ecr)),
-            }),
-            PacketKind::Datagram => {
-                if self.probes.len() == MOST_PROBES {
-                    self.probes.pop_front();
-                }
-                self.probes.push_back((packet.ts_val, now));
-                self.trips.on_other(size);
+        if packet.kind == PacketKind::Datagram {
+            if self.probes.len() == MOST_PROBES {
+                self.probes.pop_front();
             }
-            _ => self.trips.on_other(size),
+            self.probes.push_back((packet.ts_val, now));
+        }
+        match forward(now, frame, packet) {
+            Some(packet) => self.trips.on_forward(&packet),
+            None => self.trips.on_other(Bytes::new(u64::from(frame.size))),
         }
     }
 
     /// A packet has come back beside the link.
     pub(crate) fn on_backward(&mut self, now: Instant, frame: &Frame, packet: &Packet, sack: &Sack) {
-        match packet.kind {
-            PacketKind::SynAck | PacketKind::Ack => {
-                let ack = packet.seq as u32;
-                let sacked = sack.ranges(packet.seq).map(|(_, end)| end as u32).max();
-                let ts_val = Some(ticks(packet.ts_val));
-                let flow = FlowId(frame.flow);
-                self.trips.on_backward(&Backward { now, flow, ack, sacked, ts_val });
-            }
-            PacketKind::Echo => {
-                let passed = self.probes.iter().find(|(sent, _)| *sent == packet.ts_val);
-                self.probe_rtt = passed.map(|(_, at)| now.saturating_since(*at)).or(self.probe_rtt);
-            }
-            _ => {}
+        if packet.kind == PacketKind::Echo {
+            let passed = self.probes.iter().find(|(sent, _)| *sent == packet.ts_val);
+            self.probe_rtt = passed.map(|(_, at)| now.saturating_since(*at)).or(self.probe_rtt);
+        }
+        if let Some(packet) = backward(now, frame, packet, sack) {
+            self.trips.on_backward(&packet);
         }
     }
 
@@ -101,6 +82,7 @@ impl Shaper {
             in_flight: passed.in_flight,
             unacknowledged: passed.unacknowledged,
             base_rtt: passed.base_rtt,
+            rtt: passed.rtt,
             probe_rtt: self.probe_rtt.take(),
         });
         (rate, now + self.controller.interval())
@@ -110,6 +92,34 @@ impl Shaper {
     pub(crate) fn probe(&self, out: &mut dyn Probe) {
         self.controller.probe(out);
     }
+}
+
+/// A packet in the direction of a connection's data, as an estimator sees it.
+pub(crate) fn forward(now: Instant, frame: &Frame, packet: &Packet) -> Option<Forward> {
+    let opens_connection = packet.kind == PacketKind::Syn;
+    matches!(packet.kind, PacketKind::Syn | PacketKind::Data).then(|| Forward {
+        now,
+        flow: FlowId(frame.flow),
+        size: Bytes::new(u64::from(frame.size)),
+        // Payload counts from zero.
+        seq: if opens_connection { u32::MAX } else { packet.seq as u32 },
+        payload: packet.payload(),
+        opens_connection,
+        resets: false,
+        ts_ecr: Some(ticks(packet.ts_ecr)),
+    })
+}
+
+/// An answer, as an estimator sees it.
+pub(crate) fn backward(now: Instant, frame: &Frame, packet: &Packet, sack: &Sack) -> Option<Backward> {
+    matches!(packet.kind, PacketKind::SynAck | PacketKind::Ack).then(|| Backward {
+        now,
+        flow: FlowId(frame.flow),
+        ack: packet.seq as u32,
+        sacked: sack.ranges(packet.seq).map(|(_, end)| end as u32).max(),
+        resets: false,
+        ts_val: Some(ticks(packet.ts_val)),
+    })
 }
 
 /// A timestamp as Linux has it: in milliseconds.

@@ -81,7 +81,8 @@ impl Watch {
     }
 }
 
-fn measured(flows: &[Flow], flow: FlowId) -> Option<Duration> {
+/// The round-trip time that the sender of `flow` measured last.
+pub(crate) fn measured(flows: &[Flow], flow: FlowId) -> Option<Duration> {
     match &flows[flow.0 as usize].endpoints {
         Endpoints::Tcp { sender, .. } => sender.counters.rtt_last,
         Endpoints::Udp { .. } => None,

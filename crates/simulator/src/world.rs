@@ -4,7 +4,8 @@ use std::fmt;
 
 use suimon_algorithms::Probe;
 use suimon_algorithms::estimate::Seen;
-use suimon_algorithms::queue::{Dropped, Ecn};
+use suimon_algorithms::estimate::round_trips::{Backward, Forward};
+use suimon_algorithms::queue::{Dropped, Ecn, FlowId};
 use suimon_link::SeriesBuilder;
 use suimon_model::Scenario;
 use suimon_results::{Event as ResultEvent, EventKind, RunResult};
@@ -20,11 +21,11 @@ use crate::multipath::{self, Multipath, Subflow};
 use crate::packet::{Frame, Packet, PacketKind, Packets, Sack};
 use crate::radio::Radios;
 use crate::routes::{Planner, Step};
-use crate::shaper::Shaper;
+use crate::shaper::{self, Shaper};
 use crate::tap::Tap;
 use crate::tcp::Source;
 use crate::timers::Timers;
-use crate::watch::Watch;
+use crate::watch::{Watch, measured};
 use crate::windows::Windows;
 
 /// Progress is told every so many events: some milliseconds of work.
@@ -52,6 +53,7 @@ pub(crate) struct World<'a> {
     windows: Windows<'a>,
     watcher: Option<Watcher<'a>>,
     pub(crate) tap: Option<Tap<'a>>,
+    crossing: Option<OnCrossing<'a>>,
     kept_events: Vec<ResultEvent>,
     events_not_kept: u64,
     // Reused from event to event, so that nothing is allocated per packet.
@@ -72,6 +74,24 @@ struct Recorder {
 
 type OnPacket<'a> = &'a mut (dyn FnMut(&Seen, Option<Duration>) + 'a);
 
+/// A packet that passes a link, there or back.
+#[derive(Debug, Clone, Copy)]
+pub enum Crossing {
+    /// In the direction of its connection's data.
+    Forward(Forward),
+    /// An answer.
+    Backward(Backward),
+}
+
+/// Somebody who is shown the packets that pass a link there and back.
+pub(crate) struct OnCrossing<'a>(pub(crate) &'a mut dyn FnMut(&Crossing, Option<Duration>));
+
+impl fmt::Debug for OnCrossing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnCrossing").finish_non_exhaustive()
+    }
+}
+
 /// Somebody who is shown the packets of a link.
 struct Watcher<'a> {
     link: usize,
@@ -87,14 +107,18 @@ impl fmt::Debug for Watcher<'_> {
 impl<'a> World<'a> {
     /// The run of `scenario`; if asked, shows the packets that come to the reported link of this name whenever a sample
     /// is taken.
-    pub(crate) fn new(scenario: &'a Scenario, watch: Option<(&str, OnPacket<'a>)>) -> Self {
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        watch: Option<(&str, OnPacket<'a>)>,
+        crossing: Option<(&str, OnCrossing<'a>)>,
+    ) -> Self {
         let watcher = watch.filter(|_| scenario.record.interval.is_some()).and_then(|(name, on_packet)| {
             let mut links = scenario.links.iter();
             let link = links.position(|each| each.reported && each.name == name)?;
             Some(Watcher { link, on_packet })
         });
         let mut events = EventQueue::default();
-        let mut routes = Planner::new(scenario);
+        let mut routes = Planner::new(scenario, crossing.as_ref().map(|(link, _)| *link));
         let mut profiles = Profiles::default();
         let mut flows = Vec::with_capacity(scenario.flows.len());
         let (halves, clients) = gateway::halves(scenario);
@@ -162,6 +186,7 @@ impl<'a> World<'a> {
             windows,
             watcher,
             tap: None,
+            crossing: crossing.map(|(_, on_crossing)| on_crossing),
             kept_events: Vec::new(),
             events_not_kept: 0,
             outbox: Vec::new(),
@@ -248,14 +273,23 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Shows a packet to the shaper that it passes, and takes it on.
+    /// Shows a packet to the shaper that it passes, or to whoever looks there, and takes it on.
     #[cold]
     fn pass_shaper(&mut self, now: Instant, mut frame: Frame, shaper: u32, is_back: bool) {
         let (packet, sack) = self.packets.peek(frame.packet);
-        let shaper = &mut self.shapers[shaper as usize];
-        match is_back {
-            false => shaper.on_forward(now, &frame, packet),
-            true => shaper.on_backward(now, &frame, packet, sack),
+        match (self.shapers.get_mut(shaper as usize), &mut self.crossing) {
+            (Some(shaper), _) if is_back => shaper.on_backward(now, &frame, packet, sack),
+            (Some(shaper), _) => shaper.on_forward(now, &frame, packet),
+            (None, Some(OnCrossing(on_crossing))) => {
+                let crossing = match is_back {
+                    true => shaper::backward(now, &frame, packet, sack).map(Crossing::Backward),
+                    false => shaper::forward(now, &frame, packet).map(Crossing::Forward),
+                };
+                if let Some(crossing) = crossing {
+                    on_crossing(&crossing, measured(&self.flows, FlowId(frame.flow)));
+                }
+            }
+            (None, None) => {}
         }
         frame.hop += 1;
         match self.context.routes.pass_wires(now, &mut frame) {

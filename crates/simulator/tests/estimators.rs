@@ -2,8 +2,11 @@
 //! `papers/rtt-aqm/estimators.toml`.
 
 use suimon_algorithms::RandomStream;
+use suimon_algorithms::estimate::Seen;
+use suimon_algorithms::estimate::round_trips::{Backward, Forward, RoundTrips};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_scenario::Document;
+use suimon_simulator::{Crossing, run_crossed};
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/rtt-aqm/estimators.toml");
 
@@ -78,4 +81,66 @@ fn an_estimator_of_a_link_speaks_in_its_series_beside_the_truth() {
     assert!(error.abs() < 0.05, "{error}");
     assert!(column("estimates").iter().sum::<f64>() > 20.0);
     assert!(column("estimator_bytes").iter().all(|bytes| (1.0..500.0).contains(bytes)));
+}
+
+/// CUBIC flows with delayed ACKs over 20 Mbit/s, seen by a router a quarter of the way from their senders: median errors of
+/// both directions with and without timestamps, and the numbers of estimates of bursts that are far too short, all and checked.
+fn at_a_router(rtt_ms: u32, flows: u32) -> ([f64; 2], [usize; 2]) {
+    let text = format!(
+        "name = \"router\"\nduration = \"15s\"\nrecord_interval = \"off\"\n\
+         [[link]]\nname = \"near\"\nbetween = [\"s\", \"r1\"]\nrate = \"1Gbit\"\ndelay = \"{}us\"\n\
+         [[link]]\nname = \"router\"\nbetween = [\"r1\", \"r2\"]\nrate = \"1Gbit\"\n\
+         [[link]]\nname = \"line\"\nbetween = [\"r2\", \"d\"]\nrate = \"20Mbit\"\ndelay = \"{}us\"\n\
+         buffer = \"100 packets\"\n[link.reverse]\nrate = \"unlimited\"\n\
+         [[flow]]\nname = \"main\"\ncount = {flows}\nfrom = \"s\"\nto = \"d\"\ncc = \"cubic-linux\"\n\
+         profile = \"linux-6\"\nstart = [\"0s\", \"1s\"]\n",
+        rtt_ms * 125,
+        rtt_ms * 375,
+    );
+    let run = Document::parse(&text, "router.toml").unwrap().runs().unwrap().remove(0);
+    let estimator = |name| AlgorithmSpec::parse(Role::Estimator, name).unwrap().build_estimator();
+    let mut bursts = [estimator("bursts"), estimator("bursts:check=handshake")];
+    let mut trips = [RoundTrips::new(512), RoundTrips::new(512)];
+    let mut random = RandomStream::new(1, "test");
+    let (mut errors, mut short) = ([Vec::new(), Vec::new()], [0, 0]);
+    let _ = run_crossed(&run.scenario, "router", &mut |crossing, truth| match *crossing {
+        Crossing::Forward(packet) => {
+            trips[0].on_forward(&packet);
+            trips[1].on_forward(&Forward { ts_ecr: None, ..packet });
+            let Forward { now, flow, size, opens_connection, .. } = packet;
+            for (bursts, short) in bursts.iter_mut().zip(&mut short) {
+                let sample = bursts.on_packet(&Seen { now, flow, size, opens_connection }, &mut random);
+                *short +=
+                    usize::from(sample.zip(truth).is_some_and(|(sample, truth)| sample.rtt < truth / 2));
+            }
+        }
+        Crossing::Backward(packet) => {
+            let packets = [packet, Backward { ts_val: None, ..packet }];
+            for ((trips, packet), errors) in trips.iter_mut().zip(packets).zip(&mut errors) {
+                let told = trips.on_backward(&packet).and_then(|_| trips.between_ends(packet.flow));
+                let error =
+                    told.zip(truth).map(|(rtt, truth)| (rtt.as_secs_f64() / truth.as_secs_f64() - 1.0).abs());
+                errors.extend(error);
+            }
+        }
+    });
+    let median = |mut errors: Vec<f64>| {
+        errors.sort_by(f64::total_cmp);
+        errors[errors.len() / 2]
+    };
+    (errors.map(median), short)
+}
+
+#[test]
+fn both_directions_tell_the_round_trip_time_with_and_without_timestamps() {
+    for (rtt_ms, flows) in [(10, 1), (10, 100), (100, 4), (300, 1), (300, 20)] {
+        let (errors, _) = at_a_router(rtt_ms, flows);
+        assert!(errors.iter().all(|error| *error < 0.1), "{rtt_ms} ms, {flows} flows: {errors:?}");
+    }
+}
+
+#[test]
+fn pairs_of_packets_that_delayed_acks_let_go_are_not_taken_for_a_round_trip() {
+    let (_, [all, checked]) = at_a_router(100, 2);
+    assert!(all > 50 && checked == 0, "{all} too short, {checked} after the check");
 }

@@ -192,12 +192,22 @@ fn on_tapped(trips: &mut RoundTrips, packet: &TappedPacket) -> Option<Duration> 
         TappedKind::Data => {
             let (size, opens_connection) = (Bytes::new(u64::from(payload)), false);
             let seq = seq as u32;
-            trips.on_forward(&Forward { now, flow, size, seq, payload, opens_connection, ts_ecr: None });
+            let resets = false;
+            trips.on_forward(&Forward {
+                now,
+                flow,
+                size,
+                seq,
+                payload,
+                opens_connection,
+                resets,
+                ts_ecr: None,
+            });
             None
         }
         TappedKind::Ack => {
             let sacked = packet.sack.iter().flatten().map(|(_, end)| *end as u32).max();
-            trips.on_backward(&Backward { now, flow, ack: seq as u32, sacked, ts_val: None })
+            trips.on_backward(&Backward { now, flow, ack: seq as u32, sacked, resets: false, ts_val: None })
         }
         _ => None,
     }

@@ -10,6 +10,8 @@ use alloc::vec::Vec;
 
 use suimon_units::{Bytes, Duration, Instant};
 
+use super::handshake::Handshake;
+use super::slots::Slots;
 use super::{RttEstimator, RttSample, Seen};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::queue::FlowId;
@@ -59,6 +61,12 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Duration(Duration::from_secs(2)),
             range: Range::Any,
         },
+        Parameter {
+            name: "check",
+            help: "which estimates are used: all; or only of flows whose handshake was seen, and not shorter than that",
+            default: Value::Choice("none"),
+            range: Range::OneOf(&["none", "handshake"]),
+        },
     ],
 };
 
@@ -67,6 +75,15 @@ pub const DESCRIPTION: Description = Description {
 pub struct Bursts {
     rules: Rules,
     tries: Vec<Option<Try>>,
+    handshakes: Option<Handshakes>,
+}
+
+/// Round-trip times of handshakes, below which no later one of a flow can be: delayed acknowledgements let pairs of packets
+/// go, which a sender of few packets spreads over its round trip, and the time between two pairs is not that.
+#[derive(Debug, Clone)]
+struct Handshakes {
+    estimator: Handshake,
+    known: Slots<Duration>,
 }
 
 /// The settings of every try.
@@ -124,6 +141,7 @@ impl Bursts {
                 limit: arguments.duration("limit"),
             },
             tries: vec![None; arguments.count("tries") as usize],
+            handshakes: (arguments.choice("check") == "handshake").then(Handshakes::default),
         }
     }
 }
@@ -136,6 +154,9 @@ pub fn build(arguments: &Arguments) -> Box<dyn RttEstimator> {
 
 impl RttEstimator for Bursts {
     fn on_packet(&mut self, seen: &Seen, random: &mut RandomStream) -> Option<RttSample> {
+        if let Some(handshakes) = &mut self.handshakes {
+            handshakes.on_packet(seen, random);
+        }
         let mut measured = None;
         for slot in &mut self.tries {
             let Some(current) = slot else {
@@ -157,11 +178,37 @@ impl RttEstimator for Bursts {
                 };
             }
         }
-        measured
+        let tolerance = self.rules.tolerance;
+        let handshakes = self.handshakes.as_ref();
+        measured.filter(|sample| handshakes.is_none_or(|handshakes| handshakes.allow(sample, tolerance)))
     }
 
     fn memory(&self) -> Bytes {
-        Bytes::new((size_of::<Self>() + self.tries.capacity() * size_of::<Option<Try>>()) as u64)
+        let own = size_of::<Self>() + self.tries.capacity() * size_of::<Option<Try>>();
+        let beside = self.handshakes.as_ref().map_or(Bytes::ZERO, Handshakes::memory);
+        Bytes::new(own as u64) + beside
+    }
+}
+
+impl Default for Handshakes {
+    fn default() -> Self {
+        Self { estimator: Handshake::new(HANDSHAKES), known: Slots::new(HANDSHAKES) }
+    }
+}
+
+impl Handshakes {
+    fn on_packet(&mut self, seen: &Seen, random: &mut RandomStream) {
+        if let Some(sample) = self.estimator.on_packet(seen, random) {
+            self.known.put(sample.flow, sample.rtt);
+        }
+    }
+
+    fn allow(&self, sample: &RttSample, tolerance: f64) -> bool {
+        self.known.get(sample.flow).is_some_and(|shortest| sample.rtt >= shortest.mul_f64(1.0 - tolerance))
+    }
+
+    fn memory(&self) -> Bytes {
+        self.estimator.memory() + self.known.memory()
     }
 }
 
@@ -213,6 +260,8 @@ impl Rules {
 /// One arriving packet in this many chooses the next flow. Were it each, the flow whose burst has just
 /// completed an estimate would often be chosen again by the second packet of that burst.
 const CHOICE: u64 = 10;
+/// Handshakes that are remembered for a check.
+const HANDSHAKES: u64 = 1_024;
 
 #[cfg(test)]
 mod tests {

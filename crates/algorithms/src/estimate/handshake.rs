@@ -41,10 +41,18 @@ enum Opening {
     Repeated,
 }
 
+impl Handshake {
+    /// Remembers so many handshakes at once.
+    #[must_use]
+    pub fn new(places: u64) -> Self {
+        Self { opening: Slots::new(places) }
+    }
+}
+
 /// Builds it.
 #[must_use]
 pub fn build(arguments: &Arguments) -> Box<dyn RttEstimator> {
-    Box::new(Handshake { opening: Slots::new(arguments.count("places")) })
+    Box::new(Handshake::new(arguments.count("places")))
 }
 
 impl RttEstimator for Handshake {

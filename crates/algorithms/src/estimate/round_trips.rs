@@ -30,6 +30,8 @@ pub struct Forward {
     pub payload: u32,
     /// Opens the connection: a SYN without ACK.
     pub opens_connection: bool,
+    /// Ends the connection at once: an RST.
+    pub resets: bool,
     /// TSecr, where it has timestamps (RFC 7323).
     pub ts_ecr: Option<u32>,
 }
@@ -45,6 +47,8 @@ pub struct Backward {
     pub ack: u32,
     /// The end of the last byte that its SACK blocks name.
     pub sacked: Option<u32>,
+    /// Ends the connection at once: an RST.
+    pub resets: bool,
     /// TSval, where it has timestamps.
     pub ts_val: Option<u32>,
 }
@@ -62,7 +66,8 @@ pub struct Passed {
     pub unacknowledged: Bytes,
     /// The shortest round-trip times to receivers, weighted by the bytes of their flows.
     pub base_rtt: Option<Duration>,
-    /// The latest round-trip times to receivers, weighted in the same way.
+    /// The latest round-trip times of the flows that were at work, weighted in the same way; that of data without an
+    /// answer is its age at least.
     pub rtt: Option<Duration>,
     /// Flows with data in flight.
     pub flows: u32,
@@ -85,8 +90,8 @@ struct Flow {
     high: u32,
     edge: u32,
     segment: u32,
-    /// When some of the bytes in flight passed.
-    marks: VecDeque<Mark>,
+    /// When some of the bytes in flight passed: the ends of their packets.
+    marks: VecDeque<(u32, Instant)>,
     far: Half,
     near: Half,
     /// When an answer with this TSval passed, which no packet has echoed yet.
@@ -94,13 +99,6 @@ struct Flow {
     /// Acknowledged bytes, of which those of each interval count half as much as those of the next.
     weight: f64,
     recent: u64,
-}
-
-/// A byte and when it passed.
-#[derive(Debug, Clone, Copy)]
-struct Mark {
-    end: u32,
-    at: Instant,
 }
 
 /// Round-trip times between here and one end.
@@ -158,8 +156,11 @@ impl Flow {
         if packet.opens_connection {
             // Its SYN takes one sequence number (RFC 9293 §3.4).
             *self = Self { high: packet.seq.wrapping_add(1), ..Self::new(packet) };
-            self.marks.push_back(Mark { end: self.high, at: packet.now });
+            self.marks.push_back((self.high, packet.now));
             return;
+        }
+        if packet.resets {
+            return self.end();
         }
         if packet.payload == 0 {
             return;
@@ -169,7 +170,7 @@ impl Flow {
         if before(self.high, end) {
             self.high = end;
             if self.marks.len() < MARKS {
-                self.marks.push_back(Mark { end, at: packet.now });
+                self.marks.push_back((end, packet.now));
             }
         } else if before(self.edge, end) {
             // Which of the two is acknowledged is not known (Karn and Partridge 1987).
@@ -179,6 +180,10 @@ impl Flow {
 
     /// Gives the round-trip time to the receiver.
     fn on_backward(&mut self, packet: &Backward) -> Option<Duration> {
+        if packet.resets {
+            self.end();
+            return None;
+        }
         let is_first = self.far.shortest.is_none();
         let wants_echo = packet.ts_val.is_some() && self.answered.is_none() || is_first;
         if wants_echo {
@@ -188,26 +193,57 @@ impl Flow {
             Some(sacked) if before(packet.ack, sacked) => sacked,
             _ => packet.ack,
         };
-        if !before(self.edge, edge) || before(self.high, edge) {
+        // What ends a connection takes a number too, and data may have passed before anybody looked.
+        let edge = if before(self.high, edge) { self.high } else { edge };
+        if !before(self.edge, edge) {
             return None;
         }
         self.recent += u64::from(edge.wrapping_sub(self.edge));
         self.edge = edge;
         let mut covered = None;
-        while let Some(mark) = self.marks.front().copied().filter(|mark| !before(edge, mark.end)) {
-            covered = Some(mark);
+        while let Some((_, at)) = self.marks.front().filter(|(end, _)| !before(edge, *end)) {
+            covered = Some(*at);
             self.marks.pop_front();
         }
-        let mark = covered?;
-        let rtt = packet.now.saturating_since(mark.at);
+        let rtt = packet.now.saturating_since(covered?);
         self.far.measure(rtt);
         Some(rtt)
+    }
+
+    /// Nobody will acknowledge what is in flight.
+    fn end(&mut self) {
+        self.edge = self.high;
+        self.marks.clear();
+    }
+
+    /// How long the oldest data has been without an answer. A receiver may keep a single segment's back.
+    fn age(&self, now: Instant) -> Duration {
+        let oldest = self.marks.front().filter(|_| self.in_flight() > self.segment);
+        oldest.map_or(Duration::ZERO, |(_, at)| now.saturating_since(*at))
     }
 
     /// Whether another flow may take its place.
     fn is_over(&self, now: Instant) -> bool {
         let silent = now.saturating_since(self.last);
         silent > FORGOTTEN || (self.in_flight() == 0 && silent > PATIENCE)
+    }
+}
+
+/// A mean of times.
+#[derive(Debug, Default)]
+struct Weighted {
+    weights: f64,
+    sum: f64,
+}
+
+impl Weighted {
+    fn add(&mut self, weight: f64, time: Duration) {
+        self.weights += weight;
+        self.sum += weight * time.as_secs_f64();
+    }
+
+    fn mean(&self) -> Option<Duration> {
+        (self.weights > 0.0).then(|| Duration::from_secs_f64(self.sum / self.weights))
     }
 }
 
@@ -270,10 +306,11 @@ impl RoundTrips {
     pub fn take(&mut self, now: Instant) -> Passed {
         let mut passed = core::mem::take(&mut self.passed);
         let (mut in_flight, mut held, mut delivered) = (0, 0, 0);
-        let (mut weights, mut base, mut latest) = (0.0, 0.0, 0.0);
+        let (mut base, mut latest) = (Weighted::default(), Weighted::default());
         for flow in self.places.iter_mut().flatten() {
-            delivered += flow.recent;
-            flow.weight = flow.weight / 2.0 + core::mem::take(&mut flow.recent) as f64;
+            let recent = core::mem::take(&mut flow.recent);
+            delivered += recent;
+            flow.weight = flow.weight / 2.0 + recent as f64;
             if now.saturating_since(flow.last) > FORGOTTEN {
                 continue;
             }
@@ -285,9 +322,10 @@ impl RoundTrips {
             // A flow of which nothing arrives for now still has its part in what waits.
             let weight = flow.weight.max(f64::from(flow.in_flight()) / 1e3);
             if let (Some(shortest), Some(last)) = (flow.far.shortest, flow.far.latest) {
-                weights += weight;
-                base += weight * shortest.as_secs_f64();
-                latest += weight * last.as_secs_f64();
+                base.add(weight, shortest);
+                if recent > 0 || flow.in_flight() > 0 {
+                    latest.add(weight, last.max(flow.age(now)));
+                }
             }
         }
         let (size, payload) = (self.sizes.0.max(1), self.sizes.1.max(1));
@@ -295,10 +333,7 @@ impl RoundTrips {
         passed.delivered += whole(delivered);
         passed.in_flight = whole(in_flight);
         passed.unacknowledged = whole(held);
-        if weights > 0.0 {
-            passed.base_rtt = Some(Duration::from_secs_f64(base / weights));
-            passed.rtt = Some(Duration::from_secs_f64(latest / weights));
-        }
+        (passed.base_rtt, passed.rtt) = (base.mean(), latest.mean());
         passed
     }
 }
@@ -307,8 +342,9 @@ impl RoundTrips {
 const MARKS: usize = 64;
 /// After so long a flow that has nothing in flight leaves its place to another.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// After so long any flow does, and what it had in flight is lost.
-const FORGOTTEN: Duration = Duration::from_secs(10);
+/// After so long any flow does, and what it had in flight is lost: a sender that is there sends again after one and two
+/// seconds more at the latest (RFC 6298 §2, §5).
+const FORGOTTEN: Duration = Duration::from_secs(4);
 
 #[cfg(test)]
 mod tests {
@@ -325,12 +361,13 @@ mod tests {
             seq,
             payload,
             opens_connection: false,
+            resets: false,
             ts_ecr: None,
         }
     }
 
     fn backward(at: f64, ack: u32) -> Backward {
-        Backward { now: Instant::ZERO + ms(at), flow: FLOW, ack, sacked: None, ts_val: None }
+        Backward { now: Instant::ZERO + ms(at), flow: FLOW, ack, sacked: None, resets: false, ts_val: None }
     }
 
     #[test]
@@ -390,6 +427,39 @@ mod tests {
         trips.on_forward(&forward(52.0, 100, 1_000));
         trips.on_backward(&backward(100.0, 1_100));
         assert_eq!(trips.between_ends(FLOW), Some(ms(60.0)), "48 ms there, 12 ms here");
+    }
+
+    #[test]
+    fn what_ends_a_connection_leaves_nothing_in_flight() {
+        let mut trips = RoundTrips::new(16);
+        trips.on_forward(&forward(0.0, 0, 1_000));
+        trips.on_backward(&backward(40.0, 1_001));
+        assert_eq!(trips.take(Instant::ZERO).in_flight, Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_reset_leaves_nothing_in_flight_and_neither_does_a_sender_that_is_gone() {
+        let mut trips = RoundTrips::new(16);
+        trips.on_forward(&forward(0.0, 0, 1_000));
+        trips.on_backward(&Backward { resets: true, ..backward(40.0, 0) });
+        assert_eq!(trips.take(Instant::ZERO).in_flight, Bytes::ZERO);
+        trips.on_forward(&forward(50.0, 1_000, 1_000));
+        assert_eq!(trips.take(Instant::ZERO + ms(3_000.0)).in_flight, Bytes::new(1_052));
+        assert_eq!(trips.take(Instant::ZERO + ms(5_000.0)).in_flight, Bytes::ZERO);
+    }
+
+    #[test]
+    fn data_without_an_answer_shows_its_age() {
+        let mut trips = RoundTrips::new(16);
+        trips.on_forward(&forward(0.0, 0, 1_000));
+        trips.on_backward(&backward(40.0, 1_000));
+        trips.on_forward(&forward(100.0, 1_000, 1_000));
+        assert_eq!(trips.take(Instant::ZERO + ms(300.0)).rtt, Some(ms(40.0)), "one segment may be held back");
+        trips.on_forward(&forward(300.0, 2_000, 1_000));
+        assert_eq!(trips.take(Instant::ZERO + ms(400.0)).rtt, Some(ms(300.0)));
+        trips.on_backward(&backward(410.0, 3_000));
+        trips.take(Instant::ZERO + ms(420.0));
+        assert_eq!(trips.take(Instant::ZERO + ms(440.0)).rtt, None, "it is not at work");
     }
 
     #[test]

@@ -26,6 +26,11 @@ impl<T: Clone> Slots<T> {
         self.places[place] = Some((flow, state));
     }
 
+    /// What is kept for `flow`.
+    pub(super) fn get(&self, flow: FlowId) -> Option<&T> {
+        self.places[self.place(flow)].as_ref().filter(|(kept, _)| *kept == flow).map(|(_, state)| state)
+    }
+
     /// Takes what is kept for `flow`.
     pub(super) fn take(&mut self, flow: FlowId) -> Option<T> {
         let place = self.place(flow);

@@ -123,19 +123,26 @@ struct Autorate {
 }
 
 impl Autorate {
-    /// Takes in what was delivered. Gives the average.
-    fn deliver(&mut self, seen: &Observed) -> f64 {
+    /// Takes in what was delivered. Gives the average. Where flows `wait` for nothing, they tell what they want to send
+    /// rather than what the bottleneck takes, so that the average does not fall.
+    fn deliver(&mut self, seen: &Observed, wait: bool) -> f64 {
         let elapsed = seen.elapsed.as_secs_f64().max(1e-6);
         let now = seen.delivered.as_f64() * 8.0 / elapsed;
         let before = self.delivery.unwrap_or(now);
         // At low rates a few packets are most of what there is, so that the average takes longer.
         let smoothing = self.smoothing.max(PACKETS * PACKET_BITS / before.max(1.0)).min(LONGEST_WAIT);
         let share = 1.0 - libm::exp(-elapsed / smoothing);
-        let delivery = before + share * (now - before);
+        let delivery = if wait || now > before { before + share * (now - before) } else { before };
         self.delivery = Some(delivery);
         let usual = 1.0 - libm::exp(-elapsed / USUAL);
         self.usual += usual * (now - self.usual);
         delivery
+    }
+
+    /// Whether packets take longer than the path itself explains.
+    fn is_late(seen: &Observed) -> bool {
+        let base = seen.base_rtt.unwrap_or_default();
+        seen.rtt.is_some_and(|rtt| rtt > base + LATE)
     }
 
     /// The waiting time at the bottleneck, from what is in flight beyond what the path itself holds.
@@ -163,8 +170,9 @@ impl RateController for Autorate {
 
     fn on_interval(&mut self, seen: &Observed) -> Rate {
         if seen.base_rtt.is_some() {
-            let delivery = self.deliver(seen);
-            self.waiting = Self::wait(seen, delivery);
+            let wait = Self::is_late(seen);
+            let delivery = self.deliver(seen, wait);
+            self.waiting = if wait { Self::wait(seen, delivery) } else { 0.0 };
             let floor = self.min.max(self.floor * self.usual);
             let target = self.target.max(self.packets * PACKET_BITS / delivery.max(floor));
             let corrected = delivery * self.correction(target);
@@ -187,6 +195,9 @@ const PACKETS: f64 = 8.0;
 const PACKET_BITS: f64 = 12_000.0;
 /// In seconds.
 const USUAL: f64 = 10.0;
+/// How much longer than the shortest a round trip is where packets wait: more than a few milliseconds by which answers
+/// come at different times.
+const LATE: Duration = Duration::from_millis(10);
 /// In seconds: where nothing is delivered any more, everything waits for ever.
 const LONGEST_WAIT: f64 = 10.0;
 
@@ -213,6 +224,7 @@ mod tests {
             in_flight: Bytes::new(20_000 + waiting),
             unacknowledged: Bytes::ZERO,
             base_rtt: Some(Duration::from_millis(40)),
+            rtt: Some(Duration::from_millis(90)),
             probe_rtt: None,
         }
     }
@@ -247,6 +259,22 @@ mod tests {
         let rates: Vec<_> = (0..4_000).map(|_| controller.on_interval(&outage).as_bps()).collect();
         assert!(rates.is_sorted_by(|before, after| before >= after));
         assert_eq!(rates[3_999], 100_000);
+    }
+
+    #[test]
+    fn a_burst_after_silence_is_no_queue() {
+        let mut controller = controller("");
+        for _ in 0..50 {
+            controller.on_interval(&seen(25_000));
+        }
+        let before = controller.on_interval(&seen(25_000)).as_bps();
+        let silence = Observed { delivered: Bytes::ZERO, in_flight: Bytes::ZERO, rtt: None, ..seen(0) };
+        for _ in 0..1_000 {
+            controller.on_interval(&silence);
+        }
+        let burst =
+            Observed { in_flight: Bytes::new(15_000), rtt: Some(Duration::from_millis(41)), ..silence };
+        assert!(controller.on_interval(&burst).as_bps() >= before);
     }
 
     #[test]

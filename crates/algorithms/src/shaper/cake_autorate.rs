@@ -227,6 +227,7 @@ mod tests {
                 in_flight: Bytes::ZERO,
                 unacknowledged: Bytes::ZERO,
                 base_rtt: None,
+                rtt: None,
                 probe_rtt: Some(rtt),
             });
         }

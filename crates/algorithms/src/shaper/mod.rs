@@ -48,6 +48,9 @@ pub struct Observed {
     pub unacknowledged: Bytes,
     /// The shortest round-trip times of the flows, weighted by their bytes; `None` before the first.
     pub base_rtt: Option<Duration>,
+    /// The latest round-trip times of the flows that were at work, weighted in the same way; of data without an answer
+    /// its age.
+    pub rtt: Option<Duration>,
     /// The latest round-trip time of a probe, where it was measured in this interval. Only controllers that send
     /// probes have any.
     pub probe_rtt: Option<Duration>,

@@ -16,6 +16,8 @@ mod pcapng;
 mod queue;
 mod refusals;
 mod results;
+#[cfg(feature = "bpf")]
+mod shape;
 mod shell;
 mod sweep;
 

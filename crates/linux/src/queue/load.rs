@@ -165,7 +165,7 @@ pub fn load(policy: &'static Policy, options: &Options) -> Result<Loaded, QueueE
     })
 }
 
-fn find_device(name: &str) -> Result<Device, QueueError> {
+pub(super) fn find_device(name: &str) -> Result<Device, QueueError> {
     let all = qdisc::devices().map_err(|error| QueueError::refused("a list of devices", error))?;
     let accepted = all.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ");
     all.into_iter()
@@ -173,7 +173,7 @@ fn find_device(name: &str) -> Result<Device, QueueError> {
         .ok_or_else(|| QueueError::NoDevice { device: name.to_owned(), accepted })
 }
 
-fn check_qdisc(device: &Device, in_front_of: bool) -> Result<(), QueueError> {
+pub(super) fn check_qdisc(device: &Device, in_front_of: bool) -> Result<(), QueueError> {
     let root = qdisc::root_of(device).map_err(|error| QueueError::refused("a list of qdiscs", error))?;
     let made = root.filter(|(_, is_made)| *is_made);
     match made {
@@ -240,7 +240,7 @@ fn put_in(
 }
 
 /// The token bucket's room: all drops are the policy's, but for what the largest packet needs beyond.
-fn room(options: &Options) -> Bytes {
+pub(super) fn room(options: &Options) -> Bytes {
     options.buffer + Bytes::new(SPARE)
 }
 

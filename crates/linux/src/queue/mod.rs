@@ -7,6 +7,7 @@ mod error;
 mod load;
 mod qdisc;
 mod record;
+mod shape;
 mod support;
 mod trace;
 
@@ -17,6 +18,7 @@ use libbpf_rs::{MapCore, MapFlags};
 pub use self::error::QueueError;
 pub use self::load::{Options, load, remove_leftovers, unload};
 pub use self::record::{Counts, Record};
+pub use self::shape::{ShapedDevice, end_shaping, shape};
 pub use self::support::checks;
 pub use self::trace::Trace;
 

@@ -74,8 +74,7 @@ pub(super) fn change_token_bucket(device: &Device, rate: Rate, limit: Bytes) -> 
 
 fn token_bucket(device: &Device, rate: Rate, limit: Bytes) -> Message {
     let bytes_per_second = rate.as_bps() / 8;
-    // What a millisecond brings, and one packet at least.
-    let burst = (bytes_per_second / 1_000).max(u64::from(device.mtu + device.header)).min(u32::MAX.into());
+    let burst = burst(device, bytes_per_second);
     let parameters = TbfParameters {
         rate: RateSpec {
             linklayer: LINKLAYER_ETHERNET,
@@ -90,19 +89,84 @@ fn token_bucket(device: &Device, rate: Rate, limit: Bytes) -> Message {
     if bytes_per_second > u32::MAX.into() {
         options.extend(attribute(TCA_TBF_RATE64, bytes_per_second.as_bytes()));
     }
+    let mut message = ours(device);
+    message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
+    message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
+    message.attributes.push(without_header(device));
+    Message::NewQueueDiscipline(message)
+}
+
+/// Gives `device` a queue of one class with `rate` in IP bytes and room for `limit`, under our handle. A token bucket would
+/// let a burst go whenever its rate changes; a class does not.
+pub(super) fn add_class(device: &Device, rate: Rate, limit: Bytes) -> io::Result<()> {
+    let global =
+        HtbGlobal { version: HTB_VERSION, rate_to_quantum: 10, default_class: 1, ..HtbGlobal::default() };
+    let mut root = ours(device);
+    root.attributes.push(TcAttribute::Kind("htb".to_owned()));
+    let options = attribute(TCA_HTB_INIT, global.as_bytes());
+    root.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
+    root.attributes.push(without_header(device));
+    netlink::request(Message::NewQueueDiscipline(root), NLM_F_CREATE | NLM_F_EXCL)?;
+    let done = netlink::request(class(device, rate), NLM_F_CREATE | NLM_F_EXCL).and_then(|()| {
+        let mut leaf = ours(device);
+        leaf.header.parent = OUR_CLASS;
+        leaf.header.handle = TcHandle { major: OUR_HANDLE + 1, minor: 0 };
+        leaf.attributes.push(TcAttribute::Kind("bfifo".to_owned()));
+        let limit = u32::try_from(limit.get()).unwrap_or(u32::MAX).to_ne_bytes().to_vec();
+        leaf.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, limit)));
+        netlink::request(Message::NewQueueDiscipline(leaf), NLM_F_CREATE | NLM_F_EXCL)
+    });
+    if done.is_err() {
+        let _ = remove_token_bucket(device.index);
+    }
+    done
+}
+
+/// Gives the class of [`add_class`] another rate; what waits in it stays.
+pub(super) fn change_class(device: &Device, rate: Rate) -> io::Result<()> {
+    netlink::request(class(device, rate), 0)
+}
+
+fn class(device: &Device, rate: Rate) -> Message {
+    let bytes_per_second = (rate.as_bps() / 8).clamp(1, u32::MAX.into());
+    // The time of a burst, in ticks of 64 ns.
+    let ticks = burst(device, bytes_per_second) * 1_000_000_000 / bytes_per_second / 64;
+    let spec =
+        || RateSpec { linklayer: LINKLAYER_ETHERNET, rate: bytes_per_second as u32, ..RateSpec::default() };
+    let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
+    let parameters = HtbParameters {
+        rate: spec(),
+        ceil: spec(),
+        buffer: ticks,
+        cbuffer: ticks,
+        quantum: device.mtu + device.header,
+        ..HtbParameters::default()
+    };
+    let mut message = ours(device);
+    message.header.parent = TcHandle { major: OUR_HANDLE, minor: 0 };
+    message.header.handle = OUR_CLASS;
+    message.attributes.push(TcAttribute::Kind("htb".to_owned()));
+    let options = attribute(TCA_HTB_PARMS, parameters.as_bytes());
+    message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
+    Message::NewTrafficClass(message)
+}
+
+/// What a millisecond brings, and one packet at least.
+fn burst(device: &Device, bytes_per_second: u64) -> u64 {
+    (bytes_per_second / 1_000).max(u64::from(device.mtu + device.header)).min(u32::MAX.into())
+}
+
+/// Packets count without the header of the link.
+fn without_header(device: &Device) -> TcAttribute {
     let sizes = SizeSpec {
         overhead: -(device.header as i32),
         linklayer: LINKLAYER_ETHERNET.into(),
         ..SizeSpec::default()
     };
-    let mut message = ours(device);
-    message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
-    message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
-    message.attributes.push(TcAttribute::Stab(attribute(TCA_STAB_BASE, sizes.as_bytes())));
-    Message::NewQueueDiscipline(message)
+    TcAttribute::Stab(attribute(TCA_STAB_BASE, sizes.as_bytes()))
 }
 
-/// Takes our token bucket away, where the device still has it.
+/// Takes our token bucket away, or our class, where the device still has it.
 pub(super) fn remove_token_bucket(index: u32) -> io::Result<()> {
     let device = Device { name: String::new(), index, mtu: 0, header: 0 };
     netlink::request(Message::DelQueueDiscipline(ours(&device)), 0)
@@ -148,6 +212,30 @@ struct TbfParameters {
     mtu: u32,
 }
 
+/// `tc_htb_glob`.
+#[derive(Default, IntoBytes, Immutable)]
+#[repr(C)]
+struct HtbGlobal {
+    version: u32,
+    rate_to_quantum: u32,
+    default_class: u32,
+    debug: u32,
+    direct_packets: u32,
+}
+
+/// `tc_htb_opt`.
+#[derive(Default, IntoBytes, Immutable)]
+#[repr(C)]
+struct HtbParameters {
+    rate: RateSpec,
+    ceil: RateSpec,
+    buffer: u32,
+    cbuffer: u32,
+    quantum: u32,
+    level: u32,
+    prio: u32,
+}
+
 /// `tc_sizespec`.
 #[derive(Default, IntoBytes, Immutable)]
 #[repr(C)]
@@ -167,8 +255,12 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const HTB_VERSION: u32 = 3;
 const TCA_STAB_BASE: u16 = 1;
 const LINKLAYER_ETHERNET: u8 = 1;
 const ETHERNET_HEADER: u32 = 14;
 /// By this handle a token bucket is known as ours.
 const OUR_HANDLE: u16 = 0x5e17;
+const OUR_CLASS: TcHandle = TcHandle { major: OUR_HANDLE, minor: 1 };
