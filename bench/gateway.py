@@ -2,8 +2,8 @@
 
 `links`: downloads over emulated radios on a real kernel in virtual time (`suimon lab`), through a gateway and without
 one, and the same in the simulator. `speed`: throughput and new connections a second between network namespaces, beside
-HAProxy, socat and a plain route. `memory`: what ten thousand open connections take. The last two need root and a calm
-machine.
+HAProxy, socat and a plain route. `memory`: what ten thousand open connections take. `speed` needs root and a
+calm machine.
 `--write` puts the tables into docs/guides/gateway.md.
 """
 
@@ -216,10 +216,10 @@ def speed(suimon: Path, rounds: int, seconds: int) -> list[str]:
     opened = gateway_speed.new_connections(suimon, rounds, seconds)
     lines = ["| Between the ends | One download | New connections a second |", "| --- | --- | --- |"]
     for name, rates in carried.items():
-        rate, new = gateway_speed.middle(rates), gateway_speed.middle(opened[name])
-        spread = f"{min(rates):.1f} to {max(rates):.1f}"
-        others = f"{min(opened[name]):.0f} to {max(opened[name]):.0f}"
-        lines.append(f"| {name} | {rate:.1f} Gbit/s ({spread}) | {new:.0f} ({others}) |")
+        carries = f"{gateway_speed.middle(rates):.1f} Gbit/s ({min(rates):.1f} to {max(rates):.1f})"
+        new = opened.get(name)
+        opens = f"{gateway_speed.middle(new):.0f} ({min(new):.0f} to {max(new):.0f})" if new else "-"
+        lines.append(f"| {name} | {carries} | {opens} |")
     print("\n".join(lines), flush=True)
     return lines
 

@@ -3,7 +3,8 @@
 Runs scenarios/whole.toml: four phones with two radios each, a gateway before each radio, and routers on the way. The
 four parts (FS-AT in the gateways, RTT-AQM, `even`, the choice of paths) are each there or not, in all sixteen
 combinations, beside what is deployed. Prints what each combination gives its users, with 95 % intervals over the
-seeds, and what each part adds. `--write` writes docs/whole.md and its picture; `--write-scenario` writes the scenario itself.
+seeds, and what each part adds. `--write` writes docs/whole.md and its picture; `--write-scenario` writes the
+scenario itself.
 """
 
 from __future__ import annotations

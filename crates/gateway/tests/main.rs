@@ -1,3 +1,4 @@
 //! The gateway as its users meet it.
 
+mod floods;
 mod relay;

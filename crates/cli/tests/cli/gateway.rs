@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Socket, Type};
 use suimon_linux::{Namespace, Route};
 
 /// The namespaces, and a process in the middle one.
@@ -233,6 +234,42 @@ fn told_to_stop_it_lets_connections_end_and_new_ones_pass() {
     assert!(wait_for(|| running.0.try_wait().unwrap()).success());
     assert_eq!(row.left(), [""; 0]);
     talk(&row, &listener);
+}
+
+/// As many times as `SUIMON_HALF_OPEN` says.
+#[test]
+fn connections_that_no_server_answers_are_bounded_and_others_go_on() {
+    let Some(row) = Row::new() else { return };
+    let silent = "10.9.4.1:80".parse::<SocketAddr>().unwrap();
+    let beyond = Route::default_via(ip(SERVER[0]), "eth0");
+    row.middle.add_route(&Route { destination: Some((ip("10.9.4.0"), 24)), ..beyond }).unwrap();
+    let mut blackhole = Command::new("ip");
+    blackhole.args(["route", "add", "blackhole", "10.9.4.0/24"]);
+    assert!(row.server.spawn(&mut blackhole).unwrap().wait().unwrap().success());
+    let listener = row.listen(SERVER[1]);
+    let running = row.start(&["--max-of-client", "64"]);
+    row.wait();
+    let count = std::env::var("SUIMON_HALF_OPEN").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000);
+    let half_open: Vec<_> = (0..count)
+        .map(|_| {
+            let begin = || Socket::new(Domain::IPV4, Type::STREAM.nonblocking(), None);
+            let socket = row.client.run(begin).unwrap().unwrap();
+            let _ = socket.connect(&silent.into());
+            socket
+        })
+        .collect();
+    // Another client, by its address, is served meanwhile.
+    assert_eq!(talk(&row, &listener), ip(CLIENT[1]));
+    let report = wait_for(|| {
+        let report = row.report();
+        (report["turned_away"].as_u64().unwrap() >= count - 64).then_some(report)
+    });
+    assert_eq!(report["split"], 1);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.0.id())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 100_000, "{kilobytes} kB");
+    drop(half_open);
 }
 
 /// As many times as `SUIMON_KILLS` says.
