@@ -92,7 +92,7 @@ def write(suimon: Path, scenario: Path, lines: list[str]) -> None:
 PANELS = [
     ("transit", "Shared link: seconds that packets wait", 0.06),
     ("backhaul-a", "Router before the gateway", 0.12),
-    ("radio-a-1", "First phone's own radio", 0.2),
+    ("radio-a-1", "First phone's own radio", 1.0),
 ]
 
 
