@@ -220,7 +220,7 @@ def main() -> int:
             line, misses = row(cell, of_simulator(suimon, cell), kernel)
             print(line, flush=True)
             all_misses += misses
-    print(f"\npolicies: {len(all_misses)} measures miss their bounds{': ' if all_misses else ''}{'; '.join(all_misses)}")
+    print(f"\npolicies: {len(all_misses)} measures miss their bounds", *all_misses, sep="; ")
     return 0
 
 
