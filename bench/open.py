@@ -112,7 +112,7 @@ def takes_no_more(own: Outcome, _: dict[str, Outcome]) -> bool:
 
 def no_worse_than_fs_at(own: Outcome, all_of_them: dict[str, Outcome]) -> bool:
     fs_at = all_of_them.get("fs-at")
-    return fs_at is not None and own.use >= fs_at.use - 0.001 and own.p95_ms <= fs_at.p95_ms
+    return fs_at is not None and sum(own.own) >= 0.999 * sum(fs_at.own) and own.p95_ms <= fs_at.p95_ms
 
 
 # Twice what one FS-AT flow has on the same link (rows "1 flow" of the first table).

@@ -53,6 +53,8 @@ const NEARLY_EMPTY: f64 = 0.1;
 /// Round trips over which the largest delay is looked for, and within which the queue must be nearly empty once.
 const ROUNDS_OF_MAX: u64 = 4;
 const ROUNDS_TO_EMPTY: u64 = 5;
+/// What slow start left in the queue takes so many round trips more to leave it, at a velocity that doubles.
+const ROUNDS_AFTER_SLOW_START: u64 = 10;
 /// Round trips in one direction before the velocity doubles (section 2.1).
 const ROUNDS_BEFORE_DOUBLING: u32 = 3;
 /// The smallest window, in segments.
@@ -147,12 +149,17 @@ impl Copa {
     }
 
     /// Section 2.2: with Copa flows alone the queue is nearly empty at least once in five round trips.
-    fn switch_mode(&mut self, now: Instant, queueing: Duration, min_rtt: Duration) {
+    fn switch_mode(&mut self, ack: &Ack, queueing: Duration, min_rtt: Duration, limits: &Limits) {
+        let now = ack.now;
         let largest = self.max_rtt.get().unwrap_or(min_rtt).saturating_sub(min_rtt);
-        if queueing <= largest.mul_f64(NEARLY_EMPTY) {
-            self.emptied = now;
-        }
         let srtt = self.srtt.unwrap_or(min_rtt);
+        // A delayed acknowledgement adds the time of a segment.
+        let segment = (min_rtt + queueing) / limits.cwnd.whole(ack.mss).max(1);
+        if limits.in_slow_start() {
+            self.emptied = now + srtt * ROUNDS_AFTER_SLOW_START;
+        } else if queueing <= largest.mul_f64(NEARLY_EMPTY) + segment.min(largest / 4) {
+            self.emptied = self.emptied.max(now);
+        }
         let competitive = self.mode_switching && now.saturating_since(self.emptied) > srtt * ROUNDS_TO_EMPTY;
         if !competitive {
             self.delta = self.default_delta;
@@ -228,7 +235,7 @@ impl CongestionControl for Copa {
             return;
         }
         let queueing = standing.saturating_sub(min_rtt);
-        self.switch_mode(ack.now, queueing, min_rtt);
+        self.switch_mode(ack, queueing, min_rtt, limits);
         if ack.snd_una >= self.round_ends {
             self.end_round(ack, limits);
         }

@@ -13,7 +13,7 @@ const DRAIN_WAIT: u64 = 100_000;
 /// Rounds that a drain lasts at most while round-trip times still fall by a sixteenth.
 const FALLING_ROUNDS: u64 = 8;
 /// Queueing delay that only senders that fill the queue hold over several drains; half of it may remain in a drain.
-const LONG_QUEUE: u64 = 40_000;
+const LONG_QUEUE: u64 = 50_000;
 /// So many drains in a row that did not empty the queue, this long apart, tell of such senders.
 const DIRTY_DRAINS: u64 = 3;
 const RETRY: u64 = 3_500_000;
@@ -105,6 +105,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
         if !dirty {
             self.drains.dirty = 0;
             if drain.competing {
+                // The others may have left the queue for a moment only: one drain more will tell.
+                (self.drains.dirty, self.drains.dirty_queueing) = (DIRTY_DRAINS - 1, 0);
+                self.mean_queueing = 0;
                 self.window = self.window.min(self.rcv_bytes.max(2 * mss));
             }
         } else if drain.competing || self.is_beside_others() {
