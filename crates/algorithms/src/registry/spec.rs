@@ -251,7 +251,7 @@ impl<'a> Wrapping<'a> {
                 inner: names(described(EARLY)),
                 below: |_| queue::BELOW,
             },
-Role::Receiver | Role::Path | Role::Estimator | Role::Shaper => {
+            Role::Receiver | Role::Path | Role::Estimator | Role::Shaper => {
                 Self { wrappers: Vec::new(), inner: Vec::new(), below: |_| "" }
             }
         }
