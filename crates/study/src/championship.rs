@@ -207,7 +207,7 @@ impl Course {
         let delay = mean(&|run| queue(run).map_or(0.0, |queue| queue.delay_p95.as_millis_f64()));
         let jain = mean(&jain_index);
         let rtt = mean(&|run| {
-            run.flows.iter().filter_map(|flow| flow.rtt_min).min().map_or(0.0, |rtt| rtt.as_millis_f64())
+            run.flows.iter().filter_map(|flow| flow.rtt_min).min().map_or(0.0, Duration::as_millis_f64)
         });
         let power = goodput * rtt / (rtt + delay).max(f64::MIN_POSITIVE) * jain;
         Score { goodput_mbps: goodput, utilisation, delay_p95_ms: delay, jain_index: jain, power }
