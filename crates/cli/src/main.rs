@@ -5,6 +5,7 @@
 #[macro_use]
 mod part;
 
+mod championship;
 mod compare;
 mod error;
 mod files;
@@ -67,6 +68,7 @@ enum Command {
     Run(run::Arguments),
     New(new::Arguments),
     Compare(Box<compare::Arguments>),
+    Championship(championship::Arguments),
     Sweep(sweep::Arguments),
     Estimate(estimate::Arguments),
     Paper(paper::Arguments),
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         Command::New(arguments) => new::execute(arguments),
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Estimate(arguments) => estimate::execute(arguments),
+        Command::Championship(arguments) => championship::execute(arguments),
         Command::Sweep(arguments) => sweep::execute(arguments),
         Command::Paper(arguments) => paper::execute(arguments),
         Command::Link(arguments) => link::execute(arguments),

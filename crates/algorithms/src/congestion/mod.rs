@@ -8,21 +8,28 @@
 pub mod bbr;
 pub mod bic;
 pub mod compound;
+pub mod copa;
 pub mod cubic;
 pub mod cubic_2_1;
 pub mod cubic_linux;
 pub mod dctcp;
 pub mod fs_at;
+pub mod fs_at_open;
 pub mod highspeed;
 pub mod htcp;
+pub mod hybla;
 mod hystart;
+pub mod illinois;
 pub mod prague;
 pub mod reno;
 pub mod scalable;
 pub mod vegas;
 pub mod vegas_linux;
+pub mod veno;
+pub mod westwood;
 mod whole_curve;
 mod window;
+pub mod yeah;
 
 use alloc::boxed::Box;
 use core::fmt::Debug;

@@ -26,15 +26,25 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (scalable::DESCRIPTION, scalable::build),
     (htcp::DESCRIPTION, htcp::build),
     (bbr::DESCRIPTION, bbr::build),
+    (westwood::DESCRIPTION, westwood::build),
+    (veno::DESCRIPTION, veno::build),
+    (illinois::DESCRIPTION, illinois::build),
+    (hybla::DESCRIPTION, hybla::build),
+    (yeah::DESCRIPTION, yeah::build),
+    (copa::DESCRIPTION, copa::build),
     (dctcp::DESCRIPTION, dctcp::build),
     (prague::DESCRIPTION, prague::build),
 ];
 
 /// Congestion controls that work over another: `fs-at+cubic`.
-pub const WRAPPERS: &[(Description, BuildWrapper)] = &[(fs_at::DESCRIPTION, fs_at::build)];
+pub const WRAPPERS: &[(Description, BuildWrapper)] =
+    &[(fs_at::DESCRIPTION, fs_at::build), (fs_at_open::DESCRIPTION, fs_at_open::build)];
 
-/// The algorithm below a wrapper where the name gives none.
-pub(super) const BELOW: &str = reno::DESCRIPTION.name;
+/// The algorithm below `wrapper` where the name gives none.
+pub(super) fn below(wrapper: &str) -> &'static str {
+    // Beside others the open mode is what most of them are.
+    if wrapper == fs_at_open::DESCRIPTION.name { cubic::DESCRIPTION.name } else { reno::DESCRIPTION.name }
+}
 
 impl AlgorithmSpec {
     /// Builds the congestion control.

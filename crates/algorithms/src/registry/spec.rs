@@ -111,11 +111,11 @@ impl AlgorithmSpec {
         names: &str,
         settings: &[(&str, &str)],
     ) -> Result<Self, SpecError> {
-        let Wrapping { wrappers, inner, default } = Wrapping::of(registry, role);
+        let Wrapping { wrappers, inner, below } = Wrapping::of(registry, role);
         let mut layers = Vec::new();
         let mut names: Vec<_> = names.split('+').map(|name| registry.registered(role, name.trim())).collect();
-        if names.last().is_some_and(|last| wrappers.contains(last)) {
-            names.push(default);
+        if let Some(wrapper) = names.last().filter(|last| wrappers.contains(last)) {
+            names.push(below(wrapper));
         }
         for (position, name) in names.iter().enumerate() {
             let line = registry.find(role, name).ok_or_else(|| SpecError::UnknownName {
@@ -136,7 +136,7 @@ impl AlgorithmSpec {
             let arguments = Arguments::defaults(line.description().parameters);
             layers.push(Layer { line, arguments });
         }
-        let mut label = Self::short_name(&layers, default);
+        let mut label = Self::short_name(&layers, below);
         for (name, text) in settings {
             let Some((parameter, arguments)) = layers.iter_mut().find_map(|Layer { line, arguments }| {
                 let parameter = line.description().parameters.iter().find(|p| p.name == *name)?;
@@ -157,10 +157,12 @@ impl AlgorithmSpec {
         Ok(Self { role, layers, label })
     }
 
-    fn short_name(layers: &[Layer], default: &str) -> String {
+    fn short_name(layers: &[Layer], below: fn(&str) -> &'static str) -> String {
         // The default below a wrapper goes without saying.
         let shown = match layers {
-            [first, inner] if inner.description().name == default => core::slice::from_ref(first),
+            [first, inner] if inner.description().name == below(first.description().name) => {
+                core::slice::from_ref(first)
+            }
             all => all,
         };
         shown.iter().map(|layer| layer.description().name).collect::<Vec<_>>().join("+")
@@ -228,13 +230,12 @@ impl AlgorithmSpec {
 }
 
 /// The algorithms of a role that work over others of it.
-#[derive(Default)]
 struct Wrapping<'a> {
     wrappers: Vec<&'a str>,
     /// The algorithms that they work over.
     inner: Vec<&'a str>,
     /// The algorithm below a wrapper where the name gives none.
-    default: &'static str,
+    below: fn(&str) -> &'static str,
 }
 
 impl<'a> Wrapping<'a> {
@@ -243,14 +244,16 @@ impl<'a> Wrapping<'a> {
             Role::Congestion => Self {
                 wrappers: names(described(WRAPPERS)),
                 inner: congestion_controls(registry),
-                default: congestion::BELOW,
+                below: congestion::below,
             },
             Role::Queue => Self {
                 wrappers: names(described(EARLY_WRAPPERS)),
                 inner: names(described(EARLY)),
-                default: queue::BELOW,
+                below: |_| queue::BELOW,
             },
-            Role::Receiver | Role::Path | Role::Estimator | Role::Shaper => Self::default(),
+            Role::Receiver | Role::Path | Role::Estimator | Role::Shaper => {
+                Self { wrappers: Vec::new(), inner: Vec::new(), below: |_| "" }
+            }
         }
     }
 }

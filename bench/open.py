@@ -1,0 +1,263 @@
+"""The bars of the open mode, beside its rivals: python3 bench/open.py [--only TEXT] [--senders NAMES]
+
+Each cell is a link with flows. The program prints what each sender does there, and whether `fs-at-open` keeps its bar.
+The three HSDPA links were not looked at while the open mode's constants were chosen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from measure import WORK, BenchError, run
+from simulators import built
+
+OPEN = "fs-at-open"
+SENDERS = [OPEN, "fs-at", "bbr", "copa", "vegas-linux", "cubic", "reno"]
+Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The means over seeds."""
+
+    use: float
+    p95_ms: float
+    jain: float
+    # Goodput in Mbit/s of the sender's flows, each, and of those beside them.
+    own: list[float]
+    others: list[float]
+
+    @property
+    def share(self) -> float:
+        """Of what would be fair, the part that the sender's flows have."""
+        own, everything = sum(self.own), sum(self.own) + sum(self.others)
+        fair = everything * len(self.own) / (len(self.own) + len(self.others))
+        return own / fair
+
+
+# Judges an outcome beside those of all senders.
+Bar = Callable[[Outcome, dict[str, Outcome]], bool]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A link, flows, and the bar."""
+
+    name: str
+    bar: str
+    keeps: Bar
+    link: str
+    flows: int = 1
+    rival: str | None = None
+    starts: list[str] = field(default_factory=list)
+    seconds: int = 60
+    warmup: int = 0
+    reverse: str = ""
+
+    def scenario(self, sender: str) -> str:
+        text = (
+            f'name = "open"\nduration = "{self.seconds}s"\nwarmup = "{self.warmup}s"\nrecord_interval = "off"\n'
+            f'stop_when_complete = false\n[[link]]\nname = "line"\nbetween = ["a", "b"]\n{self.link}\n'
+            f'[link.reverse]\nrate = "unlimited"\nqueue = "droptail"\n{self.reverse}\n'
+        )
+        starts = self.starts or ['"0s"'] * self.flows
+        for nth, start in enumerate(starts):
+            text += flow(f"own{nth}", sender, start)
+        for nth in range(self.flows if self.rival else 0):
+            text += flow(f"other{nth}", self.rival or "", '["0s", "2s"]')
+        return text
+
+
+def flow(name: str, sender: str, start: str, source: str = "a") -> str:
+    return (
+        f'[[flow]]\nname = "{name}"\nfrom = "{source}"\nto = "b"\ncc = "{sender}"\nstart = {start}\nwindow = "16MB"\n'
+    )
+
+
+class FarCell(Cell):
+    """Two flows whose round trips are four to one: the second comes from further away."""
+
+    def scenario(self, sender: str) -> str:
+        far = (
+            '[[link]]\nname = "far"\nbetween = ["x", "a"]\nrate = "unlimited"\ndelay = "15ms"\nreported = false\n'
+            '[link.reverse]\nrate = "unlimited"\ndelay = "15ms"\n'
+        )
+        near = Cell.scenario(self, sender)
+        return near + far + flow("other0", sender, '["0s", "1s"]', "x")
+
+
+def wire(rate: float, rtt_ms: float, buffer: str = "1000 packets", more: str = "") -> str:
+    return f'rate = "{rate:g}Mbit"\ndelay = "{int(rtt_ms * 500)}us"\nbuffer = "{buffer}"\n{more}'
+
+
+def delay_at_most(bound_ms: float) -> Bar:
+    return lambda own, _: own.use >= 0.97 and own.p95_ms <= bound_ms and own.jain >= 0.98
+
+
+def goodput_at_least(mbps: float) -> Bar:
+    return lambda own, _: sum(own.own) >= mbps
+
+
+def takes_no_more(own: Outcome, _: dict[str, Outcome]) -> bool:
+    return own.use >= 0.97 and own.share <= 1.05
+
+
+def no_worse_than_fs_at(own: Outcome, all_of_them: dict[str, Outcome]) -> bool:
+    """In goodput, since a radio has no use, and in delay."""
+    fs_at = all_of_them.get("fs-at")
+    return fs_at is not None and sum(own.own) >= 0.999 * sum(fs_at.own) and own.p95_ms <= fs_at.p95_ms
+
+
+# Twice what one FS-AT flow has on the same link (rows "1 flow" of the first table).
+TWICE_FS_AT = {(10, 40): 64, (10, 10): 16, (2, 10): 124, (2, 200): 368, (100, 10): 15, (100, 200): 138}
+
+
+def sharing() -> Iterator[Cell]:
+    for count in (1, 2, 4, 8, 16):
+        bound = 40 if count == 8 else 64
+        bar = f"link 97 %, p95 {bound} ms, Jain 0.98"
+        yield Cell(f"{count} at once, 10 Mbit/s 40 ms", bar, delay_at_most(bound), wire(10, 40), count)
+        if count > 1:
+            starts = [f'"{10 * nth}s"' for nth in range(count)]
+            last = 10 * (count - 1)
+            name = f"{count}, 10 s apart, 10 Mbit/s 40 ms"
+            yield Cell(name, bar, delay_at_most(bound), wire(10, 40), count, None, starts, last + 60, last)
+    for (rate, rtt), bound in TWICE_FS_AT.items():
+        bar = f"link 97 %, p95 {bound} ms, Jain 0.98"
+        yield Cell(f"4 at once, {rate} Mbit/s {rtt} ms", bar, delay_at_most(bound), wire(rate, rtt), 4)
+
+
+def beside_others() -> Iterator[Cell]:
+    bar = "0.5 to 1.5 of a fair share"
+    for rival in ("cubic", "reno"):
+        for count, rate in ((1, 10), (4, 50)):
+            for products in (0.5, 1, 2, 4):
+                packets = round(rate * 1e6 * 0.04 / 8 / 1500 * products)
+                link = wire(rate, 40, f"{packets} packets")
+                name = f"{count} beside {count} {rival}, {products:g} BDP"
+                yield Cell(
+                    name, bar, lambda own, _: 0.5 <= own.share <= 1.5, link, count, rival, seconds=120, warmup=20
+                )
+    yield FarCell(
+        "round trips 10 and 40 ms",
+        "the long one 0.3 of a fair share",
+        lambda own, _: 2 - own.share >= 0.3,
+        wire(10, 10),
+        1,
+    )
+
+
+def varying(traces: Path | None) -> Iterator[Cell]:
+    bar = "goodput and p95 no worse than FS-AT's"
+    for profile in ("PA3", "PB3", "VA30"):
+        link = f'hsdpa = {{ profile = "{profile}", geometry = "10dB" }}\ndelay = "20ms"\nbuffer = "1000 packets"'
+        yield Cell(f"HSDPA {profile} (held back)", bar, no_worse_than_fs_at, link, seconds=120)
+    files = sorted(each for each in traces.iterdir() if each.suffix in (".up", ".down")) if traces else []
+    for file in files:
+        link = f'trace = "{file.resolve()}"\ndelay = "20ms"\nbuffer = "1000 packets"'
+        yield Cell(file.name, bar, no_worse_than_fs_at, link, seconds=120)
+    steps = WORK / "open" / "steps.csv"
+    steps.parent.mkdir(parents=True, exist_ok=True)
+    steps.write_text("time_s,rate_bps\n0,10000000\n20,2000000\n40,10000000\n60,10000000\n")
+    link = f'schedule = "{steps}"\ndelay = "20ms"\nbuffer = "1000 packets"'
+    yield Cell("steps 10, 2, 10 Mbit/s", "p95 33 ms", lambda own, _: own.p95_ms <= 33, link)
+
+
+def lossy() -> Iterator[Cell]:
+    for loss in (0, 0.5, 1, 2):
+        for rate, rtt in ((10, 40), (50, 100)):
+            link = wire(rate, rtt, more=f'loss = "{loss}%"')
+            least = 0.97 * (1 - loss / 100) * 0.97 * rate * 1448 / 1500
+            bar = f"{least:.1f} Mbit/s of goodput"
+            yield Cell(f"loss {loss} %, {rate} Mbit/s {rtt} ms", bar, goodput_at_least(least), link)
+
+
+def queues() -> Iterator[Cell]:
+    for queue in ("codel", "fq-codel", "rtt-aqm", "dualpi2"):
+        link = wire(10, 40, more=f'queue = "{queue}"')
+        yield Cell(f"4 under {queue}", "link 97 %", lambda own, _: own.use >= 0.97, link, 4)
+        bar = "link 97 %, no more than a fair share"
+        yield Cell(f"4 beside 4 cubic under {queue}", bar, takes_no_more, link, 4, "cubic")
+
+
+def outcome(suimon: Path, cell: Cell, sender: str, seeds: int) -> Outcome:
+    safe = "".join(letter if letter.isalnum() else "-" for letter in f"{cell.name}-{sender}")
+    file = WORK / "open" / f"{safe}.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(cell.scenario(sender))
+    command = [str(suimon), "run", str(file), "--json", "--no-files", "--set", f"seeds={seeds}"]
+    result = json.loads(run(command, cell.name))
+
+    def mean(key: str) -> float:
+        return fmean(float(each[key] or 0) for each in result["runs"])
+
+    own: dict[str, list[float]] = {}
+    others: dict[str, list[float]] = {}
+    for each in result["flows"]:
+        where = own if each["flow"].startswith("own") else others
+        where.setdefault(each["flow"], []).append(each["goodput_bps"] / 1e6)
+    goodputs = [fmean(values) for values in own.values()]
+    jain = sum(goodputs) ** 2 / (len(goodputs) * sum(value**2 for value in goodputs))
+    return Outcome(
+        use=mean("utilisation"),
+        p95_ms=mean("delay_p95_ms"),
+        jain=jain,
+        own=goodputs,
+        others=[fmean(values) for values in others.values()],
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", metavar="TEXT", help="cells whose names contain this")
+    parser.add_argument("--senders", default=",".join(SENDERS), metavar="NAMES", help="default: %(default)s")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="default: 3")
+    parser.add_argument("--traces", type=Path, metavar="FOLDER", help="also links of these Mahimahi traces")
+    parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
+    options = parser.parse_args()
+    suimon = options.suimon.resolve()
+    senders = options.senders.split(",")
+    cells = [*sharing(), *beside_others(), *varying(options.traces), *lossy(), *queues()]
+    cells = [cell for cell in cells if not options.only or options.only in cell.name]
+    kept = 0
+    print("| link and flows | sender | use | p95, ms | Jain | Mbit/s | of a fair share | bar |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    with ThreadPoolExecutor(1) as pool:
+        for cell in cells:
+            found = dict(
+                zip(
+                    senders,
+                    pool.map(lambda sender, cell=cell: outcome(suimon, cell, sender, options.seeds), senders),
+                    strict=True,
+                )
+            )
+            for sender, each in found.items():
+                verdict = ""
+                if sender == OPEN:
+                    holds = cell.keeps(each, found)
+                    kept += holds
+                    verdict = f"{cell.bar}: {'kept' if holds else '**missed**'}"
+                share = f"{each.share:.2f}" if each.others else ""
+                print(
+                    f"| {cell.name} | {sender} | {each.use:.3f} | {each.p95_ms:.0f} | {each.jain:.3f} | "
+                    f"{sum(each.own):.2f} | {share} | {verdict} |",
+                    flush=True,
+                )
+    print(f"\nopen: fs-at-open keeps {kept} of {len(cells)} bars")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        print(f"open: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,339 @@
+//! FS-AT for queues that several flows share: the flight is limited to the measured bandwidth-delay product and a backlog
+//! that shrinks as the queue grows, over whatever runs below where others fill the queue.
+//!
+//! Equation numbers are those of the page, docs/algorithms/fs-at-open.md. Times are in microseconds and sizes in bytes, in
+//! integers, so that an implementation in a kernel can give the same.
+
+use alloc::boxed::Box;
+
+use suimon_units::{Bytes, Duration, Instant};
+
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits, MarkResponse};
+use crate::parameters::{Arguments, Parameter, Range, Value};
+use crate::probe::Probe;
+use crate::registry::Description;
+
+mod drain;
+mod path;
+
+use self::drain::{DRAIN_AFTER_LOSS, Drain, Drains};
+use self::path::{Path, Round, micros, share};
+
+/// The algorithm's name, summary, source and parameters.
+pub const DESCRIPTION: Description = Description {
+    name: "fs-at-open",
+    summary: "FS-AT that shares a queue: flows leave it together, and compete with senders that fill it",
+    source: "this project, after Igarashi, Yamazaki: Flight Size Auto Tuning",
+    colour: "#a50f15",
+    parameters: &[
+        Parameter {
+            name: "compete",
+            help: "run as the algorithm below where others keep the queue long",
+            default: Value::Flag(true),
+            range: Range::Any,
+        },
+        Parameter {
+            name: "age",
+            help: "time without a round trip near the smallest after which it leaves the queue to look for one",
+            default: Value::Duration(Duration::from_secs(5)),
+            range: Range::Any,
+        },
+    ],
+};
+
+/// Builds it over `inner`.
+#[must_use]
+pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dyn CongestionControl> {
+    Box::new(FsAtOpen::new(inner, arguments.flag("compete"), arguments.duration("age")))
+}
+
+/// `K` of (2) in square microseconds: one segment of backlog at a queueing delay of 35 ms, four at 17 ms.
+const BACKLOG: u64 = 1_200_000_000;
+/// A round moves the window by a quarter of the way (3), and up by no more than a quarter.
+const GAIN: u64 = 4;
+/// (2) takes a queueing delay below `rtt_min` over this for that.
+const LEAST_QUEUE: u64 = 64;
+/// Samples of a round: with fewer, all may be of delayed ACKs.
+const ENOUGH_SAMPLES: u64 = 4;
+/// Samples of a round in slow start after which the queue is looked at (HyStart takes as many).
+const SAMPLES_IN_STARTUP: u64 = 8;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Slow start, the algorithm below's.
+    Startup,
+    /// (1) to (3).
+    Steady,
+    /// Leaving the queue.
+    Draining(Drain),
+    /// The algorithm below, without a limit.
+    Competing,
+}
+
+/// FS-AT's open mode over another congestion control.
+#[derive(Debug, Clone)]
+pub struct FsAtOpen<C> {
+    inner: C,
+    compete: bool,
+    age: u64,
+    mode: Mode,
+    path: Path,
+    round: Round,
+    /// `w`, in bytes.
+    window: u64,
+    /// Confirmed per `rtt_min`, of the last round.
+    rcv_bytes: u64,
+    /// Queueing delay of the last round, its mean, and the longest of this and of the last period between drains.
+    queueing: u64,
+    mean_queueing: u64,
+    longest: [u64; 2],
+    drains: Drains,
+}
+
+impl<C: CongestionControl> FsAtOpen<C> {
+    /// The open mode over `inner`, which rules in slow start and beside senders that fill the queue.
+    #[must_use]
+    pub fn new(inner: C, compete: bool, age: Duration) -> Self {
+        Self {
+            inner,
+            compete,
+            age: micros(age).max(1),
+            mode: Mode::Startup,
+            path: Path::default(),
+            round: Round::default(),
+            window: 0,
+            rcv_bytes: 0,
+            queueing: 0,
+            mean_queueing: 0,
+            longest: [0; 2],
+            drains: Drains::default(),
+        }
+    }
+
+    /// Time between drains: long round trips make them dear.
+    fn period(&self) -> u64 {
+        self.age.max(self.path.rtt_min() * 40)
+    }
+
+    /// (2): the backlog of its own that a flow keeps at the queueing delay `q`.
+    fn backlog(&self, mss: u64, q: u64) -> u64 {
+        let q = q.max(self.path.rtt_min() / LEAST_QUEUE).max(1);
+        share(mss, BACKLOG, q.saturating_mul(q))
+    }
+
+    /// The queue begins to stand, so slow start is over.
+    fn end_startup(&mut self, ack: &Ack, rcv_bytes: u64, q: u64) {
+        let mss = ack.mss.get();
+        self.rcv_bytes = rcv_bytes;
+        self.window = rcv_bytes.saturating_add(self.backlog(mss, q)).max(4 * mss);
+        self.begin_drain(ack, true, false);
+    }
+
+    /// A round of slow start in which enough samples came: twice (2) waits.
+    fn look(&mut self, ack: &Ack) {
+        let (low, q) = (self.round.low, self.path.queueing(self.round.low));
+        let flight = ack.flight_size.get().saturating_add(ack.delivered.get());
+        if share(flight, q, low) > self.backlog(ack.mss.get(), q).saturating_mul(2) {
+            self.end_startup(ack, share(flight, self.path.rtt_min(), low), q);
+        }
+    }
+
+    fn end_round(&mut self, ack: &Ack, now: u64, limits: &Limits) {
+        let (low, elapsed) = (self.round.low, now.saturating_sub(self.round.began).max(1));
+        if self.round.app_limited {
+            return;
+        }
+        let (q, rtt_min, mss) = (self.path.queueing(low), self.path.rtt_min(), ack.mss.get());
+        self.queueing = q;
+        self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
+        match self.mode {
+            Mode::Startup => {
+                let own = share(self.round.delivered, q, elapsed);
+                if self.round.loses(16, mss) {
+                    // Lost beyond what a radio loses: the queue is full and too short to be seen.
+                    self.window = (self.round.delivered * 7 / 8).max(4 * mss);
+                    self.mode = Mode::Steady;
+                } else if own > self.backlog(mss, q).saturating_mul(2) {
+                    self.end_startup(ack, self.rcv_bytes, q);
+                }
+            }
+            Mode::Steady if self.drains.resting > 0 => self.drains.resting -= 1,
+            Mode::Steady => {
+                self.longest[0] = self.longest[0].max(q);
+                self.mean_queueing =
+                    if self.mean_queueing == 0 { q } else { (7 * self.mean_queueing + q) / 8 };
+                self.move_window(mss, low, q);
+                if now.saturating_sub(self.path.renewed) > self.period() {
+                    self.begin_drain(ack, false, false);
+                }
+            }
+            Mode::Competing => {
+                let wait = if self.drains.lost { DRAIN_AFTER_LOSS } else { 2 * self.period() };
+                if now.saturating_sub(self.drains.last) > wait {
+                    self.window = limits.cwnd.get();
+                    self.begin_drain(ack, false, true);
+                }
+            }
+            Mode::Draining(_) => {}
+        }
+    }
+
+    /// (1) and (3).
+    fn move_window(&mut self, mss: u64, low: u64, q: u64) {
+        let w = self.window;
+        let fit = share(w, self.path.rtt_min(), low).saturating_add(self.backlog(mss, q));
+        let moved = if fit > w {
+            let up = ((fit - w) / GAIN).clamp(1, (w / GAIN).max(mss));
+            w.saturating_add(up)
+        } else {
+            w - (w - fit) / GAIN
+        };
+        let most = if self.round.loses(8, mss) { self.round.delivered * 7 / 8 } else { u64::MAX };
+        self.window = moved.min(most).clamp(2 * mss, Bytes::MAX.get() / 4);
+    }
+
+    fn apply(&self, ack: &Ack, limits: &mut Limits) {
+        let mss = ack.mss.get();
+        limits.space = match self.mode {
+            Mode::Startup | Mode::Competing => {
+                limits.space = Bytes::MAX;
+                return;
+            }
+            Mode::Steady => Bytes::new(self.window.max(2 * mss)),
+            Mode::Draining(_) => Bytes::new(self.drain_target(mss)),
+        };
+        limits.pacing = None;
+        if ack.newly_acked > Bytes::ZERO {
+            limits.cwnd = Bytes::new(self.window.max(2 * mss));
+            limits.ssthresh = limits.ssthresh.min(limits.cwnd);
+        }
+    }
+
+    /// A loss under (1) to (3): the window gives way only where the queue is about as long as it gets.
+    fn judge_loss(&mut self, mss: u64) {
+        let q = if self.round.low == u64::MAX { self.queueing } else { self.path.queueing(self.round.low) };
+        if q > 2_000 && q * 4 >= self.longest[0].max(self.longest[1]) * 3 {
+            self.window = (self.window / 8 * 7).max(2 * mss);
+        }
+    }
+
+    /// The algorithm below answers, and the window follows at once: recovery leaves it to congestion control.
+    fn tell_inner(&mut self, event: &Congestion, limits: &mut Limits) {
+        self.inner.on_congestion(event, limits);
+        limits.cwnd = limits.cwnd.min(limits.ssthresh).max(event.mss);
+    }
+}
+
+impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
+    fn on_established(&mut self, now: Instant, limits: &mut Limits) {
+        self.inner.on_established(now, limits);
+    }
+
+    fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
+        let now = micros(ack.now.saturating_since(Instant::ZERO));
+        if let Some(rtt) = ack.rtt.map(micros).filter(|rtt| *rtt > 0) {
+            // Beside others the queue is seldom empty, so the path is remembered for longer.
+            let beside = self.mode == Mode::Competing || self.drains.dirty > 0;
+            let period = if beside { 6 * self.period() } else { self.period() };
+            self.path.sample(now, rtt, period);
+            self.round.sample(rtt);
+            let enough = self.round.samples == SAMPLES_IN_STARTUP && self.round.end > 0;
+            if self.mode == Mode::Startup && enough && ack.snd_una < self.round.end {
+                self.look(ack);
+            }
+        }
+        if matches!(self.mode, Mode::Startup | Mode::Competing) {
+            self.inner.on_ack(ack, limits);
+        }
+        self.round.count(ack);
+        if self.path.rtt_min() == 0 {
+            return;
+        }
+        match self.mode {
+            Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),
+            _ if self.round.end == 0 => self.round.begin(now, ack.snd_nxt),
+            _ if ack.snd_una >= self.round.end && self.round.samples >= ENOUGH_SAMPLES => {
+                self.end_round(ack, now, limits);
+                if !matches!(self.mode, Mode::Draining(_)) {
+                    self.round.begin(now, ack.snd_nxt);
+                }
+            }
+            _ => {}
+        }
+        self.apply(ack, limits);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
+        let mss = event.mss.get();
+        match (self.mode, event.kind) {
+            (Mode::Competing, _) => {
+                self.drains.lost = true;
+                self.tell_inner(event, limits);
+            }
+            (Mode::Draining(Drain { competing: true, .. }), _) => {
+                limits.cwnd = Bytes::new(self.window);
+                self.tell_inner(event, limits);
+                self.window = limits.cwnd.get().max(2 * mss);
+            }
+            (Mode::Startup, CongestionKind::Timeout) => self.inner.on_congestion(event, limits),
+            (Mode::Steady | Mode::Draining(_), CongestionKind::Timeout) => {
+                // A radio that was silent goes on as before: no more than it is known to hold.
+                self.window = self.window.min(self.rcv_bytes.max(2 * mss));
+                limits.ssthresh = Bytes::new(self.window.max(2 * mss));
+            }
+            (Mode::Startup, _) => {
+                let q = if self.round.low == u64::MAX { 0 } else { self.path.queueing(self.round.low) };
+                if q > self.path.rtt_min() / 4 || event.kind == CongestionKind::Ecn {
+                    self.window = (event.flight_size.get() / 2).max(4 * mss);
+                    self.mode = Mode::Steady;
+                    limits.ssthresh = Bytes::new(self.window);
+                } else {
+                    // As (10) of the paper: nothing is queued, so the loss is the radio's.
+                    limits.ssthresh = limits.ssthresh.max(limits.cwnd).max(event.mss * 2);
+                }
+            }
+            (Mode::Steady | Mode::Draining(_), CongestionKind::Ecn) => {
+                // A mark was set by a queue: the radio does not mark.
+                self.window = (self.window / 8 * 7).max(2 * mss);
+                limits.ssthresh = Bytes::new(self.window);
+            }
+            (Mode::Steady, CongestionKind::Loss) => {
+                self.judge_loss(mss);
+                limits.ssthresh = limits.cwnd.max(event.mss * 2);
+            }
+            (Mode::Draining(_), CongestionKind::Loss) => limits.ssthresh = limits.cwnd.max(event.mss * 2),
+        }
+    }
+
+    fn on_spurious(&mut self, now: Instant, limits: &mut Limits) {
+        if matches!(self.mode, Mode::Startup | Mode::Competing) {
+            self.inner.on_spurious(now, limits);
+        }
+    }
+
+    fn models_delivery(&self) -> bool {
+        true
+    }
+
+    fn on_delivery(&mut self, delivery: &Delivery) {
+        // The handshake's round trip is the first, before the flow's own burst.
+        if let Some(rtt) = delivery.rtt.map(micros).filter(|rtt| *rtt > 0 && delivery.total == Bytes::ZERO) {
+            self.path.sample(0, rtt, self.age);
+        }
+        self.inner.on_delivery(delivery);
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        self.inner.mark_response()
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        out.value("window_bytes", self.window as f64);
+        out.value("rtt_min_ms", self.path.rtt_min() as f64 / 1e3);
+        out.value("queueing_ms", self.queueing as f64 / 1e3);
+        out.value("draining", f64::from(u8::from(matches!(self.mode, Mode::Draining(_)))));
+        out.value("competing", f64::from(u8::from(self.mode == Mode::Competing)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

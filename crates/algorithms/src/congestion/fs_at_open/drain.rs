@@ -1,0 +1,134 @@
+//! How flows leave the queue together, and what its floor tells them.
+
+use suimon_units::{Bytes, Instant};
+
+use super::path::micros;
+use super::{FsAtOpen, Mode};
+use crate::congestion::{Ack, CongestionControl, Limits};
+
+/// A drain leaves this share of `rcv_bytes` in flight, 1 over this.
+const DRAIN: u64 = 2;
+/// Longest wait at the floor of a drain for others to join it, beside `rtt_min`.
+const DRAIN_WAIT: u64 = 100_000;
+/// Rounds that a drain lasts at most while round-trip times still fall by a sixteenth.
+const FALLING_ROUNDS: u64 = 8;
+/// Queueing delay that only senders that fill the queue hold over several drains; half of it may remain in a drain.
+const LONG_QUEUE: u64 = 50_000;
+/// So many drains in a row that did not empty the queue, this long apart, tell of such senders.
+const DIRTY_DRAINS: u64 = 3;
+const RETRY: u64 = 3_500_000;
+/// Beside such senders a drain comes with the first loss after this time.
+pub(super) const DRAIN_AFTER_LOSS: u64 = 3_000_000;
+
+/// Rounds after a drain in which the window stays as it was: the queue is filling again.
+const ROUNDS_TO_REFILL: u64 = 2;
+
+/// A time in which the flow leaves the queue, so that all see the path's own round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Drain {
+    /// The first one, right after slow start.
+    first: bool,
+    /// The flow competed before.
+    pub(super) competing: bool,
+    /// When the flight was down, and the smallest round trip of each round since.
+    reached: Option<u64>,
+    rounds: u64,
+    before: u64,
+    floor: u64,
+}
+
+/// What drains so far have told.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Drains {
+    pub(super) last: u64,
+    /// Rounds in which the window still rests.
+    pub(super) resting: u64,
+    /// Drains in a row that did not empty the queue, and the mean queueing delay before the last of them.
+    pub(super) dirty: u64,
+    dirty_queueing: u64,
+    /// A loss since the last drain.
+    pub(super) lost: bool,
+}
+
+impl<C: CongestionControl> FsAtOpen<C> {
+    /// Begins to leave the queue.
+    pub(super) fn begin_drain(&mut self, ack: &Ack, first: bool, competing: bool) {
+        let (before, floor) = (self.round.low, u64::MAX);
+        self.mode = Mode::Draining(Drain { first, competing, reached: None, rounds: 0, before, floor });
+        self.round.begin(micros(ack.now.saturating_since(Instant::ZERO)), ack.snd_nxt);
+    }
+
+    /// What a drain leaves in flight.
+    pub(super) fn drain_target(&self, mss: u64) -> u64 {
+        (self.rcv_bytes / DRAIN).max(2 * mss)
+    }
+
+    /// An acknowledgement in a drain.
+    pub(super) fn advance_drain(&mut self, mut drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
+        let Some(reached) = drain.reached else {
+            if ack.flight_size.get() <= self.drain_target(ack.mss.get()) {
+                drain.reached = Some(now);
+                drain.before = drain.before.min(self.round.low);
+                self.round.begin(now, ack.snd_nxt);
+                self.mode = Mode::Draining(drain);
+            }
+            return;
+        };
+        drain.floor = drain.floor.min(self.round.low);
+        self.mode = Mode::Draining(drain);
+        if ack.snd_una < self.round.end {
+            return;
+        }
+        let low = self.round.low;
+        if drain.rounds < FALLING_ROUNDS && low != u64::MAX && low < drain.before - drain.before / 16 {
+            // Others leave the queue too: stay with them until it is empty.
+            (drain.before, drain.rounds) = (low, drain.rounds + 1);
+            self.mode = Mode::Draining(drain);
+            self.round.begin(now, ack.snd_nxt);
+        } else if self.path.is_near_min(drain.floor)
+            || now.saturating_sub(reached) >= DRAIN_WAIT.max(self.path.rtt_min())
+        {
+            self.end_drain(drain, ack, now, limits);
+        }
+    }
+
+    fn end_drain(&mut self, drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
+        let mss = ack.mss.get();
+        let remains = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
+        let is_long = drain.competing || self.mean_queueing > LONG_QUEUE;
+        let dirty = self.compete
+            && !drain.first
+            && is_long
+            && remains > (LONG_QUEUE / 2).max(self.path.rtt_min() / 4);
+        self.mode = Mode::Steady;
+        self.path.renewed = now;
+        if !dirty {
+            self.drains.dirty = 0;
+            if drain.competing {
+                // The others may have left the queue for a moment only: one drain more will tell.
+                (self.drains.dirty, self.drains.dirty_queueing) = (DIRTY_DRAINS - 1, 0);
+                self.mean_queueing = 0;
+                self.window = self.window.min(self.rcv_bytes.max(2 * mss));
+            }
+        } else if drain.competing || self.is_beside_others() {
+            self.window = self.window.max(4 * mss);
+            self.mode = Mode::Competing;
+        } else {
+            self.path.renewed = now.saturating_sub(self.period().saturating_sub(RETRY));
+        }
+        limits.ssthresh = Bytes::new(self.window.max(2 * mss));
+        limits.cwnd = limits.cwnd.min(limits.ssthresh);
+        (self.drains.last, self.drains.lost) = (now, false);
+        self.longest = [0, self.longest[0]];
+        self.drains.resting = ROUNDS_TO_REFILL;
+        self.round.begin(now, ack.snd_nxt);
+    }
+
+    /// Drain after drain the queue stays, and it does not shrink.
+    fn is_beside_others(&mut self) -> bool {
+        let shrinks = self.mean_queueing < self.drains.dirty_queueing / 8 * 7;
+        self.drains.dirty = if shrinks { 1 } else { self.drains.dirty + 1 };
+        self.drains.dirty_queueing = self.mean_queueing;
+        self.drains.dirty >= DIRTY_DRAINS
+    }
+}

@@ -1,0 +1,100 @@
+//! The measurements of the open mode: the path's smallest round trip, and a round.
+
+use suimon_units::Duration;
+
+use crate::congestion::Ack;
+
+/// Whole microseconds of `time`.
+pub(super) fn micros(time: Duration) -> u64 {
+    time.as_nanos() / 1_000
+}
+
+/// `value` times `part` over `whole`.
+pub(super) fn share(value: u64, part: u64, whole: u64) -> u64 {
+    let product = u128::from(value) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
+/// The smallest round trip of this period and the two before, in microseconds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Path {
+    /// Smallest of each period, this one first; none without a sample.
+    periods: [Option<u64>; 3],
+    began: u64,
+    /// When a round trip near the smallest was last seen.
+    pub(super) renewed: u64,
+}
+
+/// Round trips up to 1/32 above the smallest count as that.
+const NEAR: u64 = 32;
+
+impl Path {
+    /// Takes a sample; a period lasts `period`.
+    pub(super) fn sample(&mut self, now: u64, rtt: u64, period: u64) {
+        if now.saturating_sub(self.began) > period && self.periods[0].is_some() {
+            self.periods = [None, self.periods[0], self.periods[1]];
+            self.began = now;
+        }
+        self.periods[0] = Some(self.periods[0].map_or(rtt, |min| min.min(rtt)));
+        if self.is_near_min(rtt) {
+            self.renewed = now;
+        }
+    }
+
+    /// The smallest, zero before the first sample.
+    pub(super) fn rtt_min(&self) -> u64 {
+        self.periods.iter().flatten().copied().min().unwrap_or(0)
+    }
+
+    pub(super) fn queueing(&self, rtt: u64) -> u64 {
+        rtt.saturating_sub(self.rtt_min())
+    }
+
+    pub(super) fn is_near_min(&self, rtt: u64) -> bool {
+        self.queueing(rtt) <= self.rtt_min() / NEAR
+    }
+}
+
+/// From a time until all that was in flight then is acknowledged.
+#[derive(Debug, Clone)]
+pub(super) struct Round {
+    pub(super) began: u64,
+    pub(super) end: u64,
+    /// Bytes confirmed and lost.
+    pub(super) delivered: u64,
+    lost: u64,
+    /// Smallest round trip; the largest number without one.
+    pub(super) low: u64,
+    pub(super) samples: u64,
+    pub(super) app_limited: bool,
+}
+
+impl Default for Round {
+    fn default() -> Self {
+        Self { began: 0, end: 0, delivered: 0, lost: 0, low: u64::MAX, samples: 0, app_limited: false }
+    }
+}
+
+impl Round {
+    pub(super) fn begin(&mut self, now: u64, end: u64) {
+        *self = Self { began: now, end, ..Self::default() };
+    }
+
+    pub(super) fn sample(&mut self, rtt: u64) {
+        self.low = self.low.min(rtt);
+        self.samples += 1;
+    }
+
+    pub(super) fn count(&mut self, ack: &Ack) {
+        self.delivered = self.delivered.saturating_add(ack.delivered.get());
+        // What left the flight and was not confirmed is lost.
+        let left = ack.prior_flight_size.saturating_sub(ack.flight_size);
+        self.lost = self.lost.saturating_add(left.saturating_sub(ack.delivered).get());
+        self.app_limited |= ack.app_limited;
+    }
+
+    /// More than 1 over `part` of its bytes were lost, and more than two segments.
+    pub(super) fn loses(&self, part: u64, mss: u64) -> bool {
+        self.lost > 2 * mss && self.lost > share(self.delivered.saturating_add(self.lost), 1, part)
+    }
+}

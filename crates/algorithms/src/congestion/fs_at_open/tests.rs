@@ -1,0 +1,169 @@
+//! The open mode over a queue that it shares with flows like it, segment by segment.
+
+use super::*;
+use crate::congestion::cubic;
+use crate::congestion::testing::{MSS, ack, loss};
+
+const RTT_MIN: u64 = 40_000;
+
+fn open() -> FsAtOpen<Box<dyn CongestionControl>> {
+    let inner = cubic::build(&Arguments::defaults(cubic::DESCRIPTION.parameters));
+    FsAtOpen::new(inner, true, Duration::from_secs(5))
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::ZERO + Duration::from_micros(micros)
+}
+
+/// A flow in the steady mode with a window of `segments`, which knows the path.
+fn steady(segments: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+    let mut open = open();
+    open.path.sample(0, RTT_MIN, 5_000_000);
+    open.mode = Mode::Steady;
+    open.window = (MSS * segments).get();
+    let window = MSS * segments;
+    (open, Limits { ssthresh: window, ..Limits::initial(window) })
+}
+
+/// Equation (2) where (1) rests: x q^3 = mss K.
+fn rests_at(flows: u64, segments_per_ms: f64) -> f64 {
+    libm::cbrt(flows as f64 * 1_200.0 / segments_per_ms)
+}
+
+/// Windows that share a link of `rate` segments per millisecond in rounds, as a fluid, until they rest; with the
+/// queueing delay in milliseconds.
+fn shared(windows: &[u64], rate: f64) -> (Vec<f64>, f64) {
+    let mut flows: Vec<_> = windows.iter().map(|segments| steady(*segments).0).collect();
+    let mut queueing = 0.0;
+    for _ in 0..3_000 {
+        let sum: u64 = flows.iter().map(|flow| flow.window).sum();
+        let rtt = (sum as f64 / MSS.as_f64() / rate).max(40.0);
+        queueing = rtt - 40.0;
+        let low = (rtt * 1_000.0) as u64;
+        flows.iter_mut().for_each(|flow| flow.move_window(MSS.get(), low, low - RTT_MIN));
+    }
+    (flows.iter().map(|flow| flow.window as f64 / MSS.as_f64()).collect(), queueing)
+}
+
+#[test]
+fn the_queue_grows_with_the_cube_root_of_the_flows_and_all_get_the_same() {
+    // 10 Mbit/s in segments of 1500 bytes.
+    let rate = 10e6 / 8.0 / 1_500.0 / 1_000.0;
+    for (windows, flows) in [(vec![40], 1), (vec![1, 39], 2), (vec![30, 2, 2, 2, 9, 60, 1, 1], 8)] {
+        let (windows, queueing) = shared(&windows, rate);
+        let expected = rests_at(flows, rate);
+        assert!((queueing / expected - 1.0).abs() < 0.02, "{flows}: {queueing} ms, {expected} ms");
+        let mean = windows.iter().sum::<f64>() / windows.len() as f64;
+        assert!(windows.iter().all(|window| (window / mean - 1.0).abs() < 0.02), "{windows:?}");
+    }
+}
+
+/// 29 segments more than fit: a quarter of them goes in one round.
+#[test]
+fn a_round_moves_a_quarter_of_the_way() {
+    let (mut open, _) = steady(100);
+    // q = 40 ms: half of the window fits, and 1200 / 1600 segments of backlog.
+    open.move_window(MSS.get(), 2 * RTT_MIN, RTT_MIN);
+    let expected = 100.0 - (100.0 - 50.75) / 4.0;
+    assert!((open.window as f64 / MSS.as_f64() - expected).abs() < 0.01);
+    // Without a queue: up by a quarter of the window.
+    let (mut open, _) = steady(100);
+    open.move_window(MSS.get(), RTT_MIN, 0);
+    assert_eq!(open.window, (MSS * 125).get());
+}
+
+#[test]
+fn a_loss_costs_an_eighth_where_the_queue_is_longest_and_nothing_elsewhere() {
+    for (q, left) in [(9_000, 700), (8_000, 800)] {
+        let (mut open, mut limits) = steady(800);
+        open.longest = [12_000, 0];
+        open.round.sample(RTT_MIN + q);
+        open.on_congestion(&loss(800), &mut limits);
+        assert_eq!(open.window, (MSS * left).get(), "{q}");
+        assert_eq!(limits.ssthresh, MSS * 800, "recovery leaves the window alone");
+    }
+}
+
+#[test]
+fn a_mark_always_costs_an_eighth() {
+    let (mut open, mut limits) = steady(80);
+    open.on_congestion(&Congestion { kind: CongestionKind::Ecn, ..loss(80) }, &mut limits);
+    assert_eq!(limits.ssthresh, MSS * 70);
+}
+
+/// Acknowledges rounds of `flight` segments that show `rtt`, from `now` to `until`; gives the modes seen.
+fn play(
+    open: &mut FsAtOpen<Box<dyn CongestionControl>>,
+    limits: &mut Limits,
+    (mut now, until): (u64, u64),
+    rtt: impl Fn(u64) -> u64,
+) -> Vec<Mode> {
+    let mut modes = Vec::new();
+    let mut una = now;
+    while now < until {
+        let flight = limits.cwnd.min(limits.space).whole(MSS).clamp(1, 40);
+        let round_trip = rtt(flight);
+        for _ in 0..flight {
+            now += round_trip / flight;
+            una += MSS.get();
+            let ack = Ack {
+                now: at(now),
+                rtt: Some(Duration::from_micros(round_trip)),
+                snd_una: una,
+                snd_nxt: una + (MSS * flight).get(),
+                flight_size: MSS * (flight - 1),
+                prior_flight_size: MSS * flight,
+                ..ack(1)
+            };
+            open.on_ack(&ack, limits);
+            if modes.last() != Some(&open.mode) {
+                modes.push(open.mode);
+            }
+        }
+    }
+    modes
+}
+
+#[test]
+fn without_a_short_round_trip_a_flow_leaves_the_queue_after_five_seconds_and_comes_back() {
+    let (mut open, mut limits) = steady(40);
+    play(&mut open, &mut limits, (0, 5_050_000), |_| RTT_MIN + 12_000);
+    assert!(matches!(open.mode, Mode::Draining(_)), "{:?}", open.mode);
+    let window = open.window;
+    let half = open.rcv_bytes / 2;
+    assert_eq!(limits.space, Bytes::new(half.max(2 * MSS.get())));
+    let is_over = (0..20).any(|step| {
+        let from = 5_100_000 + 10_000 * step;
+        play(&mut open, &mut limits, (from, from + 10_000), |_| RTT_MIN);
+        open.mode == Mode::Steady
+    });
+    assert!(is_over, "{:?}", open.mode);
+    assert_eq!(open.window, window);
+}
+
+#[test]
+fn three_drains_that_leave_the_queue_long_bring_competition_and_one_that_empties_it_ends_it() {
+    let (mut open, mut limits) = steady(40);
+    let modes = play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
+    assert_eq!(open.mode, Mode::Competing, "{modes:?}");
+    assert_eq!(limits.space, Bytes::MAX);
+    let drains = modes.windows(2).filter(|two| two[0] == Mode::Steady && two[1] != Mode::Steady).count();
+    assert_eq!(drains, 3);
+    // The first loss after three seconds begins a drain.
+    open.on_congestion(&Congestion { now: at(17_000_000), ..loss(40) }, &mut limits);
+    assert!(limits.cwnd < MSS * 40, "the algorithm below answers");
+    play(&mut open, &mut limits, (17_000_000, 17_800_000), |_| RTT_MIN);
+    assert_eq!(open.mode, Mode::Steady);
+    let (mut alone, mut limits) = steady(40);
+    alone.compete = false;
+    play(&mut alone, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
+    assert_ne!(alone.mode, Mode::Competing);
+}
+
+#[test]
+fn a_longer_route_is_the_path_after_three_periods() {
+    let (mut open, mut limits) = steady(40);
+    open.compete = false;
+    play(&mut open, &mut limits, (0, 16_000_000), |_| 2 * RTT_MIN);
+    assert_eq!(open.path.rtt_min(), 2 * RTT_MIN);
+}
