@@ -214,9 +214,9 @@ fn what_is_over_a_limit_passes_unsplit() {
         let report = row.report();
         (report["split"].as_u64(), report["turned_away"].as_u64())
     };
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while counts().0 == Some(0) && std::time::Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
+    let deadline = Instant::now() + PATIENCE;
+    while counts().0 == Some(0) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(counts(), (Some(1), Some(1)));
     drop(held);
