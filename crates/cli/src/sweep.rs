@@ -21,7 +21,7 @@ Example:
 
 After a stop, by Ctrl-C or otherwise, the same command continues where it was.";
 
-/// Run a scenario file's matrix and seeds on all cores, as Parquet; continues after a stop
+/// Run a scenario file's matrix and seeds, as Parquet; continues after a stop
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
