@@ -17,7 +17,7 @@ use crate::progress::Progress;
 const EXAMPLE: &str = "\
 Examples:
   sudo suimon shape wan0
-  sudo suimon shape wan0 --policy codel --view
+  sudo suimon shape wan0 --policy rtt-aqm --view
   sudo suimon shape wan0 --status
   suimon shape --simulate lte.down lte.up
   suimon shape --simulate lte.down --controller autorate:target=30ms,autorate --flows 1";

@@ -165,6 +165,17 @@ fn an_upload_waits_in_front_of_the_shaper_and_the_shaper_says_what_it_believes()
 }
 
 #[test]
+fn a_queue_that_somebody_loaded_stays_where_a_shaper_is_refused() {
+    let Some(world) = World::new() else { return };
+    let shape = ["shape", "line", "--policy", "red", "--seconds", "1"];
+    let refused = world.modem.run(|| suimon().args(shape).output().unwrap()).unwrap();
+    assert!(!refused.status.success());
+    assert!(text(&refused.stderr).contains("tbf"), "{}", text(&refused.stderr));
+    let there = world.modem.run(|| suimon().args(["queue", "stat", "line"]).output().unwrap()).unwrap();
+    assert!(there.status.success(), "{}", text(&there.stderr));
+}
+
+#[test]
 fn a_shaper_that_is_killed_leaves_nothing() {
     let Some(world) = World::new() else { return };
     let mut shaper = world.shape();

@@ -148,7 +148,7 @@ pub fn load(policy: &'static Policy, options: &Options) -> Result<Loaded, QueueE
     if done.is_err() && !replaces {
         if about.owns_qdisc == 1 {
             // Not there yet, or to go with the rest.
-            let _ = qdisc::remove_token_bucket(device.index);
+            let _ = qdisc::remove_ours(device.index);
         }
         clear(&folder);
     }
@@ -175,9 +175,10 @@ pub(super) fn find_device(name: &str) -> Result<Device, QueueError> {
 
 pub(super) fn check_qdisc(device: &Device, in_front_of: bool) -> Result<(), QueueError> {
     let root = qdisc::root_of(device).map_err(|error| QueueError::refused("a list of qdiscs", error))?;
-    let made = root.filter(|(_, is_made)| *is_made);
-    match made {
-        Some((qdisc, _)) if !in_front_of => Err(QueueError::HasQdisc { device: device.name.clone(), qdisc }),
+    match root.filter(qdisc::Root::is_made) {
+        Some(root) if !in_front_of => {
+            Err(QueueError::HasQdisc { device: device.name.clone(), qdisc: root.kind })
+        }
         None if in_front_of => Err(QueueError::NoQdisc { device: device.name.clone() }),
         _ => Ok(()),
     }
@@ -342,7 +343,7 @@ fn clear_whole(folder: &Path) {
         && is_here
     {
         // Gone with its device, or by somebody's hand.
-        let _ = qdisc::remove_token_bucket(about.index);
+        let _ = qdisc::remove_ours(about.index);
     }
     clear(folder);
 }

@@ -42,8 +42,26 @@ pub(super) fn devices() -> io::Result<Vec<Device>> {
     Ok(found.into_iter().filter_map(device).collect())
 }
 
-/// The kind of the device's root qdisc and whether somebody made it, rather than the kernel by itself.
-pub(super) fn root_of(device: &Device) -> io::Result<Option<(String, bool)>> {
+/// A device's root qdisc.
+pub(super) struct Root {
+    pub(super) kind: String,
+    handle: u16,
+}
+
+impl Root {
+    /// Somebody made it, rather than the kernel by itself.
+    pub(super) fn is_made(&self) -> bool {
+        self.handle != 0
+    }
+
+    /// It is that of [`add_class`].
+    pub(super) fn is_our_class(&self) -> bool {
+        self.handle == OUR_HANDLE && self.kind == HTB
+    }
+}
+
+/// The root qdisc of `device`.
+pub(super) fn root_of(device: &Device) -> io::Result<Option<Root>> {
     let found = netlink::list(Message::GetQueueDiscipline(TcMessage::default()))?;
     let root = found.into_iter().find_map(|message| match message {
         Message::NewQueueDiscipline(qdisc)
@@ -58,7 +76,7 @@ pub(super) fn root_of(device: &Device) -> io::Result<Option<(String, bool)>> {
             TcAttribute::Kind(kind) => Some(kind.clone()),
             _ => None,
         });
-        (kind.unwrap_or_default(), qdisc.header.handle.major != 0)
+        Root { kind: kind.unwrap_or_default(), handle: qdisc.header.handle.major }
     }))
 }
 
@@ -102,7 +120,7 @@ pub(super) fn add_class(device: &Device, rate: Rate, limit: Bytes) -> io::Result
     let global =
         HtbGlobal { version: HTB_VERSION, rate_to_quantum: 10, default_class: 1, ..HtbGlobal::default() };
     let mut root = ours(device);
-    root.attributes.push(TcAttribute::Kind("htb".to_owned()));
+    root.attributes.push(TcAttribute::Kind(HTB.to_owned()));
     let options = attribute(TCA_HTB_INIT, global.as_bytes());
     root.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
     root.attributes.push(without_header(device));
@@ -117,7 +135,7 @@ pub(super) fn add_class(device: &Device, rate: Rate, limit: Bytes) -> io::Result
         netlink::request(Message::NewQueueDiscipline(leaf), NLM_F_CREATE | NLM_F_EXCL)
     });
     if done.is_err() {
-        let _ = remove_token_bucket(device.index);
+        let _ = remove_ours(device.index);
     }
     done
 }
@@ -145,7 +163,7 @@ fn class(device: &Device, rate: Rate) -> Message {
     let mut message = ours(device);
     message.header.parent = TcHandle { major: OUR_HANDLE, minor: 0 };
     message.header.handle = OUR_CLASS;
-    message.attributes.push(TcAttribute::Kind("htb".to_owned()));
+    message.attributes.push(TcAttribute::Kind(HTB.to_owned()));
     let options = attribute(TCA_HTB_PARMS, parameters.as_bytes());
     message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
     Message::NewTrafficClass(message)
@@ -166,8 +184,8 @@ fn without_header(device: &Device) -> TcAttribute {
     TcAttribute::Stab(attribute(TCA_STAB_BASE, sizes.as_bytes()))
 }
 
-/// Takes our token bucket away, or our class, where the device still has it.
-pub(super) fn remove_token_bucket(index: u32) -> io::Result<()> {
+/// Takes our token bucket away, or our HTB, where the device still has it.
+pub(super) fn remove_ours(index: u32) -> io::Result<()> {
     let device = Device { name: String::new(), index, mtu: 0, header: 0 };
     netlink::request(Message::DelQueueDiscipline(ours(&device)), 0)
 }
@@ -257,10 +275,11 @@ const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
+const HTB: &str = "htb";
 const HTB_VERSION: u32 = 3;
 const TCA_STAB_BASE: u16 = 1;
 const LINKLAYER_ETHERNET: u8 = 1;
 const ETHERNET_HEADER: u32 = 14;
-/// By this handle a token bucket is known as ours.
+/// By this handle a token bucket or HTB is known as ours.
 const OUR_HANDLE: u16 = 0x5e17;
 const OUR_CLASS: TcHandle = TcHandle { major: OUR_HANDLE, minor: 1 };

@@ -40,7 +40,7 @@ pub fn shape(policy: &'static Policy, options: &Options) -> Result<ShapedDevice,
         }
         Err(error) => {
             // Not there, or not to stay.
-            let _ = qdisc::remove_token_bucket(device.index);
+            let _ = qdisc::remove_ours(device.index);
             Err(error)
         }
     }
@@ -85,16 +85,21 @@ impl Drop for ShapedDevice {
     fn drop(&mut self) {
         // Gone with its device, or by somebody's hand.
         let _ = unload(&self.loaded);
-        let _ = qdisc::remove_token_bucket(self.device.index);
+        let _ = qdisc::remove_ours(self.device.index);
     }
 }
 
-/// Takes away what a process that was killed has left at `device`.
+/// Takes away what a process that shaped `device` and was killed has left there, and nothing of others.
 pub fn end_shaping(device: &str) {
-    if let Ok(device) = load::find_device(device) {
+    let shaped = |device: &Device| {
+        qdisc::root_of(device).ok().flatten().as_ref().is_some_and(qdisc::Root::is_our_class)
+    };
+    if let Ok(device) = load::find_device(device)
+        && shaped(&device)
+    {
         if let Ok(loaded) = find_loaded(&device.name) {
             let _ = unload(&loaded);
         }
-        let _ = qdisc::remove_token_bucket(device.index);
+        let _ = qdisc::remove_ours(device.index);
     }
 }
