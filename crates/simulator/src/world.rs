@@ -1,5 +1,7 @@
 //! The simulated world: events in, packets from hop to hop, results out.
 
+mod halves;
+
 use std::fmt;
 
 use suimon_algorithms::Probe;
@@ -539,104 +541,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The sender of a half of a split connection has news: an acknowledgement, or packets that it has sent.
-    #[cold]
-    fn on_half(&mut self, now: Instant, index: u32, half: Half) {
-        match half {
-            Half::Inward { outward } => {
-                let Endpoints::Tcp { sender, .. } = &self.flows[index as usize].endpoints else { return };
-                if sender.is_established() && self.flows[outward].started.is_none() {
-                    self.on_flow_start(now, outward as u32);
-                    // The user has waited since the first half began.
-                    self.flows[outward].started = self.flows[index as usize].started;
-                }
-            }
-            Half::Outward { inward, client } => {
-                let Endpoints::Tcp { sender, .. } = &self.flows[index as usize].endpoints else { return };
-                if sender.is_established() {
-                    self.begin_inward(now, inward);
-                }
-                if let Some(client) = client {
-                    self.share(now, index as usize, client);
-                }
-                self.read_inward(now, index as usize, inward);
-            }
-        }
-    }
-
-    /// Both halves are there: data may come.
-    fn begin_inward(&mut self, now: Instant, inward: usize) {
-        let flow = &mut self.flows[inward];
-        if !std::mem::replace(&mut flow.joined, true)
-            && let Endpoints::Tcp { sender, .. } = &mut flow.endpoints
-        {
-            sender.source.resume(now);
-            sender.on_wakeup(now, &mut self.outbox);
-            self.after_sender(now, inward as u32);
-            if let Some(subflow) = self.flows[inward].subflow {
-                self.hear(now, inward as u32, subflow, None);
-            }
-        }
-    }
-
-    /// The first half of a split connection has delivered `more`, which the second sends.
-    #[cold]
-    fn pass_on(&mut self, now: Instant, outward: usize, more: Bytes) {
-        if let Endpoints::Tcp { sender, .. } = &mut self.flows[outward].endpoints {
-            sender.source.feed(more);
-            sender.on_wakeup(now, &mut self.outbox);
-            self.after_sender(now, outward as u32);
-        }
-        if let Some(Half::Outward { inward, .. }) = self.flows[outward].half {
-            self.read_inward(now, outward, inward);
-        }
-    }
-
-    /// What the second half of a split connection has not sent, the gateway leaves unread.
-    fn read_inward(&mut self, now: Instant, outward: usize, inward: usize) {
-        let Endpoints::Tcp { sender, .. } = &self.flows[outward].endpoints else { return };
-        let taken = sender.taken();
-        let Endpoints::Tcp { receiver, .. } = &mut self.flows[inward].endpoints else { return };
-        let update = receiver.on_read(now, receiver.delivered() - taken);
-        if update.is_some() {
-            self.send_answer(now, inward as u32, update);
-        }
-    }
-
-    /// A connection to a receiver starts beside others.
-    fn enter_client(&mut self, index: usize, client: usize) {
-        let client = &self.clients[client];
-        let started = |flow: &&usize| **flow != index && self.flows[**flow].started.is_some();
-        let others = client.flows.iter().filter(started).count();
-        if let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints {
-            let share = client.share_at_start(sender, others);
-            sender.tell();
-            sender.limit_share(share);
-        }
-    }
-
-    /// Gives each connection to a receiver its share of what may be in flight to it.
-    fn share(&mut self, now: Instant, index: usize, client: usize) {
-        let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints else { return };
-        let Some(ack) = sender.take_told() else { return };
-        // They are put back below; a share is computed and told without a copy of the list.
-        let members = std::mem::take(&mut self.clients[client].flows);
-        let flows = &self.flows;
-        let senders = members.iter().filter_map(|flow| match &flows[*flow].endpoints {
-            Endpoints::Tcp { sender, .. } => Some(&**sender),
-            Endpoints::Udp { .. } => None,
-        });
-        let share = self.clients[client].on_ack(&ack, &senders);
-        for &flow in &members {
-            if let Endpoints::Tcp { sender, .. } = &mut self.flows[flow].endpoints {
-                sender.limit_share(share);
-                sender.on_wakeup(now, &mut self.outbox);
-            }
-            self.after_sender(now, flow as u32);
-        }
-        self.clients[client].flows = members;
-    }
-
     /// A connection has news for the aggregate whose subflow it is: an acknowledgement that was sent at `heard`, or
     /// that all its data is sent. What the second half of a split one hears, its gateway passes on.
     fn hear(&mut self, now: Instant, index: u32, subflow: Subflow, heard: Option<Instant>) {
@@ -737,19 +641,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The first half of a split connection is stopped, so the second has an end.
-    fn end_outward(&mut self, now: Instant, inward: usize, outward: usize) {
-        let Endpoints::Tcp { sender, .. } = &self.flows[inward].endpoints else { return };
-        let total = sender.taken();
-        let would_have = self.flows[outward].will_complete();
-        if let Endpoints::Tcp { sender, .. } = &mut self.flows[outward].endpoints {
-            sender.source.end_at(total);
-        }
-        if would_have && !self.flows[outward].will_complete() {
-            self.flow_completed(now);
-        }
-    }
-
     fn flow_completed(&mut self, now: Instant) {
         self.incomplete -= 1;
         if self.incomplete == 0 && self.scenario.stop_when_complete {
@@ -760,19 +651,19 @@ impl<'a> World<'a> {
     fn on_flow_start(&mut self, now: Instant, index: u32) {
         let flow = &mut self.flows[index as usize];
         flow.start(now, &mut self.outbox);
-        let (subflow, flow_half) = (flow.subflow, flow.half);
-        if let Some(Half::Outward { client: Some(client), .. }) = flow_half {
+        let (subflow, half) = (flow.subflow, flow.half);
+        if let Some(Half::Outward { client: Some(client), .. }) = half {
             self.enter_client(index as usize, client);
         }
         let flow = &mut self.flows[index as usize];
-        let subflow = subflow.filter(|_| !matches!(flow_half, Some(Half::Outward { .. })));
+        let subflow = subflow.filter(|_| !matches!(half, Some(Half::Outward { .. })));
         if let Some(Subflow { aggregate, path }) = subflow {
             self.multipaths[aggregate].start(now, path);
         }
         if let Some(time) = flow.time_to_toggle() {
             self.context.events.schedule(now + time, Event::FlowToggle, index);
         }
-        if let Some(Half::Inward { .. }) = flow_half
+        if let Some(Half::Inward { .. }) = half
             && let Endpoints::Tcp { sender, .. } = &mut self.flows[index as usize].endpoints
         {
             // Its data waits for the other half.
