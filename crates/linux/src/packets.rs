@@ -1,12 +1,15 @@
 //! The headers of a device's packets, as they leave it and come to it. The packets themselves go their way.
 
-use std::ffi::CString;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket,
+    sockopt,
+};
 use suimon_units::{Duration, Instant};
 
 use crate::error::{Doing, LinuxError};
@@ -39,26 +42,17 @@ impl Packets {
     /// There is no such device, or without the right to (`CAP_NET_RAW`).
     pub fn of(device: &str) -> Result<Self, LinuxError> {
         let doing = || format!("listening to the packets of {device}");
-        let name = CString::new(device).map_err(io::Error::other).doing(doing())?;
-        let protocol = (libc::ETH_P_ALL as u16).to_be();
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         // No protocol yet: packets of other devices are not heard before the socket is bound.
-        // SAFETY: the call takes numbers alone.
-        let raw = Errno::result(unsafe { libc::socket(libc::AF_PACKET, kind, 0) }).doing(doing())?;
-        // SAFETY: the descriptor was just made and is nobody else's.
-        let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+        let socket = socket(AddressFamily::Packet, SockType::Datagram, flags, None).doing(doing())?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true).doing(doing())?;
         // Where this is refused, the usual room serves.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &ROOM);
-        // SAFETY: the name ends with a zero and outlives the call.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::last_os_error()).doing(doing());
-        }
+        let index = if_nametoindex(device).doing(doing())?;
         // SAFETY: all fields are numbers, for which zero is a value.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index as i32;
         let length = size_of::<libc::sockaddr_ll>() as u32;
         // SAFETY: the address is one of this family, of this length, and outlives the call.

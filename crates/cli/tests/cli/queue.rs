@@ -50,6 +50,20 @@ fn what_cannot_be_loaded_is_refused_with_what_can() {
 const HEAD: &str = r#"{"policy":"red","bytes_per_second":125000,"buffer_bytes":30000,"seed":1,"words":[7500,22500,429496730,8589935,12404910,0,0,0]}"#;
 const RECORD: &str = r#"{"number":0,"now_ns":5,"backlog_bytes":0,"backlog_packets":0,"size_bytes":100,"flow":1,"ecn":0,"verdict":0,"segments":1}"#;
 
+/// Whether this machine can load a policy; says why not.
+pub(super) fn can_load() -> bool {
+    let check = run_in(Path::new("."), &["queue", "check"]);
+    if !check.status.success() {
+        eprintln!("skipped: {}", text(&check.stderr));
+    }
+    check.status.success()
+}
+
+/// What `suimon ARGUMENTS` gives in a namespace.
+pub(super) fn run_inside(namespace: &Namespace, arguments: &[&str]) -> Output {
+    namespace.run(|| suimon().args(arguments).output().unwrap()).unwrap()
+}
+
 /// Two namespaces with a link between them, `near` and `far`.
 struct World {
     near: Namespace,
@@ -61,9 +75,7 @@ const FAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 impl World {
     /// None where this machine cannot load.
     fn new() -> Option<Self> {
-        let check = run_in(Path::new("."), &["queue", "check"]);
-        if !check.status.success() {
-            eprintln!("skipped: {}", text(&check.stderr));
+        if !can_load() {
             return None;
         }
         let world = Self { near: Namespace::new().unwrap(), far: Namespace::new().unwrap() };
@@ -80,7 +92,7 @@ impl World {
     }
 
     fn try_run(&self, arguments: &[&str]) -> Output {
-        self.near.run(|| suimon().args(arguments).output().unwrap()).unwrap()
+        run_inside(&self.near, arguments)
     }
 
     fn run(&self, arguments: &[&str]) -> String {

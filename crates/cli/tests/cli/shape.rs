@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use suimon_linux::{Namespace, Route};
 
+use super::queue::{can_load, run_inside};
 use super::{project, run_in, succeeds, suimon, text};
 
 #[test]
@@ -57,9 +57,7 @@ const FAR: Ipv4Addr = Ipv4Addr::new(10, 98, 2, 2);
 impl World {
     /// None where this machine cannot load.
     fn new() -> Option<Self> {
-        let check = run_in(Path::new("."), &["queue", "check"]);
-        if !check.status.success() {
-            eprintln!("skipped: {}", text(&check.stderr));
+        if !can_load() {
             return None;
         }
         let space = || Namespace::new().unwrap();
@@ -82,7 +80,7 @@ impl World {
         world.far.add_route(&Route::default_via(IpAddr::from([10, 98, 2, 1]), "far")).unwrap();
         let line =
             ["queue", "load", "red:min_th=60MB", "--dev", "line", "--rate", "4Mbit", "--buffer", "1MB"];
-        let output = world.modem.run(|| suimon().args(line).output().unwrap()).unwrap();
+        let output = run_inside(&world.modem, &line);
         assert!(output.status.success(), "{}", text(&output.stderr));
         Some(world)
     }
@@ -101,7 +99,7 @@ impl World {
     }
 
     fn host_says(&self, arguments: &[&str]) -> String {
-        text(&self.host.run(|| suimon().args(arguments).output().unwrap()).unwrap().stdout)
+        text(&run_inside(&self.host, arguments).stdout)
     }
 
     fn until(&self, what: &str, is_so: impl Fn() -> bool) {
@@ -127,15 +125,13 @@ impl World {
     }
 
     fn has_queue(&self) -> bool {
-        let output = self.host.run(|| suimon().args(["queue", "stat", "wan", "--json"]).output().unwrap());
-        output.unwrap().status.success()
+        run_inside(&self.host, &["queue", "stat", "wan", "--json"]).status.success()
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        let unload = ["queue", "unload", "line"];
-        let _ = self.modem.run(|| suimon().args(unload).output());
+        run_inside(&self.modem, &["queue", "unload", "line"]);
     }
 }
 
@@ -150,14 +146,13 @@ fn an_upload_waits_in_front_of_the_shaper_and_the_shaper_says_what_it_believes()
     assert!((0.5..40.0).contains(&rate), "{belief}");
     assert!(belief["delivered_mbps"].as_f64().unwrap() > 1.0, "{belief}");
     assert!(!belief["because"].as_str().unwrap().is_empty());
-    let stat = ["queue", "stat", "line", "--json"];
-    let stat = text(&world.modem.run(|| suimon().args(stat).output().unwrap()).unwrap().stdout);
+    let stat = text(&run_inside(&world.modem, &["queue", "stat", "line", "--json"]).stdout);
     let stat: Value = serde_json::from_str(&stat).unwrap();
     let value = |name: &str| stat[0][name].as_f64().unwrap();
     let mean = value("backlog_sum_bytes") / value("packets");
     // Without a shaper, 1 MB.
     assert!(mean < 150_000.0, "{stat}");
-    let second = world.host.run(|| suimon().args(["shape", "wan"]).output().unwrap()).unwrap();
+    let second = run_inside(&world.host, &["shape", "wan"]);
     assert!(text(&second.stderr).contains("another process shapes wan already"));
     interrupt(&shaper);
     assert!(shaper.wait().unwrap().success());
@@ -168,10 +163,10 @@ fn an_upload_waits_in_front_of_the_shaper_and_the_shaper_says_what_it_believes()
 fn a_queue_that_somebody_loaded_stays_where_a_shaper_is_refused() {
     let Some(world) = World::new() else { return };
     let shape = ["shape", "line", "--policy", "red", "--seconds", "1"];
-    let refused = world.modem.run(|| suimon().args(shape).output().unwrap()).unwrap();
+    let refused = run_inside(&world.modem, &shape);
     assert!(!refused.status.success());
     assert!(text(&refused.stderr).contains("tbf"), "{}", text(&refused.stderr));
-    let there = world.modem.run(|| suimon().args(["queue", "stat", "line"]).output().unwrap()).unwrap();
+    let there = run_inside(&world.modem, &["queue", "stat", "line"]);
     assert!(there.status.success(), "{}", text(&there.stderr));
 }
 
