@@ -124,7 +124,7 @@ fn tcp_gets_the_rate_of_the_link_less_headers() {
         for segmentation in [true, false] {
             let setup = Setup { segmentation, ..Setup::default() };
             let hosts = TwoHosts::new(&setup, &[path("20Mbit 10ms 50kB", "droptail")]).unwrap();
-            let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
+            let goodput = transfer(&hosts, 0, time::Duration::from_secs(2)).as_bps_f64();
             // 1448 bytes of payload in packets of 1500.
             let possible = 20e6 * 1_448.0 / 1_500.0;
             assert_in_time!(
@@ -147,7 +147,7 @@ fn a_queue_of_the_registry_marks_real_tcp() {
             host.set_sysctl("ipv4/tcp_ecn", "1").unwrap();
             host.set_sysctl("ipv4/tcp_congestion_control", "reno").unwrap();
         }
-        let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
+        let goodput = transfer(&hosts, 0, time::Duration::from_secs(2)).as_bps_f64();
         assert_in_time!(goodput > 8e6, "{goodput}");
         let reports = hosts.emulation.finish().unwrap();
         let totals = &reports[0].statistics.directions[0].totals;
@@ -162,7 +162,7 @@ fn a_radio_serves_real_packets() {
     alone(|| {
         for (link, least, most) in [("hsdpa PA3 10dB 40ms", 0.5e6, 14e6), ("wifi 802.11b 11Mbit", 3e6, 8e6)] {
             let hosts = TwoHosts::new(&Setup::default(), &[path(link, "droptail")]).unwrap();
-            let goodput = transfer(&hosts, 0, time::Duration::from_secs(3)).as_bps_f64();
+            let goodput = transfer(&hosts, 0, time::Duration::from_secs(2)).as_bps_f64();
             assert_in_time!((least..most).contains(&goodput), "{link}: {goodput}");
             hosts.emulation.finish().unwrap();
         }
