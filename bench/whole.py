@@ -58,7 +58,8 @@ class Estimate:
     @classmethod
     def of(cls, values: list[float]) -> Estimate:
         degrees = len(values) - 1
-        t = T95[min((known for known in T95 if known >= degrees), default=19)] if degrees else math.nan
+        # Between two rows of the table, that of fewer degrees: the interval is rather too wide.
+        t = T95[max(known for known in T95 if known <= degrees)] if degrees else math.nan
         spread = statistics.stdev(values) / math.sqrt(len(values)) if degrees else math.nan
         return cls(statistics.fmean(values), t * spread)
 
