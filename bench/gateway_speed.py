@@ -9,7 +9,7 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,7 @@ class Way:
 
     name: str
     command: list[str] | None
+    is_ready: Callable[[], bool]
     direct: bool = False
 
 
@@ -49,18 +50,26 @@ def ways(suimon: Path, port: int) -> list[Way]:
     config = WORK / f"haproxy-{port}.cfg"
     threads = len(os.sched_getaffinity(0))
     config.write_text(HAPROXY.format(threads=threads, listen=LISTEN, server=SERVER, port=port))
-    gateway = [str(suimon), "gateway", "--max-of-client", "60000", "--control", str(WORK / "gateway.sock")]
+    control = WORK / "gateway.sock"
+    gateway = [str(suimon), "gateway", "--max-of-client", "60000", "--control", str(control)]
+    forward = [*gateway, "--listen", str(LISTEN), "--to", f"{SERVER}:{port}"]
+    transparent = [*gateway, "--lan", "bench-s", "--radio", "bench-c"]
+
+    def is_there() -> bool:
+        return answers(suimon, control)
+
     found = [
-        Way("plain route", None, direct=True),
-        Way("gateway, FS-AT", [*gateway, "--listen", str(LISTEN), "--to", f"{SERVER}:{port}"]),
-        Way("gateway, CUBIC", [*gateway, "--listen", str(LISTEN), "--to", f"{SERVER}:{port}", "--radio-cc", "cubic"]),
-        Way("gateway between devices, FS-AT", [*gateway, "--lan", "bench-s", "--radio", "bench-c"], direct=True),
+        Way("plain route", None, is_there, direct=True),
+        Way("gateway, FS-AT", forward, is_there),
+        Way("gateway, CUBIC", [*forward, "--radio-cc", "cubic"], is_there),
+        Way("gateway between devices, FS-AT", transparent, is_there, direct=True),
     ]
     if shutil.which("haproxy"):
-        found.append(Way("HAProxy", ["haproxy", "-db", "-f", str(config)]))
+        found.append(Way("HAProxy", ["haproxy", "-db", "-f", str(config)], listens("g", LISTEN)))
     if shutil.which("socat"):
         listen = f"TCP-LISTEN:{LISTEN},fork,reuseaddr,backlog=4096"
-        found.append(Way("socat", ["socat", "-b", "262144", listen, f"TCP:{SERVER}:{port}"]))
+        command = ["socat", "-b", "262144", listen, f"TCP:{SERVER}:{port}"]
+        found.append(Way("socat", command, listens("g", LISTEN)))
     return found
 
 
@@ -96,19 +105,26 @@ def row() -> Iterator[None]:
             subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
 
 
+def listens(namespace: str, port: int) -> Callable[[], bool]:
+    """Whether something accepts connections there."""
+    return lambda: f":{port} " in run(inside(namespace, ["ss", "-Htln"]), "ss")
+
+
 @contextmanager
-def running(namespace: str, command: list[str] | None) -> Iterator[int | None]:
-    """A program, with its process id, until the end of the block."""
+def running(namespace: str, command: list[str] | None, is_ready: Callable[[], bool]) -> Iterator[int | None]:
+    """A program, with its process id, from when it is ready until the end of the block."""
     if command is None:
         yield None
         return
     with (WORK / "program.log").open("wb") as log:
         whole = inside(namespace, command)
         program = subprocess.Popen(whole, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-    time.sleep(1.0)
-    if program.poll() is not None:
-        raise BenchError(f"{command[0]} ended: {(WORK / 'program.log').read_text()[-500:]}")
     try:
+        began = time.monotonic()
+        while not is_ready():
+            if program.poll() is not None or time.monotonic() - began > 60:
+                raise BenchError(f"{command[0]} is not ready: {(WORK / 'program.log').read_text()[-500:]}")
+            time.sleep(0.1)
         # `ip netns exec` becomes the program.
         yield program.pid
     finally:
@@ -116,6 +132,12 @@ def running(namespace: str, command: list[str] | None) -> Iterator[int | None]:
         os.killpg(program.pid, signal.SIGKILL)
         program.wait()
         time.sleep(0.5)
+
+
+def answers(suimon: Path, control: Path) -> bool:
+    """Whether a gateway is there."""
+    status = [str(suimon), "gateway", "status", "--control", str(control)]
+    return subprocess.run(status, capture_output=True, check=False).returncode == 0
 
 
 def connections() -> Path:
@@ -129,11 +151,11 @@ def throughput(suimon: Path, rounds: int, seconds: int) -> dict[str, list[float]
     """Gbit/s of one download over each way, one after the other in each round."""
     WORK.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[float]] = {}
-    with row(), running("s", ["iperf3", "-s", "-p", str(PORT)]):
+    with row(), running("s", ["iperf3", "-s", "-p", str(PORT)], listens("s", PORT)):
         for _ in range(rounds):
             for way in ways(suimon, PORT):
                 to, port = (SERVER, PORT) if way.direct else (GATEWAY, LISTEN)
-                with running("g", way.command):
+                with running("g", way.command, way.is_ready):
                     command = ["iperf3", "-c", to, "-p", str(port), "-R", "-t", str(seconds), "-O", "1", "--json"]
                     done = json.loads(run(inside("c", command), f"iperf3 over {way.name}"))
                 found.setdefault(way.name, []).append(done["end"]["sum_received"]["bits_per_second"] / 1e9)
@@ -144,14 +166,14 @@ def new_connections(suimon: Path, rounds: int, seconds: int) -> dict[str, list[f
     """Connections a second over each way, 64 at once, each with a byte from the server and a reset from the client."""
     program = str(connections())
     found: dict[str, list[float]] = {}
-    with row(), running("s", [program, "serve", str(CONNECTIONS_PORT)]):
+    with row(), running("s", [program, "serve", str(CONNECTIONS_PORT)], listens("s", CONNECTIONS_PORT)):
         for _ in range(rounds):
             for way in ways(suimon, CONNECTIONS_PORT):
                 # A process for each connection: some fail.
                 if way.name == "socat":
                     continue
                 to, port = (SERVER, CONNECTIONS_PORT) if way.direct else (GATEWAY, LISTEN)
-                with running("g", way.command):
+                with running("g", way.command, way.is_ready):
                     command = [program, "rate", to, str(port), str(seconds), "64"]
                     done = float(run(inside("c", command), f"connections over {way.name}"))
                 found.setdefault(way.name, []).append(done)
