@@ -1,5 +1,7 @@
 //! Plain tables, JSON and checks of commands that look at the kernel.
 
+#[cfg(any(feature = "bond", feature = "bpf", feature = "gateway"))]
+use std::io::IsTerminal;
 use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
@@ -18,6 +20,14 @@ pub(crate) fn table(header: &[&str]) -> Table {
         table.set_header(header.to_vec());
     }
     table
+}
+
+/// Clears a terminal, for what is shown anew: the cursor to the first place, and all below it cleared (ECMA-48, CUP and
+/// ED). Elsewhere the next is appended.
+#[cfg(any(feature = "bond", feature = "bpf", feature = "gateway"))]
+pub(crate) fn clear_terminal() -> io::Result<()> {
+    let mut out = io::stdout();
+    if out.is_terminal() { write!(out, "\x1b[H\x1b[J") } else { Ok(()) }
 }
 
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {

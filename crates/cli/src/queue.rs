@@ -18,7 +18,7 @@ use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, Policy, Queue
 use suimon_units::{Bytes, Rate};
 
 use crate::error::CliError;
-use crate::plain_table::{print_checks, print_json, table};
+use crate::plain_table::{clear_terminal, print_checks, print_json, table};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -260,8 +260,7 @@ struct Line<'a> {
 fn view(device: Option<&str>) -> Result<(), CliError> {
     let stop = until_signal()?;
     while !stop.load(Ordering::Relaxed) {
-        // From the top of an empty screen.
-        write!(io::stdout(), "\x1b[H\x1b[2J")?;
+        clear_terminal()?;
         stat(device, false, false)?;
         let shown = Instant::now();
         while shown.elapsed() < VIEWED_EVERY && !stop.load(Ordering::Relaxed) {

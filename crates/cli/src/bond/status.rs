@@ -1,6 +1,6 @@
 //! `suimon bond status`: how it goes, once or as it goes.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use suimon_bond::control::{Report, SessionReport};
 use suimon_service::control::{ask, socket_path};
 
 use crate::error::CliError;
+use crate::plain_table::clear_terminal;
 
 const EXAMPLE: &str = "\
 Example:
@@ -40,9 +41,8 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
             serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else {
-            if arguments.watch && out.is_terminal() {
-                // Clear the screen and begin at its top.
-                write!(out, "\x1b[2J\x1b[H")?;
+            if arguments.watch {
+                clear_terminal()?;
             }
             write!(out, "{}", show(&report))?;
         }

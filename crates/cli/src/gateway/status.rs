@@ -12,6 +12,7 @@ use suimon_service::control::{ask, socket_path};
 
 use super::NAME;
 use crate::error::CliError;
+use crate::plain_table::clear_terminal;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -28,8 +29,6 @@ pub(super) struct Arguments {
 
 /// Between one look and the next.
 const SECOND: Duration = Duration::from_secs(1);
-/// The cursor to the first place, and all below it cleared (ECMA-48, CUP and ED).
-const CLEAR: &str = "\x1b[H\x1b[J";
 
 impl Arguments {
     /// Prints what `print` says, once or again and again.
@@ -43,7 +42,7 @@ impl Arguments {
         }
         loop {
             let report = find(self)?;
-            write!(io::stdout(), "{CLEAR}")?;
+            clear_terminal()?;
             print(self, &report)?;
             thread::sleep(SECOND);
         }
@@ -132,7 +131,7 @@ fn print_table(
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "{} connections split so far; {} over a limit, {} without a server; {} to clients, {} to servers",
+        "Connections split so far: {}; {} over a limit, {} without a server; {} to clients, {} to servers",
         report.split,
         report.turned_away,
         report.failed,

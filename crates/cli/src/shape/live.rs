@@ -21,6 +21,7 @@ use suimon_linux::queue::{self, Options, ShapedDevice};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::CliError;
+use crate::plain_table::clear_terminal;
 use crate::queue::{policy_of, random_seed, until_signal};
 
 /// What the user asked for.
@@ -225,8 +226,7 @@ fn tell(belief: &Belief, request: &Request<'_>) -> Result<(), CliError> {
         serde_json::to_writer(&mut out, belief).map_err(io::Error::from)?;
         writeln!(out)?;
     } else if request.view && out.is_terminal() {
-        // From the top of the screen, each line to its end.
-        write!(out, "\x1b[H\x1b[2J")?;
+        clear_terminal()?;
         writeln!(out, "{}", page(belief))?;
     } else {
         writeln!(out, "{}", line(belief))?;
