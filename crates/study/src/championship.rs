@@ -16,6 +16,7 @@ use crate::error::StudyError;
 pub const SENDERS: &[&str] = &[
     "reno",
     "cubic",
+    "hystart-plus-plus+cubic",
     "cubic-2.1",
     "cubic-linux",
     "bic",
@@ -30,6 +31,8 @@ pub const SENDERS: &[&str] = &[
     "illinois",
     "hybla",
     "yeah",
+    "ledbat-plus-plus",
+    "cdg",
     "copa",
     "copa:mode_switching=false",
     "bbr",

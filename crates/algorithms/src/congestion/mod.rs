@@ -5,8 +5,10 @@
 //! wrapper such as FS-AT can correct the decision of the algorithm below it, and recovery can move
 //! `cwnd` toward `ssthresh` packet by packet, without either knowing the other's state.
 
+pub mod abe;
 pub mod bbr;
 pub mod bic;
+pub mod cdg;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
@@ -19,7 +21,9 @@ pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
 mod hystart;
+pub mod hystart_plus_plus;
 pub mod illinois;
+pub mod ledbat_plus_plus;
 pub mod prague;
 pub mod reno;
 pub mod scalable;

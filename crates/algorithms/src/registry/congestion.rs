@@ -32,13 +32,19 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (hybla::DESCRIPTION, hybla::build),
     (yeah::DESCRIPTION, yeah::build),
     (copa::DESCRIPTION, copa::build),
+    (ledbat_plus_plus::DESCRIPTION, ledbat_plus_plus::build),
+    (cdg::DESCRIPTION, cdg::build),
     (dctcp::DESCRIPTION, dctcp::build),
     (prague::DESCRIPTION, prague::build),
 ];
 
 /// Congestion controls that work over another: `fs-at+cubic`.
-pub const WRAPPERS: &[(Description, BuildWrapper)] =
-    &[(fs_at::DESCRIPTION, fs_at::build), (fs_at_open::DESCRIPTION, fs_at_open::build)];
+pub const WRAPPERS: &[(Description, BuildWrapper)] = &[
+    (fs_at::DESCRIPTION, fs_at::build),
+    (fs_at_open::DESCRIPTION, fs_at_open::build),
+    (hystart_plus_plus::DESCRIPTION, hystart_plus_plus::build),
+    (abe::DESCRIPTION, abe::build),
+];
 
 /// The algorithm below `wrapper` where the name gives none.
 pub(super) fn below(wrapper: &str) -> &'static str {

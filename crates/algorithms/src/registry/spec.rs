@@ -326,7 +326,7 @@ mod tests {
             "{message}"
         );
         let message = congestion("cubic+reno").unwrap_err().to_string();
-        assert!(message.ends_with("accepted: fs-at, fs-at-open"), "{message}");
+        assert!(message.ends_with("accepted: fs-at, fs-at-open, hystart-plus-plus, abe"), "{message}");
         let message = congestion("vegas:gamma").unwrap_err().to_string();
         assert!(message.contains("name=value"), "{message}");
         let message = congestion("vegas:delta=1").unwrap_err().to_string();
