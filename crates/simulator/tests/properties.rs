@@ -384,8 +384,13 @@ fn every_algorithm_fills_a_link_under_every_stack() {
                 ];
                 let result = run(&scenario(Duration::from_secs(30), links, vec![flow]));
                 let used = result.queues[0].utilisation.expect("the link has a rate");
-                // With ns-2's options Vegas takes the wait for the second segment of a delayed ACK for a queue.
-                let least = if cc == "vegas" && *name == "ns-2" { 0.65 } else { 0.9 };
+                let least = match cc {
+                    // With ns-2's options Vegas takes the wait for the second segment of a delayed ACK for a queue.
+                    "vegas" if *name == "ns-2" => 0.65,
+                    // It backs off at any length of the queue, also at one that is too short for the cut.
+                    "cdg" => 0.8,
+                    _ => 0.9,
+                };
                 assert!(used > least, "{cc} under {name}, ECN {ecn}, pacing {pacing}: {used}");
             }
         }
