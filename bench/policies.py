@@ -1,31 +1,42 @@
-"""Queue policies in the kernel beside the simulator: python3 bench/policies.py [--only TEXT] [--seeds N]
+"""Queue policies in the kernel beside the simulator: python3 bench/policies.py [--only TEXT] [--seeds N] [--write]
 
 Each cell is one link of 10 Mbit/s with room for 150 kB, Reno flows with ECN and a policy of `suimon queue`, in `suimon
 lab` (virtual time, the same bytes each time), and the same link in the simulator. From the kernel's record of every
 packet and its verdict the queue is made again as the simulator counts it: what waits, without the packet that is being
-sent, whenever a packet joins or leaves. Seconds 5 to 25.
+sent, whenever a packet joins or leaves. Seconds 5 to 25. `--write` writes docs/queue.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 
-from measure import WORK, BenchError, run
+from guest_link import (
+    BYTES_PER_S,
+    Measure,
+    Record,
+    Senders,
+    Simulated,
+    Tally,
+    delay_ms,
+    in_kernel,
+    in_simulator,
+    starts,
+    table_written,
+)
+from measure import ROOT, WORK, BenchError
 from simulators import built
 
-BYTES_PER_S = 10_000_000 / 8
+PAGE = ROOT / "docs" / "queue.md"
 BEGIN_S, END_S = 5, 25
-SIMULATED_SEEDS = 5
-# Differences up to these agree; counts of fewer than so many are not compared.
-BOUNDS = {"queue": 0.10, "COV": 0.15, "marks": 0.15, "drops": 0.15}
-MIN_COUNT = 50
+# Of the simulator, for each of the kernel's.
+SIMULATED_SEEDS = 3
 PASSED, MARKED, DROPPED, NO_ROOM = range(4)
 
 
@@ -37,9 +48,8 @@ class Cell:
     flows: int
     rtt_ms: int
 
-    @property
-    def name(self) -> str:
-        return f"{self.policy.replace(':', '-').replace('=', '-')}-{self.flows}"
+    def folder(self, seed: int) -> Path:
+        return WORK / "policies" / f"{self.policy.replace(':', '-').replace('=', '-')}-{self.flows}-{seed}"
 
 
 CELLS = [
@@ -63,58 +73,33 @@ class Outcome:
     drops: float
 
 
-def script(cell: Cell, seed: int) -> str:
-    """A job for the lab: sender a, router r, receiver b. All of the delay is on the way of the ACKs."""
-    return f"""set -e
-for name in a r b; do ip netns add $name; done
-ip link add xa netns a type veth peer name ra netns r
-ip link add xb netns b type veth peer name rb netns r
-ip -n a addr add 10.91.1.2/24 dev xa; ip -n r addr add 10.91.1.1/24 dev ra
-ip -n b addr add 10.91.2.2/24 dev xb; ip -n r addr add 10.91.2.1/24 dev rb
-for end in "a xa" "r ra" "r rb" "b xb"; do ip -n ${{end% *}} link set ${{end#* }} gso_max_segs 1 up; done
-ip -n a route add default via 10.91.1.1; ip -n b route add default via 10.91.2.1
-ip netns exec r sysctl -qw net.ipv4.ip_forward=1
-for name in a b; do ip netns exec $name sysctl -qw net.ipv4.tcp_ecn=1 net.ipv4.tcp_no_metrics_save=1; done
-tc -n b qdisc add dev xb root netem delay {cell.rtt_ms}ms limit 100000
-ip netns exec r suimon queue load {cell.policy} --dev rb --rate 10Mbit --buffer 150kB --seed {seed} >&2
-ip netns exec b iperf3 -s -1 -D --logfile /dev/null
-ip netns exec r suimon queue trace rb --json --afresh --seconds {END_S + 3} > trace.json &
-record=$!
-sleep 1
-ip netns exec a iperf3 -c 10.91.2.2 -t {END_S + 3} -P {cell.flows} -C reno > /dev/null &
-wait $record
-"""
-
-
-def of_kernel(suimon: Path, cell: Cell, seed: int) -> Outcome:
-    """The cell in the lab."""
-    folder = WORK / "queue" / f"{cell.name}-{seed}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "job.sh").write_text(script(cell, seed))
-    command = [str(suimon), "lab", "--memory", "1GB", "--seed", str(seed), "--with-program", "iperf3"]
-    done = subprocess.run(
-        [*command, "--", "sh", "job.sh"], cwd=folder, capture_output=True, text=True, timeout=1800, check=False
+def mean_of(outcomes: Sequence[Outcome]) -> Outcome:
+    return Outcome(
+        fmean(one.queue_kb for one in outcomes),
+        fmean(one.cov for one in outcomes),
+        fmean(one.marks for one in outcomes),
+        fmean(one.drops for one in outcomes),
     )
-    if done.returncode != 0:
-        raise BenchError(f"{cell.name}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
-    outcome = again(folder / "trace.json")
-    (folder / "trace.json").unlink()
-    return outcome
 
 
-def again(trace: Path) -> Outcome:
-    """The queue that the packets of a trace made."""
-    with trace.open() as lines:
-        next(lines)
-        records = sorted((json.loads(line) for line in lines), key=lambda record: int(record["number"]))
-    first = next(record["now_ns"] for record in records if record["size_bytes"] >= 1400) / 1e9
-    begin, end = first + BEGIN_S, first + END_S
+def of_cell(suimon: Path, cell: Cell, seed: int) -> tuple[Outcome, Outcome]:
+    """The cell in the simulator and in the kernel."""
+    senders = Senders("reno", "reno", True, starts(seed, cell.flows, 0, 0.01), delay_ms(seed, cell.rtt_ms))
+    queue = f"ip netns exec r suimon queue load {cell.policy} --dev rb --rate 10Mbit --buffer 150kB --seed {seed} >&2"
+    folder = cell.folder(seed)
+    record = in_kernel(suimon, folder, senders, queue, END_S, ["--seed", str(seed)])
+    return of_simulator(suimon, cell, folder, senders.started(record)), again(record)
+
+
+def again(record: Record) -> Outcome:
+    """The queue that the packets of a record made."""
+    begin, end = record.begin_s + BEGIN_S, record.begin_s + END_S
     events: list[tuple[float, int]] = []
     free = 0.0
-    for record in records:
-        if record["verdict"] in (DROPPED, NO_ROOM):
+    for packet in record.packets:
+        if packet["verdict"] in (DROPPED, NO_ROOM):
             continue
-        now, size = record["now_ns"] / 1e9, record["size_bytes"]
+        now, size = packet["now_ns"] / 1e9, packet["size_bytes"]
         turn = max(now, free)
         free = turn + size / BYTES_PER_S
         if turn > now:
@@ -126,101 +111,66 @@ def again(trace: Path) -> Outcome:
             lengths.append(waiting)
     mean = fmean(lengths)
     variance = fmean((length - mean) ** 2 for length in lengths)
-    within = [record["verdict"] for record in records if begin <= record["now_ns"] / 1e9 < end]
+    within = [packet["verdict"] for packet in record.packets if begin <= packet["now_ns"] / 1e9 < end]
     drops = within.count(DROPPED) + within.count(NO_ROOM)
     return Outcome(mean / 1e3, variance**0.5 / mean, within.count(MARKED), drops)
 
 
-SCENARIO = """
-name = "queue"
-duration = "{end}s"
-record_interval = "off"
-[[window]]
-name = "steady"
-from = "{begin}s"
-[[link]]
-name = "link"
-between = ["a", "b"]
-rate = "10Mbit"
-buffer = "150kB"
-queue = "{queue}"
-[link.reverse]
-rate = "unlimited"
-delay = "{rtt}ms"
-queue = "droptail"
-[[flow]]
-name = "main"
-count = {flows}
-from = "a"
-to = "b"
-cc = "reno"
-profile = "linux-6"
-start = ["0s", "10ms"]
-[flow.stack]
-ecn = true
-"""
-
-
-def of_simulator(suimon: Path, cell: Cell) -> Outcome:
+def of_simulator(suimon: Path, cell: Cell, folder: Path, senders: Senders) -> Outcome:
     """The cell in the simulator, as the mean over seeds."""
-    folder = WORK / "queue"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{cell.name}.toml"
-    text = SCENARIO.format(begin=BEGIN_S, end=END_S, queue=cell.policy, rtt=cell.rtt_ms, flows=cell.flows)
-    file.write_text(text)
-    command = [str(suimon), "run", str(file), "--json", "--no-files", "--set", f"seeds={SIMULATED_SEEDS}"]
-    windows = json.loads(run(command, cell.name))["windows"]
+    steady = f'[[window]]\nname = "steady"\nfrom = "{BEGIN_S}s"'
+    simulated = Simulated(cell.policy, "150kB", END_S, head=steady)
+    runs = in_simulator(suimon, folder, senders, simulated, SIMULATED_SEEDS)
+    return mean_of(
+        [
+            Outcome(
+                float(one.window["backlog_mean_bytes"]) / 1e3,
+                float(one.window["backlog_cov"]),
+                float(one.window["marked"]),
+                float(one.window["dropped_early"]) + float(one.window["dropped_overflow"]),
+            )
+            for one in runs
+        ]
+    )
 
-    def mean(key: str) -> float:
-        return fmean(float(each[key]) for each in windows)
 
-    drops = mean("dropped_early") + mean("dropped_overflow")
-    return Outcome(mean("backlog_mean_bytes") / 1e3, mean("backlog_cov"), mean("marked"), drops)
-
-
-def row(cell: Cell, ours: Outcome, kernel: Outcome) -> tuple[str, list[str]]:
-    """A line of the table, and what misses its bound."""
-    pairs = {
-        "queue": (kernel.queue_kb, ours.queue_kb, ".1f"),
-        "COV": (kernel.cov, ours.cov, ".3f"),
-        "marks": (kernel.marks, ours.marks, ".0f"),
-        "drops": (kernel.drops, ours.drops, ".0f"),
-    }
-    texts, misses = [], []
-    for name, (theirs, own, form) in pairs.items():
-        text = f"{theirs:{form}} / {own:{form}}"
-        counted = name in ("queue", "COV") or max(theirs, own) > MIN_COUNT
-        if counted and own > 0 and abs(theirs / own - 1) > BOUNDS[name]:
-            text = f"**{text}**"
-            misses.append(f"{cell.name}: {name} {theirs / own - 1:+.0%}")
-        texts.append(text)
-    return f"| {cell.flows}, {cell.rtt_ms} ms | `{cell.policy}` | {' | '.join(texts)} |", misses
+def measures(ours: Outcome, kernel: Outcome) -> list[Measure]:
+    return [
+        Measure("queue", ours.queue_kb, kernel.queue_kb, 0.10, 1),
+        Measure("COV", ours.cov, kernel.cov, 0.15, 3),
+        Measure("marks", ours.marks, kernel.marks, 0.15, 0, count=True),
+        Measure("drops", ours.drops, kernel.drops, 0.15, 0, count=True),
+    ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds of the kernel (default: 3)")
-    parser.add_argument("--only", metavar="TEXT", help="cells whose names contain this")
+    parser.add_argument("--only", metavar="TEXT", help="cells whose policies contain this")
+    parser.add_argument("--guests", type=int, default=2, metavar="N", help="guests at a time (default: 2)")
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     suimon = options.suimon.resolve()
-    cells = [cell for cell in CELLS if not options.only or options.only in cell.name]
-    print("| Flows, RTT | Policy | Queue in kB, kernel / simulator | COV | Marks | Drops |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    all_misses = []
-    with ThreadPoolExecutor(2) as pool:
+    cells = [cell for cell in CELLS if not options.only or options.only in cell.policy]
+    lines = [
+        "| Flows, RTT | Policy | Queue, kB | COV | Marks | Drops |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    print("\n".join(lines), flush=True)
+    tally = Tally()
+    jobs = [(cell, seed) for cell in cells for seed in range(1, options.seeds + 1)]
+    with ThreadPoolExecutor(options.guests) as pool:
+        results = pool.map(lambda job: of_cell(suimon, *job), jobs)
         for cell in cells:
-            found = list(pool.map(lambda seed, cell=cell: of_kernel(suimon, cell, seed), range(1, options.seeds + 1)))
-            kernel = Outcome(
-                fmean(one.queue_kb for one in found),
-                fmean(one.cov for one in found),
-                fmean(one.marks for one in found),
-                fmean(one.drops for one in found),
-            )
-            line, misses = row(cell, of_simulator(suimon, cell), kernel)
-            print(line, flush=True)
-            all_misses += misses
-    print(f"\npolicies: {len(all_misses)} measures miss their bounds", *all_misses, sep="; ")
+            found = list(islice(results, options.seeds))
+            ours, kernel = mean_of([one for one, _ in found]), mean_of([one for _, one in found])
+            lines.append(tally.row([f"{cell.flows}, {cell.rtt_ms} ms", f"`{cell.policy}`"], measures(ours, kernel)))
+            print(lines[-1], flush=True)
+    print(f"\npolicies: {tally.text}")
+    if options.write:
+        about = f"Seeds of the kernel: {options.seeds}; of the simulator: {SIMULATED_SEEDS} for each. {tally.text}."
+        table_written(PAGE, "policies", [about, "", *lines])
     return 0
 
 

@@ -3,6 +3,7 @@
 //! A guest runs the same command, told to make one of the runs only. So whatever a command reads and decides, it reads
 //! and decides in the guest as here, and nothing but the result has to be handed over.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +35,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(3_600);
 pub(crate) struct LabOptions {
     /// Run on an unmodified kernel in virtual time, see suimon lab; the kernel's random numbers have this seed
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
-    #[arg(conflicts_with_all = ["view", "web"], value_parser = whole)]
+    #[arg(value_parser = whole)]
     pub(crate) lab: Option<u64>,
     /// With --lab: the kernel, by the beginning of its version [default: the newest that is set up]
     #[arg(long, value_name = "VERSION", requires = "lab")]
@@ -66,28 +67,64 @@ pub(crate) fn hand_over_all(results: Vec<RunResult>) -> Result<Vec<RunResult>, C
     Err(CliError::HandedOver)
 }
 
+/// Guests that each make one run of this command.
+pub(crate) struct Guests {
+    lab: Lab,
+    words: Vec<String>,
+    carried: BTreeSet<PathBuf>,
+    seed: u64,
+}
+
+impl Guests {
+    /// Guests that run this command with `words` in place of `--lab`, and take files along.
+    pub(crate) fn open(
+        words: &[&str],
+        carried: BTreeSet<PathBuf>,
+        options: &LabOptions,
+    ) -> Result<Self, CliError> {
+        let lab = Lab::open(Store::of_user(), options.lab_kernel.as_deref(), Lab::MEMORY)?;
+        Ok(Self { lab, words: command(words)?, carried, seed: options.lab.unwrap_or(1) })
+    }
+
+    /// The version of their kernel.
+    pub(crate) fn kernel(&self) -> &str {
+        self.lab.kernel()
+    }
+
+    /// The run of this number among all of the command.
+    pub(crate) fn run(&self, nth: usize, progress: &Progress) -> Result<RunResult, CliError> {
+        let job = Job {
+            words: self.words.clone(),
+            folder: std::env::current_dir()?,
+            environment: vec![(ONLY.to_owned(), nth.to_string())],
+            files: self.carried.iter().cloned().collect(),
+            programs: Vec::new(),
+            seed: self.seed,
+        };
+        let mut watcher = Counted { progress, told: Duration::ZERO, errors: Vec::new() };
+        let outcome = self.lab.run(&job, LIMIT, &mut watcher)?;
+        let file = outcome.files.iter().find(|(path, _)| path.as_os_str() == RESULT);
+        let result = file.and_then(|(_, bytes)| postcard::from_bytes::<Vec<RunResult>>(bytes).ok()?.pop());
+        result.ok_or_else(|| {
+            let said = String::from_utf8_lossy(&watcher.errors).trim().to_owned();
+            CliError::InGuest {
+                said: if said.is_empty() { format!("exit code {}", outcome.exit) } else { said },
+            }
+        })
+    }
+}
+
 /// Makes each of `runs` in a guest, as many at once as this machine has cores. Guests run this command with `words` in
-/// place of `--lab`.
+/// place of `--lab`, and take `files` along.
 pub(crate) fn guests(
     runs: &[Run],
     words: &[&str],
     files: &[PathBuf],
     options: &LabOptions,
 ) -> Result<Vec<RunResult>, CliError> {
-    let lab = Lab::open(Store::of_user(), options.lab_kernel.as_deref(), Lab::MEMORY)?;
-    let words = command(words)?;
-    let mut carried = named_files(&words[1..]);
+    let mut carried = named_files(&command(words)?[1..]);
     carried.extend(files.iter().flat_map(|file| named_files(&[file.to_string_lossy().into_owned()])));
-    let job = |run: usize| -> Result<Job, CliError> {
-        Ok(Job {
-            words: words.clone(),
-            folder: std::env::current_dir()?,
-            environment: vec![(ONLY.to_owned(), run.to_string())],
-            files: carried.iter().cloned().collect(),
-            programs: Vec::new(),
-            seed: options.lab.unwrap_or(1),
-        })
-    };
+    let guests = Guests::open(words, carried, options)?;
     let progress = Progress::new(suimon_study::total_duration(runs));
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<RunResult, CliError>>>> =
@@ -98,8 +135,7 @@ pub(crate) fn guests(
             if run >= runs.len() {
                 return;
             }
-            let mut counted = Counted { progress: &progress, told: Duration::ZERO, errors: Vec::new() };
-            let result = job(run).and_then(|job| one(&lab, &job, &mut counted));
+            let result = guests.run(run, &progress);
             let failed = result.is_err();
             if let Ok(mut results) = results.lock() {
                 results[run] = Some(result);
@@ -124,17 +160,6 @@ pub(crate) fn guests(
         None => Ok(made),
         Some(_) => Err(CliError::Input("--lab: a guest gave no result".to_owned())),
     }
-}
-
-/// One run in one guest.
-fn one(lab: &Lab, job: &Job, watcher: &mut Counted<'_>) -> Result<RunResult, CliError> {
-    let outcome = lab.run(job, LIMIT, watcher)?;
-    let file = outcome.files.iter().find(|(path, _)| path.as_os_str() == RESULT);
-    let result = file.and_then(|(_, bytes)| postcard::from_bytes::<Vec<RunResult>>(bytes).ok()?.pop());
-    result.ok_or_else(|| {
-        let said = String::from_utf8_lossy(&watcher.errors).trim().to_owned();
-        CliError::InGuest { said: if said.is_empty() { format!("exit code {}", outcome.exit) } else { said } }
-    })
 }
 
 /// This command as it runs in a guest: these words stand in place of `--lab`.

@@ -1,14 +1,16 @@
 //! Live runs of a command that was built without them: each is refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_study::Pair;
+use suimon_study::sweep::{Folder, Sweep, make};
 
 use crate::error::CliError;
 use crate::part::Part;
+use crate::progress::Progress;
 use crate::view::ViewOptions;
 
 /// Options of commands that run on a kernel; not in this build.
@@ -33,6 +35,10 @@ impl LiveOptions {
         Part::LIVE.refuse()
     }
 
+    pub(crate) fn place<'a>(&self, sweep: Sweep<'a>, _: &Path) -> Result<(Sweep<'a>, Place), CliError> {
+        if self.is_wanted() { Part::LIVE.refuse() } else { Ok((sweep, Place::Simulator)) }
+    }
+
     pub(crate) fn beside_simulation(
         &self,
         _: &[Run],
@@ -40,5 +46,23 @@ impl LiveOptions {
         _: &ViewOptions,
     ) -> Result<Vec<Pair>, CliError> {
         Part::LIVE.refuse()
+    }
+}
+
+/// Where the runs of a sweep are made.
+pub(crate) enum Place {
+    Simulator,
+}
+
+impl Place {
+    pub(crate) fn make(
+        &self,
+        sweep: &Sweep<'_>,
+        folder: &Folder,
+        missing: &[u64],
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<(), CliError> {
+        Ok(make(sweep, folder, missing, jobs, progress)?)
     }
 }

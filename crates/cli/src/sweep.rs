@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use suimon_scenario::Document;
 use suimon_study::numbers::count;
-use suimon_study::sweep::{Folder, Sweep, make, progress_of};
+use suimon_study::sweep::{Folder, Sweep, progress_of};
 
 use crate::error::CliError;
+use crate::live::LiveOptions;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::run::setting;
@@ -17,6 +18,7 @@ use crate::run::setting;
 const EXAMPLE: &str = "\
 Example:
   suimon sweep my.toml --set duration=30s --out sweep
+  suimon sweep my.toml --lab --out kernel
   duckdb -c \"SELECT cc, avg(goodput_bps) FROM 'sweep/part-*/runs.parquet' GROUP BY cc\"
 
 After a stop, by Ctrl-C or otherwise, the same command continues where it was.";
@@ -37,14 +39,16 @@ pub(crate) struct Arguments {
     /// Write every event and sample too
     #[arg(long)]
     series: bool,
-    /// Runs at the same time; results do not depend on it [default: one for each core]
+    /// Runs at the same time, but with --live one; results do not depend on it [default: one for each core]
     #[arg(long, value_name = "COUNT", value_parser = count, allow_negative_numbers = true)]
     jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    live: LiveOptions,
     /// Discard what a sweep has left in the folder
     #[arg(long)]
     restart: bool,
     /// Only tell how far the sweep in this folder is
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "set", "out", "series", "jobs", "restart"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "set", "out", "series", "jobs", "restart", "live", "lab"])]
     status: Option<PathBuf>,
 }
 
@@ -62,6 +66,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         document.set(key, value)?;
     }
     let sweep = Sweep::new(&document, &arguments.set, arguments.series)?;
+    let (sweep, place) = arguments.live.place(sweep, path)?;
     let manifest = &sweep.manifest;
     let path = match &arguments.out {
         Some(path) => path.clone(),
@@ -75,7 +80,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     }
     let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok());
     let progress = Progress::new(sweep.duration(&missing));
-    make(&sweep, &folder, &missing, jobs.map_or(1, NonZeroUsize::get), &progress)?;
+    place.make(&sweep, &folder, &missing, jobs.map_or(1, NonZeroUsize::get), &progress)?;
     drop(progress);
     let parts = path.join("part-*");
     writeln!(out, "{} runs in {}", manifest.runs, path.display())?;

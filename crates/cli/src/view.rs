@@ -17,10 +17,10 @@ use crate::output::tell;
 #[command(next_help_heading = "While it runs")]
 pub(crate) struct ViewOptions {
     /// Show the links in the terminal while they run: rate, queue, marks, drops, who shares them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "lab")]
     view: bool,
     /// Show the links in a browser, with history, at this address, such as 127.0.0.1:8080
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "lab")]
     web: Option<SocketAddr>,
 }
 

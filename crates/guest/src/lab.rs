@@ -138,6 +138,12 @@ impl Lab {
         Ok(Self { store, kernel, program, memory })
     }
 
+    /// The version of the kernel.
+    #[must_use]
+    pub fn kernel(&self) -> &str {
+        &self.kernel.version
+    }
+
     /// Runs `job` to its end, for at most `limit` of real time.
     ///
     /// # Errors

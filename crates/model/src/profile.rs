@@ -41,6 +41,8 @@ pub struct StackProfile {
     pub pacing: bool,
     /// Negotiate ECN (RFC 3168). Congestion controls that answer marks by their share use it in any case.
     pub ecn: bool,
+    /// A SYN that is sent again does not offer ECN (RFC 3168 §6.1.1.1), as in Linux since 4.1 (`tcp_ecn_fallback`).
+    pub ecn_fallback: bool,
     /// The least window after a mark, in segments: 2, the least `ssthresh` (RFC 5681 §3.1), or 1, as
     /// RFC 3168 §6.1.2 has it.
     pub mark_floor: u32,
@@ -155,6 +157,7 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Variance,
             pacing: false,
             ecn: false,
+            ecn_fallback: true,
             mark_floor: 2,
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
@@ -175,6 +178,7 @@ impl StackProfile {
             loss_detection: LossDetection::Rfc6675,
             tail_loss_probe: false,
             rtt_sample: RttSample::Newest,
+            ecn_fallback: false,
             ..Self::linux_6()
         }
     }

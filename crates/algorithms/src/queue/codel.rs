@@ -10,7 +10,7 @@ use suimon_units::{Bytes, Duration, Instant};
 use super::Capabilities;
 use super::fifo::Fifo;
 use super::timed::Timed;
-use super::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet, QueueDiscipline};
+use super::{Backlog, Buffer, DropReason, Dropped, Ecn, Packet, QueueDiscipline, tbf};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
@@ -21,7 +21,7 @@ pub const DESCRIPTION: Description = Description {
     summary: "drops or marks at the head, ever faster, while the least delay of 100 ms exceeds 5 ms",
     source: "RFC 8289",
     colour: "#4e79a7",
-    parameters: &[TARGET, INTERVAL, MTU, ECN, CE_THRESHOLD],
+    parameters: &[TARGET, INTERVAL, MTU, ECN, CE_THRESHOLD, tbf::SHAPER],
 };
 
 pub(super) const TARGET: Parameter = Parameter {

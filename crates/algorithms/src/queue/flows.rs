@@ -76,9 +76,9 @@ impl<P: Packet> FlowQueues<P> {
         self.backlog.bytes += size;
     }
 
-    /// The packet that has waited longest in `queue` leaves.
-    pub fn pop(&mut self, queue: usize) -> Option<Timed<P>> {
-        let queue = &mut self.queues[queue];
+    /// The packet that has waited longest in the queue of this number leaves.
+    pub fn pop(&mut self, number: usize) -> Option<Timed<P>> {
+        let queue = &mut self.queues[number];
         let place = self.places.get_mut(queue.first as usize)?;
         let packet = place.packet.take()?;
         let at = core::mem::replace(&mut queue.first, place.next);
@@ -86,12 +86,36 @@ impl<P: Packet> FlowQueues<P> {
         if queue.first == NONE {
             queue.last = NONE;
         }
+        self.forget(number, &packet);
+        Some(packet)
+    }
+
+    /// The packet that came last to `queue` leaves; takes time in proportion to the queue's length.
+    pub fn pop_last(&mut self, queue: usize) -> Option<Timed<P>> {
+        let Queue { first, last, .. } = self.queues[queue];
+        if first == last {
+            return self.pop(queue);
+        }
+        let packet = self.places.get_mut(last as usize)?.packet.take()?;
+        let mut before = first;
+        while self.places[before as usize].next != last {
+            before = self.places[before as usize].next;
+        }
+        self.places[before as usize].next = NONE;
+        self.queues[queue].last = before;
+        self.places[last as usize].next = core::mem::replace(&mut self.free, last);
+        self.forget(queue, &packet);
+        Some(packet)
+    }
+
+    #[inline(always)]
+    fn forget(&mut self, queue: usize, packet: &Timed<P>) {
+        let queue = &mut self.queues[queue];
         let size = packet.size();
         queue.backlog.packets -= 1;
         queue.backlog.bytes -= size;
         self.backlog.packets -= 1;
         self.backlog.bytes -= size;
-        Some(packet)
     }
 
     /// The backlog of `queue`.
@@ -250,6 +274,27 @@ mod tests {
             }
         }
         assert_eq!(queues.places.len(), 6);
+    }
+
+    #[test]
+    fn packets_leave_at_both_ends() {
+        let mut queues = FlowQueues::new(2, Buffer::Unbounded);
+        for round in 0..3 {
+            (0..4).for_each(|id| queues.push(0, timed(id, 100)));
+            queues.push(1, timed(9, 50));
+            let ids = [
+                queues.pop_last(0),
+                queues.pop(0),
+                queues.pop_last(0),
+                queues.pop_last(0),
+                queues.pop_last(0),
+            ]
+            .map(|timed| timed.map(|timed| timed.packet.id));
+            assert_eq!(ids, [Some(3), Some(0), Some(2), Some(1), None], "{round}");
+            assert_eq!(queues.backlog(), Backlog { packets: 1, bytes: Bytes::new(50) });
+            assert_eq!(queues.pop_last(1).unwrap().packet.id, 9);
+        }
+        assert_eq!(queues.places(), 5);
     }
 
     #[test]

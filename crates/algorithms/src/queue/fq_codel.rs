@@ -1,16 +1,16 @@
 //! FQ-CoDel: a queue for each flow, deficit round robin among them, and CoDel in each (RFC 8290).
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use suimon_units::{Bytes, Instant};
+use suimon_units::Instant;
 
 use super::codel::{CE_THRESHOLD, CoDel, ECN, INTERVAL, MTU, Settings, TARGET};
 use super::flows::{FlowHash, FlowQueues};
+use super::round::{QUANTUM, Round, quantum};
 use super::timed::Timed;
-use super::{Backlog, Buffer, DropReason, Dropped, Packet, QueueDiscipline};
+use super::{Backlog, Buffer, DropReason, Dropped, Packet, QueueDiscipline, tbf};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -41,43 +41,20 @@ pub const DESCRIPTION: Description = Description {
             default: Value::Choice("rfc-8290"),
             range: Range::OneOf(&["rfc-8290", "linux"]),
         },
+        tbf::SHAPER,
     ],
 };
 
-pub(super) const QUANTUM: Parameter = Parameter {
-    name: "quantum",
-    help: "bytes that a flow may send in its turn; at least 256 B",
-    default: Value::Bytes(Bytes::new(1_514)),
-    range: Range::Any,
-};
-
-/// The quantum in `arguments`; with less than Linux's minimum, turns would pass in which no flow sends.
-pub(super) fn quantum(arguments: &Arguments) -> i64 {
-    i64::try_from(arguments.bytes("quantum").get().max(256)).unwrap_or(i64::MAX / 2)
-}
-
 /// Most packets that one overflow drops (RFC 8290 §4.1).
 const MAX_BATCH: u64 = 64;
-
-/// A queue's part in the round.
-#[derive(Debug, Clone, Default)]
-struct Flow {
-    codel: CoDel,
-    /// Bytes that it may still send before its turn ends.
-    credits: i64,
-    /// True in one of the two lists.
-    active: bool,
-}
 
 /// Flows in turn, CoDel in each.
 #[derive(Debug, Clone)]
 pub struct FqCoDel<P> {
     queues: FlowQueues<P>,
-    flows: Box<[Flow]>,
-    new: VecDeque<u16>,
-    old: VecDeque<u16>,
+    codels: Box<[CoDel]>,
+    round: Round,
     hash: FlowHash,
-    quantum: i64,
     settings: Settings,
     as_linux: bool,
 }
@@ -89,11 +66,9 @@ impl<P: Packet> FqCoDel<P> {
         let flows = arguments.count("flows") as usize;
         Self {
             queues: FlowQueues::new(flows, buffer),
-            flows: vec![Flow::default(); flows].into(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
+            codels: vec![CoDel::default(); flows].into(),
+            round: Round::new(flows, quantum(arguments)),
             hash: FlowHash::new(&mut random),
-            quantum: quantum(arguments),
             settings: Settings::new(arguments),
             as_linux: arguments.choice("rules") == "linux",
         }
@@ -106,7 +81,7 @@ impl<P: Packet> FqCoDel<P> {
         let half = self.queues.backlog_of(fattest).packets / 2;
         let batch = half.clamp(1, MAX_BATCH);
         if self.as_linux {
-            self.flows[fattest].codel.on_overflow(batch as u32);
+            self.codels[fattest].on_overflow(batch as u32);
         }
         for _ in 0..batch {
             let packet = self.queues.pop(fattest).map(|timed| timed.packet);
@@ -117,14 +92,9 @@ impl<P: Packet> FqCoDel<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for FqCoDel<P> {
     fn enqueue(&mut self, now: Instant, packet: P, dropped: &mut Vec<Dropped<P>>) {
-        let at = self.hash.queue_of(packet.flow(), self.flows.len());
+        let at = self.hash.queue_of(packet.flow(), self.round.flows());
         self.queues.push(at, Timed { packet, since: now });
-        let flow = &mut self.flows[at];
-        if !flow.active {
-            flow.active = true;
-            flow.credits = self.quantum;
-            self.new.push_back(at as u16);
-        }
+        self.round.join(at);
         while self.queues.overflows() {
             self.drop_batch(dropped);
         }
@@ -133,35 +103,18 @@ impl<P: Packet + Send> QueueDiscipline<P> for FqCoDel<P> {
     // RFC 8290 §4.2.
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
         loop {
-            let is_new = !self.new.is_empty();
-            let list = if is_new { &mut self.new } else { &mut self.old };
-            let number = *list.front()?;
-            let at = usize::from(number);
-            let flow = &mut self.flows[at];
-            if flow.credits <= 0 {
-                flow.credits += self.quantum;
-                list.pop_front();
-                self.old.push_back(number);
-                continue;
-            }
+            let at = self.round.whose_turn()?;
             let (queues, as_linux) = (&mut self.queues, self.as_linux);
             let next = || {
                 let packet = queues.pop(at)?;
                 let left = if as_linux { queues.backlog() } else { queues.backlog_of(at) };
                 Some((packet, left.bytes))
             };
-            if let Some(packet) = flow.codel.dequeue(&self.settings, now, next, dropped) {
-                flow.credits -= packet.size().get() as i64;
+            if let Some(packet) = self.codels[at].dequeue(&self.settings, now, next, dropped) {
+                self.round.sends(at, packet.size());
                 return Some(packet);
             }
-            list.pop_front();
-            // A new flow that is empty waits for its turn among the old ones first, or else it could come
-            // back as a new one again and again while they starve.
-            if is_new && !(as_linux && self.old.is_empty()) {
-                self.old.push_back(number);
-            } else {
-                flow.active = false;
-            }
+            self.round.finds_none(as_linux);
         }
     }
 
@@ -170,8 +123,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for FqCoDel<P> {
     }
 
     fn probe(&self, out: &mut dyn Probe) {
-        out.value("new_flows", self.new.len() as f64);
-        out.value("old_flows", self.old.len() as f64);
+        self.round.probe(out);
     }
 }
 
@@ -279,6 +231,6 @@ mod tests {
         for flow in 0..100_000 {
             queue.enqueue(Instant::ZERO, FlowPacket::new(flow, 1_500), &mut Vec::new());
         }
-        assert!(queue.queues.places() <= 101 && queue.new.len() + queue.old.len() <= 1_024);
+        assert!(queue.queues.places() <= 101 && queue.round.waiting() <= 1_024);
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod ared;
 pub mod cake;
+pub mod choke;
 pub mod cobalt;
 pub mod codel;
 pub mod dpd;
@@ -16,6 +17,7 @@ pub mod even;
 pub mod fifo;
 pub mod flows;
 pub mod fq_codel;
+pub mod fq_pie;
 pub mod integer;
 pub mod over;
 pub mod pie;
@@ -23,10 +25,13 @@ pub mod pie_linux;
 pub mod policy;
 pub mod red;
 pub mod rem;
+pub mod round;
 pub mod rtt_aqm;
+pub mod sfq;
 pub mod shyu;
 pub mod spacing;
 pub mod sred;
+pub mod tbf;
 pub mod timed;
 
 use alloc::vec::Vec;

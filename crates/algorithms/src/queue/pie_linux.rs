@@ -8,7 +8,7 @@ use suimon_units::{Bytes, Duration, Instant, Probability};
 
 use super::pie::scale;
 use super::policy::{Arrival, ArrivalPolicy, Verdict};
-use super::{Backlog, Buffer, DropReason, Ecn};
+use super::{Backlog, Buffer, DropReason, Ecn, tbf};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -20,44 +20,49 @@ pub const DESCRIPTION: Description = Description {
     summary: "PIE as the kernel of today has it: the delay is the time that packets waited",
     source: "RFC 8033; Linux 6.1",
     colour: "#ffbe7d",
-    parameters: &[
-        Parameter {
-            name: "target",
-            help: "delay to come to",
-            default: Value::Duration(Duration::from_millis(15)),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "tupdate",
-            help: "time between two adjustments of the probability; at least 1 ms",
-            default: Value::Duration(Duration::from_millis(15)),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "alpha",
-            help: "change of the probability for each second of delay above the target",
-            default: Value::Number(0.125),
-            range: Range::Between(0.0, 1e6),
-        },
-        Parameter {
-            name: "beta",
-            help: "change of the probability for each second by which the delay grew",
-            default: Value::Number(1.25),
-            range: Range::Between(0.0, 1e6),
-        },
-        Parameter {
-            name: "mtu",
-            help: "largest packet of the link: nothing is dropped while less than two such wait",
-            default: Value::Bytes(Bytes::new(1_500)),
-            range: Range::Any,
-        },
-        Parameter {
-            name: "ecn",
-            help: "mark packets of ECN-capable transports instead of dropping them, up to a probability of 0.1",
-            default: Value::Flag(true),
-            range: Range::Any,
-        },
-    ],
+    parameters: &[TARGET, TUPDATE, ALPHA, BETA, MTU, ECN, tbf::SHAPER],
+};
+
+pub(super) const TARGET: Parameter = Parameter {
+    name: "target",
+    help: "delay to come to",
+    default: Value::Duration(Duration::from_millis(15)),
+    range: Range::Any,
+};
+
+pub(super) const TUPDATE: Parameter = Parameter {
+    name: "tupdate",
+    help: "time between two adjustments of the probability; at least 1 ms",
+    default: Value::Duration(Duration::from_millis(15)),
+    range: Range::Any,
+};
+
+pub(super) const ALPHA: Parameter = Parameter {
+    name: "alpha",
+    help: "change of the probability for each second of delay above the target",
+    default: Value::Number(0.125),
+    range: Range::Between(0.0, 1e6),
+};
+
+pub(super) const BETA: Parameter = Parameter {
+    name: "beta",
+    help: "change of the probability for each second by which the delay grew",
+    default: Value::Number(1.25),
+    range: Range::Between(0.0, 1e6),
+};
+
+pub(super) const MTU: Parameter = Parameter {
+    name: "mtu",
+    help: "largest packet of the link: nothing is dropped while less than two such wait",
+    default: Value::Bytes(Bytes::new(1_500)),
+    range: Range::Any,
+};
+
+pub(super) const ECN: Parameter = Parameter {
+    name: "ecn",
+    help: "mark packets of ECN-capable transports instead of dropping them, up to a probability of 0.1",
+    default: Value::Flag(true),
+    range: Range::Any,
 };
 
 /// A burst passes for so long.
@@ -114,6 +119,11 @@ impl PieLinux {
             accu_prob: 0.0,
             adjusted_at: Instant::ZERO,
         }
+    }
+
+    /// An arrival found no room.
+    pub(super) fn on_overflow(&mut self) {
+        self.accu_prob = 0.0;
     }
 
     /// Makes the adjustments that fell due by `now`; nothing that they depend on has changed since.
@@ -191,7 +201,7 @@ impl ArrivalPolicy for PieLinux {
         self.catch_up(arrival.now);
         let verdict = self.enqueue(arrival);
         if matches!(verdict, Verdict::Drop(_)) {
-            self.accu_prob = 0.0;
+            self.on_overflow();
         } else {
             self.arrivals.push_back(arrival.now);
             self.backlog += arrival.size;

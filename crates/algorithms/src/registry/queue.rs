@@ -8,6 +8,7 @@ use super::{AlgorithmSpec, Description, Role, builder};
 use crate::parameters::Arguments;
 use crate::queue::early::{Early, EarlyDetection, EarlyPolicy};
 use crate::queue::policy::{ArrivalPolicy, PolicyQueue};
+use crate::queue::tbf::{Peeked, PeekedPolicy};
 use crate::queue::*;
 use crate::random::RandomStream;
 use crate::user_defined::{Build, over_tickets};
@@ -29,6 +30,28 @@ pub enum Queue<P> {
 impl<P: Packet + Send + 'static> Queue<P> {
     fn policy(policy: impl ArrivalPolicy + 'static) -> Self {
         Self::Policy(Box::new(policy))
+    }
+
+    /// `policy`, below a token bucket where the arguments ask for one.
+    fn shaped_policy(arguments: &Arguments, policy: impl ArrivalPolicy + Clone + 'static) -> Self {
+        if tbf::is_asked_for(arguments) {
+            Self::policy(PeekedPolicy::new(policy))
+        } else {
+            Self::policy(policy)
+        }
+    }
+
+    /// The discipline that `build` gives for a buffer, below a token bucket where the arguments ask for one.
+    fn shaped<D: QueueDiscipline<P> + 'static>(
+        arguments: &Arguments,
+        buffer: Buffer,
+        build: impl FnOnce(Buffer) -> D,
+    ) -> Self {
+        if tbf::is_asked_for(arguments) {
+            Self::discipline(Peeked::new(buffer, build))
+        } else {
+            Self::discipline(build(buffer))
+        }
     }
 
     fn discipline(discipline: impl QueueDiscipline<P> + 'static) -> Self {
@@ -77,10 +100,13 @@ macro_rules! queues {
 
 queues! { |arguments, buffer, random|
     drop_tail => Queue::policy(drop_tail::DropTail(buffer)),
-    codel => Queue::discipline(codel::CoDelQueue::new(arguments, buffer)),
-    fq_codel => Queue::discipline(fq_codel::FqCoDel::new(arguments, buffer, random)),
+    codel => Queue::shaped(arguments, buffer, |buffer| codel::CoDelQueue::new(arguments, buffer)),
+    fq_codel => Queue::shaped(arguments, buffer, |buffer| fq_codel::FqCoDel::new(arguments, buffer, random)),
     pie => Queue::policy(pie::Pie::new(arguments, buffer, random)),
-    pie_linux => Queue::policy(pie_linux::PieLinux::new(arguments, buffer, random)),
+    pie_linux => Queue::shaped_policy(arguments, pie_linux::PieLinux::new(arguments, buffer, random)),
+    fq_pie => Queue::shaped(arguments, buffer, |buffer| fq_pie::FqPie::new(arguments, buffer, random)),
+    sfq => Queue::shaped(arguments, buffer, |buffer| sfq::Sfq::new(arguments, buffer, random)),
+    choke => Queue::discipline(choke::Choke::new(arguments, buffer, random)),
     dualpi2 => Queue::discipline(dualpi2::DualPi2::new(arguments, buffer)),
     cake => Queue::discipline(cake::Cake::new(arguments, buffer, random)),
 }

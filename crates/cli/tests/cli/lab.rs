@@ -78,6 +78,24 @@ fn a_scenario_runs_there_with_nearly_the_simulators_numbers() {
 }
 
 #[test]
+fn a_sweep_runs_there_and_no_other_place_goes_on_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("my.toml"), format!("seeds = 2\n{SCENARIO}")).unwrap();
+    let sweep = ["sweep", "my.toml", "--lab", "--out", "out"];
+    let Some(output) = in_lab(folder.path(), &sweep) else { return };
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for part in ["part-000000", "part-000001"] {
+        assert!(folder.path().join("out").join(part).join("queues.parquet").exists());
+    }
+    let again = suimon().args(sweep).current_dir(folder.path()).output().unwrap();
+    assert!(text(&again.stderr).contains("2 of 2 runs are there already"), "{}", text(&again.stderr));
+    let elsewhere =
+        suimon().args(["sweep", "my.toml", "--out", "out"]).current_dir(folder.path()).output().unwrap();
+    assert!(text(&elsewhere.stderr).contains("another place to run"), "{}", text(&elsewhere.stderr));
+    assert_eq!(elsewhere.status.code(), Some(2));
+}
+
+#[test]
 fn refusals_name_what_is_missing_and_what_is_accepted() {
     let empty = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str]| {

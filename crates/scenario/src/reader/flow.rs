@@ -264,6 +264,7 @@ mod tests {
             rto_minimum = "timeout"
             pacing = true
             ecn = true
+            ecn_fallback = false
             mark_floor = 1
             delayed_ack = false
             delayed_ack_timeout = "100ms"

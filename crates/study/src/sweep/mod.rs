@@ -10,4 +10,4 @@ mod work;
 
 pub use parts::{Folder, progress_of};
 pub use plan::{Manifest, Sweep};
-pub use work::{make, make_parts};
+pub use work::{MakeRun, make, make_by, make_parts};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use suimon_report::ReportHeader;
-use suimon_scenario::{Document, Plan, Scenario};
+use suimon_scenario::{Document, Plan, Run, Scenario};
 use suimon_units::Duration;
 
 use crate::VERSION;
@@ -25,6 +25,9 @@ pub struct Manifest {
     settings: Vec<String>,
     /// Whether events and samples are written too.
     pub series: bool,
+    /// The kernel that it runs on, where that is not the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernel: Option<String>,
     /// Traces and schedules, each with a digest of its content.
     files: Vec<(String, String)>,
     /// How many runs there are.
@@ -73,6 +76,7 @@ impl<'a> Sweep<'a> {
             scenario: document.text().to_owned(),
             settings: settings.to_vec(),
             series,
+            kernel: None,
             files: files.collect(),
             runs,
             runs_per_part,
@@ -95,6 +99,26 @@ impl<'a> Sweep<'a> {
         let (_, first) = plan.point(0)?;
         let header = header(document, &manifest, first.description);
         Ok(Self { plan, manifest, header, durations: durations.unwrap_or_default() })
+    }
+
+    /// The same on a kernel: its version, with all else on which results depend, and the options that ask for it.
+    #[must_use]
+    pub fn on_kernel(mut self, kernel: String, options: &str) -> Self {
+        self.manifest.kernel = Some(kernel);
+        self.header.command = format!("{} {options}", self.header.command);
+        self
+    }
+
+    /// The run of this number among all.
+    ///
+    /// # Errors
+    /// What is not right about its point of the matrix.
+    pub fn run(&self, nth: u64) -> Result<Run, StudyError> {
+        let mut run = self.plan.run(nth)?;
+        if !self.manifest.series {
+            run.scenario.record.interval = None;
+        }
+        Ok(run)
     }
 
     /// Simulated time of the runs at each point of the matrix.
@@ -170,6 +194,7 @@ impl Manifest {
             (self.scenario != other.scenario, "scenario file"),
             (self.settings != other.settings, "--set"),
             (self.series != other.series, "--series"),
+            (self.kernel != other.kernel, "place to run (simulator, or kernel and seed)"),
             (self.files != other.files, "trace"),
             // Nothing else is left that could change these.
             (self != other, "division into parts"),
@@ -268,6 +293,13 @@ mod tests {
         assert_eq!(one.difference(&manifest(11, &[], false)), Some("scenario file"));
         assert_eq!(one.difference(&manifest(10, &["seed=1".to_owned()], false)), Some("--set"));
         assert_eq!(one.difference(&manifest(10, &[], true)), Some("--series"));
+        let on = |kernel: &str| {
+            Sweep::new(&document(10), &[], false).unwrap().on_kernel(kernel.to_owned(), "").manifest
+        };
+        assert_eq!(on("7.2").difference(&on("7.2")), None);
+        for other in [&one, &on("6.1")] {
+            assert_eq!(on("7.2").difference(other), Some("place to run (simulator, or kernel and seed)"));
+        }
         let newer = Manifest { version: "9".to_owned(), ..one.clone() };
         assert_eq!(one.difference(&newer), Some("version of suimon"));
         let text = serde_json::to_string(&one).unwrap();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use suimon_report::Tables;
 use suimon_results::RunResult;
+use suimon_scenario::Run;
 
 use super::parts::{Folder, has, write};
 use super::plan::Sweep;
@@ -26,8 +27,26 @@ pub fn make(
     jobs: usize,
     observer: &dyn Observer,
 ) -> Result<(), StudyError> {
-    make_all(sweep, folder.path(), missing, jobs, "", observer)
+    make_by(sweep, folder, missing, jobs, &|_, run| Ok::<_, StudyError>(simulate_one(run, observer)))
 }
+
+/// The same elsewhere than in the simulator: `make_run` is called for each run with its number among all, from `jobs`
+/// threads.
+///
+/// # Errors
+/// As [`make`], and those of `make_run`, after which no other run begins.
+pub fn make_by<E: From<StudyError> + Send>(
+    sweep: &Sweep<'_>,
+    folder: &Folder,
+    missing: &[u64],
+    jobs: usize,
+    make_run: &MakeRun<'_, E>,
+) -> Result<(), E> {
+    make_all(sweep, folder.path(), missing, jobs, "", make_run)
+}
+
+/// Makes a run, which has this number among all of its sweep.
+pub type MakeRun<'a, E> = dyn Fn(u64, &Run) -> Result<RunResult, E> + Sync + 'a;
 
 /// Makes those of `parts` that are not in the folder at `folder`, one run at a time; tells how many that were.
 /// `writer` is a word that no other process makes parts under.
@@ -42,7 +61,8 @@ pub fn make_parts(
     observer: &dyn Observer,
 ) -> Result<usize, StudyError> {
     let missing: Vec<u64> = parts.iter().copied().filter(|part| !has(folder, *part)).collect();
-    make_all(sweep, folder, &missing, 1, &format!("-{writer}"), observer)?;
+    let make_run = |_, run: &Run| Ok::<_, StudyError>(simulate_one(run, observer));
+    make_all(sweep, folder, &missing, 1, &format!("-{writer}"), &make_run)?;
     Ok(missing.len())
 }
 
@@ -53,14 +73,14 @@ pub fn make_parts(
 /// threads share a counter and, once a run, a lock; a slow run holds up no other; and of the parts that
 /// have begun, each but the last has a run at work: there are never more than one beyond `jobs`, whatever
 /// the number of runs, and as many that are being written.
-fn make_all(
+fn make_all<E: From<StudyError> + Send>(
     sweep: &Sweep<'_>,
     folder: &Path,
     missing: &[u64],
     jobs: usize,
     writer: &str,
-    observer: &dyn Observer,
-) -> Result<(), StudyError> {
+    make_run: &MakeRun<'_, E>,
+) -> Result<(), E> {
     let work = Work {
         sweep,
         folder,
@@ -69,7 +89,7 @@ fn make_all(
         next: AtomicU64::new(0),
         open: Mutex::default(),
         stopped: AtomicBool::new(false),
-        observer,
+        make_run,
     };
     let (whole, to_write) = sync_channel(0);
     let to_write = Arc::new(Mutex::new(to_write));
@@ -90,22 +110,10 @@ fn make_all(
     Ok(())
 }
 
-fn simulate(sweep: &Sweep<'_>, nth: u64, observer: &dyn Observer) -> Result<RunResult, StudyError> {
-    let mut run = sweep.plan.run(nth)?;
-    if !sweep.manifest.series {
-        run.scenario.record.interval = None;
-    }
-    let mut result = simulate_one(&run, observer);
-    if !sweep.manifest.series {
-        result.events = Vec::new();
-    }
-    Ok(result)
-}
-
 /// A part whose runs are done: its number and their results.
 type Whole = (u64, Vec<RunResult>);
 
-struct Work<'a> {
+struct Work<'a, E> {
     sweep: &'a Sweep<'a>,
     folder: &'a Path,
     missing: &'a [u64],
@@ -117,7 +125,7 @@ struct Work<'a> {
     open: Mutex<BTreeMap<u64, BTreeMap<u64, RunResult>>>,
     /// One thread has failed, and the others need not go on.
     stopped: AtomicBool,
-    observer: &'a dyn Observer,
+    make_run: &'a MakeRun<'a, E>,
 }
 
 /// Tells the other threads to stop when this one ends before its work is done, also by unwinding.
@@ -129,9 +137,9 @@ impl Drop for StopOthers<'_> {
     }
 }
 
-impl Work<'_> {
+impl<E: From<StudyError>> Work<'_, E> {
     /// Does runs until none is left.
-    fn do_runs(&self, whole: &SyncSender<Whole>) -> Result<(), StudyError> {
+    fn do_runs(&self, whole: &SyncSender<Whole>) -> Result<(), E> {
         let stop_others = StopOthers(&self.stopped);
         while !self.stopped.load(Ordering::Relaxed) {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
@@ -145,13 +153,21 @@ impl Work<'_> {
             let Some(run) = self.sweep.manifest.runs_in(part).nth((place % runs_per_part) as usize) else {
                 continue;
             };
-            if let Some(results) = self.hand_in(part, run, simulate(self.sweep, run, self.observer)?)
+            if let Some(results) = self.hand_in(part, run, self.one(run)?)
                 && whole.send((part, results)).is_err()
             {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn one(&self, nth: u64) -> Result<RunResult, E> {
+        let mut result = (self.make_run)(nth, &self.sweep.run(nth)?)?;
+        if !self.sweep.manifest.series {
+            result.events = Vec::new();
+        }
+        Ok(result)
     }
 
     /// The results of `part`, once `run` makes it whole.
@@ -165,7 +181,7 @@ impl Work<'_> {
     }
 
     /// Writes what comes, until nothing comes any more.
-    fn write(&self, to_write: &Mutex<Receiver<Whole>>) -> Result<(), StudyError> {
+    fn write(&self, to_write: &Mutex<Receiver<Whole>>) -> Result<(), E> {
         let stop_others = StopOthers(&self.stopped);
         let next = || to_write.lock().expect("nothing panics while it is held").recv();
         while let Ok((part, results)) = next() {

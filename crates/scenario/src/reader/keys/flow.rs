@@ -425,6 +425,12 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "Negotiate ECN (RFC 3168); dctcp and prague use it in any case.",
     ),
     habit(
+        "ecn_fallback",
+        Kind::Flag(|profile, value| profile.ecn_fallback = value),
+        "true",
+        "A SYN that is sent again no longer offers ECN (RFC 3168 §6.1.1.1), as in Linux.",
+    ),
+    habit(
         "mark_floor",
         Kind::Count { least: 1, most: 2, put: |profile, count| profile.mark_floor = small(count) },
         "2",

@@ -389,6 +389,10 @@ impl Sender {
     fn open_again(&mut self, now: Instant, out: &mut Vec<Packet>) {
         if let Connection::SynSent { retries } = &mut self.connection {
             *retries += 1;
+            // RFC 3168 §6.1.1.1: the loss may have been due to the offer of ECN, which is not repeated.
+            if self.profile.ecn_fallback && !self.hears_shares {
+                self.ecn = Ecn::NotCapable;
+            }
             out.push(self.syn(now));
         }
     }

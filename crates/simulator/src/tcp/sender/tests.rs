@@ -1,6 +1,7 @@
 //! Packet scripts: the segments of a sender, their times, and its silences.
 
 use suimon_algorithms::congestion::CongestionKind;
+use suimon_algorithms::queue::Ecn;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_model::{LossDetection, RecoveryAlgorithm, StackProfile};
 use suimon_units::{Bytes, Duration, Rate};
@@ -68,6 +69,18 @@ fn without_timestamps_the_answer_to_a_syn_sent_twice_measures_nothing() {
     assert_eq!(script.sender.srtt(), None);
     // RFC 6298 §5.7: the backed-off timeout stays in force.
     script.wakes(3_100).sends("r0");
+}
+
+#[test]
+fn a_syn_that_is_sent_again_no_longer_offers_ecn_where_the_profile_falls_back() {
+    for (ecn_fallback, expected) in [(true, Ecn::NotCapable), (false, Ecn::Capable)] {
+        let profile = StackProfile { ecn: true, ecn_fallback, ..profile() };
+        let mut script = Script::new(profile, Steady::default(), endless());
+        script.opens(0).sends("syn");
+        assert_eq!(script.sender.ecn, Ecn::Capable, "the first one offers it");
+        script.wakes(1_000).sends("syn");
+        assert_eq!(script.sender.ecn, expected);
+    }
 }
 
 #[test]

@@ -1,0 +1,345 @@
+"""One congested link in a guest of `suimon lab` (virtual time, same bytes each time), and the same in the simulator.
+
+A sender, a router and a receiver are network namespaces of the guest. All of the delay is on the way of the ACKs,
+because netem at a sender would change how much it sends at once. `suimon queue trace` records every packet that joins
+the router's queue. `socat` sends, because `iperf3` talks to its server over the loaded link before it sends.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from measure import BenchError, run
+
+RATE_BPS = 10_000_000
+BYTES_PER_S = RATE_BPS / 8
+FULL_PACKET = 1500
+# A token bucket lets a packet go without the time of its transmission.
+BUCKET_MS = FULL_PACKET / BYTES_PER_S * 1e3
+# What a job leaves in its folder.
+RECORD = "trace.json.gz"
+# Differences of counts below this are chance.
+MIN_COUNT = 50
+
+
+@dataclass(frozen=True)
+class Senders:
+    """TCP connections over the link, as both are asked for them."""
+
+    # As the kernel names it, and as the simulator does.
+    kernel_cc: str
+    simulator_cc: str
+    ecn: bool
+    # When each begins; the simulator takes the times at which the kernel's sent their SYNs.
+    starts_s: Sequence[float]
+    # Of the way of the ACKs.
+    delay_ms: float
+
+    def started(self, record: Record) -> Senders:
+        """The same, with the times at which the kernel's began."""
+        return replace(self, starts_s=record.starts_s)
+
+
+def starts(seed: int, flows: int, apart_s: float, within_s: float) -> list[float]:
+    """Seconds at which flows are to begin: one by one, each with a random part."""
+    chance = random.Random(seed)
+    return [0.0, *(round(apart_s * nth + chance.uniform(0, within_s), 3) for nth in range(1, flows))]
+
+
+def delay_ms(seed: int, at_least_ms: float) -> float:
+    """The delay of a seed, up to one packet's transmission longer than `at_least_ms`.
+
+    Where the round-trip time is a multiple of a transmission, or a little more, every arrival falls on the same
+    place between two departures, so that each seed has a delay of its own.
+    """
+    return round(random.Random(-seed).uniform(at_least_ms, at_least_ms + BUCKET_MS), 3)
+
+
+JOB = """set -e
+for name in a r b; do ip netns add $name; done
+ip link add xa netns a type veth peer name ra netns r
+ip link add xb netns b type veth peer name rb netns r
+ip -n a addr add 10.91.1.2/24 dev xa; ip -n r addr add 10.91.1.1/24 dev ra
+ip -n b addr add 10.91.2.2/24 dev xb; ip -n r addr add 10.91.2.1/24 dev rb
+for end in "a xa" "r ra" "r rb" "b xb"; do
+    ip -n ${{end% *}} link set ${{end#* }} gso_max_segs 1 up
+done
+ip -n a route add default via 10.91.1.1; ip -n b route add default via 10.91.2.1
+ip netns exec r sysctl -qw net.ipv4.ip_forward=1
+for name in a b; do
+    ip netns exec $name sysctl -qw net.ipv4.tcp_ecn={ecn} net.ipv4.tcp_no_metrics_save=1
+done
+for prefix in "" "ip netns exec a"; do
+    # The first allows it to other namespaces.
+    $prefix sysctl -qw net.ipv4.tcp_congestion_control={cc}
+done
+tc -n b qdisc add dev xb root netem delay {delay_us}us limit 100000
+# Or else all SYNs wait for the address of the next hop, and leave together.
+ip netns exec a ping -q -c 1 -w 3 10.91.2.2 > ping.txt
+{commands}
+ip netns exec b socat -b 65536 -u TCP4-LISTEN:5201,fork,backlog=128 OPEN:/dev/null,wronly &
+ip netns exec r suimon queue trace rb --json --afresh --seconds {recorded} > trace.json &
+record=$!
+for wait in $(seq 100); do [ -s trace.json ] && break; sleep 0.1; done
+{senders}
+sleep {ends}
+tc -n r -s -j qdisc show dev rb > qdisc.json
+ip netns exec b nft list ruleset > nft.txt
+wait $record
+uname -r > kernel
+"""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the kernel's queue has seen of a run."""
+
+    # Of each packet that came, in this order: its time, size, flow, verdict, and the bytes before it.
+    packets: list[dict[str, int]]
+    # When the first packet of data came.
+    begin_s: float
+    # When each flow sent its SYN, from the first of them on.
+    starts_s: list[float]
+    # The innermost queue discipline at the end, as `tc -s -j` shows it.
+    qdisc: dict[str, Any]
+    # Packets that were lost behind the queue.
+    lost: int
+    kernel: str
+
+
+def lab(suimon: Path, folder: Path, script: str, options: Sequence[str], programs: Sequence[str]) -> None:
+    """Runs a script in a guest with these options of `suimon lab`; what it writes comes back to `folder`."""
+    if missing := [program for program in programs if not shutil.which(program)]:
+        raise BenchError(f"{missing[0]} is not installed; Debian's package has the same name")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "job.sh").write_text(script)
+    carried = [text for program in programs for text in ("--with-program", program)]
+    command = [str(suimon), "lab", "--memory", "1GB", *options, *carried]
+    done = subprocess.run(
+        [*command, "--", "sh", "job.sh"], cwd=folder, capture_output=True, text=True, timeout=3600, check=False
+    )
+    if done.returncode != 0:
+        raise BenchError(f"{folder.name}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
+
+
+def in_kernel(
+    suimon: Path, folder: Path, senders: Senders, commands: str, seconds: int, options: Sequence[str]
+) -> Record:
+    """Sends for `seconds` through the queue that the shell commands set up, in a guest with these options.
+
+    A record of the same job that `folder` has is taken again.
+    """
+    sends = "\n".join(
+        f"(sleep {start + 0.5}; ip netns exec a timeout {seconds + 2} "
+        "socat -b 16384 -u /dev/zero TCP4:10.91.2.2:5201) &"
+        for start in senders.starts_s
+    )
+    script = f"# {' '.join(options)}\n" + JOB.format(
+        ecn=int(senders.ecn),
+        cc=senders.kernel_cc,
+        delay_us=round((senders.delay_ms + BUCKET_MS) * 1e3),
+        commands=commands,
+        recorded=seconds + 3,
+        senders=sends,
+        ends=seconds + 1,
+    )
+    kept = folder / RECORD
+    if not kept.exists() or (folder / "job.sh").read_text() != script:
+        kept.unlink(missing_ok=True)
+        lab(suimon, folder, script, options, ["socat", "nft"])
+        kept.write_bytes(gzip.compress((folder / "trace.json").read_bytes(), 1))
+        (folder / "trace.json").unlink()
+    record = read(folder)
+    if len(record.starts_s) != len(senders.starts_s):
+        raise BenchError(f"{folder.name}: {len(record.starts_s)} flows sent data, not {len(senders.starts_s)}")
+    return record
+
+
+def is_recorded(folder: Path) -> bool:
+    """Whether a job has left its record there."""
+    return (folder / RECORD).exists()
+
+
+def read(folder: Path) -> Record:
+    """What a job has left in its folder."""
+    with gzip.open(folder / RECORD, "rt") as lines:
+        next(lines)
+        packets = sorted((json.loads(line) for line in lines), key=lambda packet: int(packet["number"]))
+    data = [packet for packet in packets if packet["size_bytes"] >= 1400]
+    with_data = {packet["flow"] for packet in data}
+    firsts: dict[int, dict[str, int]] = {}
+    for packet in packets:
+        if packet["flow"] in with_data:
+            firsts.setdefault(packet["flow"], packet)
+    # A sender that hears nothing takes another hash, under which its connection appears again.
+    syns = sorted(first["now_ns"] / 1e9 for first in firsts.values() if first["size_bytes"] < 100)
+    lost = re.search(r"counter packets (\d+)", (folder / "nft.txt").read_text())
+    return Record(
+        packets,
+        data[0]["now_ns"] / 1e9,
+        [round(syn - syns[0], 6) for syn in syns],
+        json.loads((folder / "qdisc.json").read_text())[-1],
+        int(lost[1]) if lost else 0,
+        (folder / "kernel").read_text().strip(),
+    )
+
+
+def loss(share: float) -> str:
+    """Commands after which the receiver loses this share of the packets of data."""
+    rule = f"meta length '>' 1000 numgen random mod 1000000 '<' {round(share * 1e6)} counter drop"
+    return (
+        "ip netns exec b nft add table ip loss\n"
+        "ip netns exec b nft add chain ip loss in '{ type filter hook prerouting priority -300; }'\n"
+        f"ip netns exec b nft add rule ip loss in {rule}"
+    )
+
+
+SCENARIO = """
+name = "{name}"
+duration = "{seconds}s"
+record_interval = "off"
+{head}
+[[link]]
+name = "link"
+between = ["a", "b"]
+rate = "10Mbit"
+buffer = "{buffer}"
+queue = "{queue}"
+loss = "{loss}%"
+[link.reverse]
+rate = "unlimited"
+delay = "{delay}ms"
+queue = "droptail"
+loss = "0%"
+"""
+FLOW = """
+[[flow]]
+name = "f{nth}"
+from = "a"
+to = "b"
+cc = "{cc}"
+profile = "linux-6"
+start = "{start:.6f}s"
+[flow.stack]
+ecn = {ecn}
+"""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A queue of the simulator, and how long it is looked at."""
+
+    queue: str
+    buffer: str
+    seconds: int
+    # Share of packets that are lost behind the queue.
+    loss: float = 0
+    # More lines for the head of the scenario.
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What `suimon run --json` shows of a run, and of its one window if it has one."""
+
+    whole: dict[str, Any]
+    window: dict[str, Any]
+
+
+def in_simulator(suimon: Path, folder: Path, senders: Senders, what: Simulated, seeds: int) -> list[Run]:
+    """The same link in the simulator with each of so many seeds."""
+    text = SCENARIO.format(
+        name=folder.name,
+        seconds=what.seconds,
+        head=what.head,
+        buffer=what.buffer,
+        queue=what.queue,
+        loss=100 * what.loss,
+        delay=senders.delay_ms,
+    )
+    for nth, start in enumerate(senders.starts_s):
+        text += FLOW.format(nth=nth, cc=senders.simulator_cc, start=start, ecn=str(senders.ecn).lower())
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "scenario.toml"
+    file.write_text(text)
+    command = [str(suimon), "run", str(file), "--json", "--no-files", "--set", f"seeds={seeds}"]
+    found = json.loads(run(command, folder.name))
+    windows = found.get("windows") or [{}] * seeds
+    return [Run(one, window) for one, window in zip(found["runs"], windows, strict=True)]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of the simulator beside the kernel's, either of them `None` where it is not known."""
+
+    name: str
+    simulator: float | None
+    kernel: float | None
+    # Largest share of the kernel's by which they may differ.
+    bound: float
+    digits: int
+    # A count is compared where one of the two exceeds `MIN_COUNT`.
+    count: bool = False
+
+    @property
+    def ratio(self) -> float | None:
+        """`None` where the two are not compared."""
+        if self.simulator is None or not self.kernel:
+            return None
+        if self.count and max(self.simulator, self.kernel) <= MIN_COUNT:
+            return None
+        return self.simulator / self.kernel
+
+    @property
+    def agrees(self) -> bool:
+        return self.ratio is None or abs(self.ratio - 1) <= self.bound
+
+    @property
+    def text(self) -> str:
+        """Both, and their ratio, which is bold beyond the bound."""
+        if self.simulator is None or self.kernel is None:
+            return ""
+        both = f"{self.simulator:.{self.digits}f} / {self.kernel:.{self.digits}f}"
+        if self.ratio is None:
+            return both
+        return f"{both} ({self.ratio:.2f})" if self.agrees else f"{both} (**{self.ratio:.2f}**)"
+
+
+@dataclass
+class Tally:
+    """How many measures agree, of those that are compared."""
+
+    agree: int = 0
+    compared: int = 0
+
+    def row(self, labels: Sequence[str], measures: Sequence[Measure]) -> str:
+        """A line of a table; its measures are counted."""
+        compared = [measure for measure in measures if measure.ratio is not None]
+        self.compared += len(compared)
+        self.agree += sum(measure.agrees for measure in compared)
+        return "| " + " | ".join([*labels, *(measure.text for measure in measures)]) + " |"
+
+    @property
+    def text(self) -> str:
+        share = self.agree / self.compared if self.compared else 1
+        return f"{self.agree} of {self.compared} measures agree ({share:.0%})"
+
+
+def table_written(page: Path, name: str, lines: Sequence[str]) -> None:
+    """Puts lines between the marks of the table `name` of a page."""
+    begin, end = f"<!-- {name}: written by ", f"<!-- end of {name} -->"
+    before, _, rest = page.read_text().partition(begin)
+    mark, _, rest = rest.partition("-->")
+    _, _, after = rest.partition(end)
+    if not after:
+        raise BenchError(f"{page.name} has no table between {begin}...--> and {end}")
+    page.write_text("\n".join([f"{before}{begin}{mark}-->", "", *lines, "", end + after]))
