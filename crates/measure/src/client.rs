@@ -32,12 +32,7 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self {
-            idle: Duration::from_secs(3),
-            load: Duration::from_secs(10),
-            flows: 4,
-            bytes: 1_000_000_000,
-        }
+        Self { idle: Duration::from_secs(3), load: Duration::from_secs(10), flows: 4, bytes: 1_000_000_000 }
     }
 }
 
@@ -58,7 +53,9 @@ pub struct Progress {
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// Nobody answers there.
-    #[error("{address}: {error}; is `suimon measure --serve` running there, and does its firewall let TCP and UDP to this port in?")]
+    #[error(
+        "{address}: {error}; is `suimon measure --serve` running there, and does its firewall let TCP and UDP to this port in?"
+    )]
     Connect {
         /// Where.
         address: SocketAddr,
@@ -102,13 +99,15 @@ pub async fn measure(
     stop: watch::Receiver<bool>,
     progress: impl Fn(Progress) + Send,
 ) -> Result<Recording, MeasureError> {
-    let mut control = connect(server).await.map_err(|error| MeasureError::Connect { address: server, error })?;
+    let mut control =
+        connect(server).await.map_err(|error| MeasureError::Connect { address: server, error })?;
     let (cookie, most_bytes) = open(&mut control).await?;
     let clock = Clock::new();
     let prober = probe(&control, server, cookie, clock).map_err(MeasureError::Host)?;
     let bytes = plan.bytes.min(2 * most_bytes);
     let plan = Plan { bytes, ..*plan };
-    let mut run = Run { server, cookie, clock, prober, plan, stop, progress, control, started: Instant::now() };
+    let mut run =
+        Run { server, cookie, clock, prober, plan, stop, progress, control, started: Instant::now() };
     let mut recording = Recording { is_ipv6: is_ipv6(server), ..Recording::default() };
     recording.idle.push(run.idle(plan.idle).await);
     if !run.prober.probes().iter().any(|probe| probe.answer.is_some()) {
@@ -208,8 +207,11 @@ impl<P: Fn(Progress)> Run<P> {
             sleep(patience).await;
             self.tell(None, 0);
             let probes = self.prober.probes();
-            let mut answered =
-                probes.iter().filter(|probe| probe.answer.is_some_and(|(_, at)| at >= since)).filter_map(rtt_us).peekable();
+            let mut answered = probes
+                .iter()
+                .filter(|probe| probe.answer.is_some_and(|(_, at)| at >= since))
+                .filter_map(rtt_us)
+                .peekable();
             let is_idle = answered.peek().is_some() && answered.all(|rtt| rtt <= near);
             if is_idle || Instant::now() >= until || self.is_told() {
                 break;

@@ -123,7 +123,8 @@ impl Load {
 
     /// Gives the connections back to the host's own sender once something was lost.
     fn hold(&self, samples: &[Sample]) {
-        if self.has_filled.load(Ordering::Relaxed) || samples.iter().all(|sample| sample.retransmissions == 0) {
+        if self.has_filled.load(Ordering::Relaxed) || samples.iter().all(|sample| sample.retransmissions == 0)
+        {
             return;
         }
         self.has_filled.store(true, Ordering::Relaxed);

@@ -76,7 +76,13 @@ fn send(socket: &UdpSocket, cookie: Cookie, clock: Clock, probes: &Mutex<Vec<Pro
     }
 }
 
-fn receive(socket: &UdpSocket, cookie: Cookie, clock: Clock, probes: &Mutex<Vec<Probe>>, is_over: &AtomicBool) {
+fn receive(
+    socket: &UdpSocket,
+    cookie: Cookie,
+    clock: Clock,
+    probes: &Mutex<Vec<Probe>>,
+    is_over: &AtomicBool,
+) {
     let mut bytes = [0; LENGTH + 1];
     while !is_over.load(Ordering::Relaxed) {
         let length = match socket.recv(&mut bytes) {
@@ -89,7 +95,8 @@ fn receive(socket: &UdpSocket, cookie: Cookie, clock: Clock, probes: &Mutex<Vec<
             }
         };
         let now = clock.now_us();
-        let Some(answer) = Datagram::answered(&bytes[..length]).filter(|answer| answer.cookie == cookie) else {
+        let Some(answer) = Datagram::answered(&bytes[..length]).filter(|answer| answer.cookie == cookie)
+        else {
             continue;
         };
         let mut probes = lock(probes);

@@ -107,7 +107,10 @@ pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Seri
 pub(crate) async fn receive<T: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
     let length = usize::from(from.read_u16().await?);
     if length > MAX_MESSAGE {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the other end sent a message that is too long"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the other end sent a message that is too long",
+        ));
     }
     let mut content = vec![0; length];
     from.read_exact(&mut content).await?;

@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use self::echo::Echoes;
-use self::sessions::{Session, Sessions};
 pub use self::sessions::{Limits, Report};
+use self::sessions::{Session, Sessions};
 use crate::clock::Clock;
 use crate::protocol::{Cookie, Hello, MAX_FLOWS, PREFACE, Reply, Request, SAMPLES, receive, send};
 use crate::recording::Direction;
@@ -96,7 +96,10 @@ impl Server {
         send(&mut stream, &Reply::Open { cookie, most_bytes }).await?;
         tracing::info!("{client} measures");
         let watched = async {
-            tokio::join!(session.watch(Direction::Download, self.0.clock), session.watch(Direction::Upload, self.0.clock));
+            tokio::join!(
+                session.watch(Direction::Download, self.0.clock),
+                session.watch(Direction::Upload, self.0.clock)
+            );
         };
         let served = tokio::select! {
             served = serve_requests(&session, &mut stream) => served,
@@ -109,7 +112,13 @@ impl Server {
     }
 
     /// A connection of a load, as long as its session.
-    async fn load(&self, stream: TcpStream, cookie: &Cookie, direction: Direction, flow: u8) -> io::Result<()> {
+    async fn load(
+        &self,
+        stream: TcpStream,
+        cookie: &Cookie,
+        direction: Direction,
+        flow: u8,
+    ) -> io::Result<()> {
         let Some((session, place)) = self.0.sessions.join(cookie, direction) else { return Ok(()) };
         if flow >= MAX_FLOWS {
             return Ok(());

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use suimon_measure::protocol::{Hello, MAX_FLOWS, PREFACE, Refusal, Reply, decode, encode};
 use suimon_measure::Direction;
+use suimon_measure::protocol::{Hello, MAX_FLOWS, PREFACE, Refusal, Reply, decode, encode};
 use suimon_measure::server::{Limits, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -54,7 +54,9 @@ async fn a_datagram_gets_no_more_than_itself_and_only_with_a_cookie_from_the_add
     socket.connect(address).await.unwrap();
     socket.send(&question(cookie, 32)).await.unwrap();
     assert_eq!(answer(&socket).await, Some(32));
-    for wrong in [question([1; 16], 32), question(cookie, 31), question(cookie, 33), question(cookie, 1_400), vec![]] {
+    for wrong in
+        [question([1; 16], 32), question(cookie, 31), question(cookie, 33), question(cookie, 1_400), vec![]]
+    {
         socket.send(&wrong).await.unwrap();
         assert_eq!(answer(&socket).await, None, "{} bytes", wrong.len());
     }
@@ -81,10 +83,14 @@ async fn sessions_are_limited_and_end_in_time_with_all_their_connections() {
     // One that reads nothing, one number too high, and one of no session.
     let mut idle = hello(address, &load(0)).await;
     let mut wrong = hello(address, &load(MAX_FLOWS)).await;
-    let mut stranger = hello(address, &Hello::Load { cookie: [0; 16], direction: Direction::Upload, flow: 0 }).await;
+    let mut stranger =
+        hello(address, &Hello::Load { cookie: [0; 16], direction: Direction::Upload, flow: 0 }).await;
     let mut bytes = [0; 16];
     for refused in [&mut wrong, &mut stranger] {
-        assert!(matches!(timeout(Duration::from_secs(2), refused.read(&mut bytes)).await, Ok(Ok(0) | Err(_))));
+        assert!(matches!(
+            timeout(Duration::from_secs(2), refused.read(&mut bytes)).await,
+            Ok(Ok(0) | Err(_))
+        ));
     }
     // The session ends, and takes the connection along.
     let ended = timeout(Duration::from_secs(3), async {
@@ -112,7 +118,12 @@ async fn a_load_ends_at_the_servers_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_client_is_left() {
     let (server, address) = serve(Limits::default()).await;
-    for wrong in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"suimeas1\xff\xff", b"suimeas1\x00\x01\xff", b"suimeas0\x00\x01\x00"] {
+    for wrong in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"suimeas1\xff\xff",
+        b"suimeas1\x00\x01\xff",
+        b"suimeas0\x00\x01\x00",
+    ] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(wrong).await.unwrap();
         let mut bytes = [0; 16];

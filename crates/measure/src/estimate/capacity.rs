@@ -77,7 +77,10 @@ impl Capacity {
             goodput_bps: received as f64 * 8.0 / (to - from) * 1e6,
             points: first
                 .iter()
-                .map(|window| Point { at_s: (window.from + WINDOW_US / 2.0 - from) / 1e6, mbps: window.bps / 1e6 })
+                .map(|window| Point {
+                    at_s: (window.from + WINDOW_US / 2.0 - from) / 1e6,
+                    mbps: window.bps / 1e6,
+                })
                 .collect(),
         })
     }
@@ -125,7 +128,8 @@ struct Arrivals(Vec<(f64, f64)>);
 
 impl Arrivals {
     fn of_flows(load: &Loaded, clocks: &Clocks, direction: Direction, is_ipv6: bool) -> Vec<Self> {
-        let numbers: Vec<u8> = super::series::last_of_flows(&load.receiver).map(|sample| sample.flow).collect();
+        let numbers: Vec<u8> =
+            super::series::last_of_flows(&load.receiver).map(|sample| sample.flow).collect();
         let samples = |flow| load.receiver.iter().filter(move |sample| sample.flow == flow);
         let point = |sample: &Sample| (receiver_time(sample, clocks, direction), ip_bytes(sample, is_ipv6));
         numbers.into_iter().map(|flow| Self(samples(flow).map(point).collect())).collect()
@@ -135,7 +139,9 @@ impl Arrivals {
     fn until(&self, time: f64) -> f64 {
         let next = self.0.partition_point(|(at, _)| *at < time);
         match (next.checked_sub(1).map(|before| self.0[before]), self.0.get(next)) {
-            (Some((from, start)), Some((to, end))) => start + (end - start) * (time - from) / (to - from).max(1.0),
+            (Some((from, start)), Some((to, end))) => {
+                start + (end - start) * (time - from) / (to - from).max(1.0)
+            }
             (Some((_, bytes)), None) => bytes,
             (None, _) => 0.0,
         }

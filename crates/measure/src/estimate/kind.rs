@@ -67,7 +67,8 @@ impl Signs {
             flows
                 .map(|last| {
                     let before = load.sender.iter().rev().find(|sample| {
-                        sample.flow == last.flow && super::series::sender_time(sample, clocks, direction) < from
+                        sample.flow == last.flow
+                            && super::series::sender_time(sample, clocks, direction) < from
                     });
                     last.retransmissions - before.map_or(0, |sample| sample.retransmissions)
                 })

@@ -204,7 +204,13 @@ fn retransmitted_percent(load: &Loaded) -> f64 {
 }
 
 /// The longest wait, as bytes at the capacity.
-fn buffer(probes: &Delays, own: &Delays, load: &Loaded, queue: QueueKind, capacity_bps: f64) -> Option<Buffer> {
+fn buffer(
+    probes: &Delays,
+    own: &Delays,
+    load: &Loaded,
+    queue: QueueKind,
+    capacity_bps: f64,
+) -> Option<Buffer> {
     let span = Span { to_us: load.span.to_us + GRACE_US, ..load.span };
     let seen = if queue == QueueKind::Fair { own } else { probes };
     let ms = seen.within(span).into_iter().reduce(f64::max)?;

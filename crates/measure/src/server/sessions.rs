@@ -32,13 +32,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            sessions: 8,
-            of_network: 2,
-            a_minute: 10,
-            time: Duration::from_secs(60),
-            bytes: 4_000_000_000,
-        }
+        Self { sessions: 8, of_network: 2, a_minute: 10, time: Duration::from_secs(60), bytes: 4_000_000_000 }
     }
 }
 
@@ -243,7 +237,8 @@ impl Sessions {
     /// Whether a datagram with this cookie from `address` is to be answered.
     pub(crate) fn may_echo(&self, cookie: &Cookie, address: IpAddr) -> bool {
         let may = self.table().open.get(cookie).is_some_and(|session| {
-            session.address == address.to_canonical() && session.echoes.fetch_add(1, Ordering::Relaxed) < ECHOES
+            session.address == address.to_canonical()
+                && session.echoes.fetch_add(1, Ordering::Relaxed) < ECHOES
         });
         if may { &self.answered } else { &self.ignored }.fetch_add(1, Ordering::Relaxed);
         may
