@@ -3,9 +3,10 @@
 use crate::protocol::Cookie;
 
 /// The length of each, in bytes.
-pub(crate) const LENGTH: usize = 32;
+pub const LENGTH: usize = 32;
 /// The same with the headers of UDP and of IPv4 or IPv6.
-pub(crate) const fn on_the_wire(is_ipv6: bool) -> u64 {
+#[must_use]
+pub const fn on_the_wire(is_ipv6: bool) -> u64 {
     LENGTH as u64 + 8 + if is_ipv6 { 40 } else { 20 }
 }
 
@@ -14,18 +15,25 @@ const ANSWER: [u8; 4] = *b"suia";
 
 /// A datagram: the session's cookie, the probe's number, and in an answer the time at the server in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Datagram {
-    pub(crate) cookie: Cookie,
-    pub(crate) number: u32,
-    pub(crate) server_us: u64,
+pub struct Datagram {
+    /// The session's.
+    pub cookie: Cookie,
+    /// The probe's, from zero on.
+    pub number: u32,
+    /// When the server answered, in microseconds of its clock; zero in a question.
+    pub server_us: u64,
 }
 
 impl Datagram {
-    pub(crate) fn question(&self) -> [u8; LENGTH] {
+    /// The bytes of a question.
+    #[must_use]
+    pub fn question(&self) -> [u8; LENGTH] {
         self.with(QUESTION)
     }
 
-    pub(crate) fn answer(&self) -> [u8; LENGTH] {
+    /// The bytes of an answer.
+    #[must_use]
+    pub fn answer(&self) -> [u8; LENGTH] {
         self.with(ANSWER)
     }
 
@@ -39,12 +47,14 @@ impl Datagram {
     }
 
     /// What a question asks, where `bytes` are one.
-    pub(crate) fn asked(bytes: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn asked(bytes: &[u8]) -> Option<Self> {
         Self::read(bytes, QUESTION)
     }
 
     /// What an answer says, where `bytes` are one.
-    pub(crate) fn answered(bytes: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn answered(bytes: &[u8]) -> Option<Self> {
         Self::read(bytes, ANSWER)
     }
 

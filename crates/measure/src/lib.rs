@@ -8,7 +8,7 @@
 
 pub mod client;
 mod clock;
-mod datagram;
+pub mod datagram;
 pub mod estimate;
 mod load;
 mod probe;

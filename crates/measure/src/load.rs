@@ -121,9 +121,10 @@ impl Load {
         }
     }
 
-    /// Gives the connections back to the host's own sender once something was lost.
+    /// Gives the connections back to the host's own sender once something was lost or marked.
     fn hold(&self, samples: &[Sample]) {
-        if self.has_filled.load(Ordering::Relaxed) || samples.iter().all(|sample| sample.retransmissions == 0)
+        if self.has_filled.load(Ordering::Relaxed)
+            || samples.iter().all(|sample| sample.retransmissions + sample.marked == 0)
         {
             return;
         }
@@ -165,6 +166,7 @@ fn sample(flow: u8, stream: &TcpStream, clock: Clock) -> Option<Sample> {
         acknowledged: state.acknowledged.get(),
         segments: state.segments,
         retransmissions: state.retransmissions,
+        marked: state.marked_segments,
         received: state.received.get(),
         received_segments: state.received_segments,
         received_segment: state.received_segment.get(),

@@ -130,6 +130,7 @@ mod tests {
             acknowledged: u64::MAX,
             segments: u64::MAX,
             retransmissions: u64::MAX,
+            marked: u64::MAX,
             received: u64::MAX,
             received_segments: u64::MAX,
             received_segment: u64::MAX,

@@ -74,6 +74,9 @@ pub struct Sample {
     pub segments: u64,
     /// Data segments sent again.
     pub retransmissions: u64,
+    /// Data segments that arrived marked (ECN).
+    #[serde(default)]
+    pub marked: u64,
     /// Payload received in order, in bytes.
     pub received: u64,
     /// Data segments received, in any order.

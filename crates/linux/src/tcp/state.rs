@@ -58,6 +58,8 @@ pub struct TcpState {
     pub duplicates: u64,
     /// Retransmission timeouts (Linux 6.7; 0 before).
     pub timeouts: u64,
+    /// Data segments delivered whose arrival was marked (ECN).
+    pub marked_segments: u64,
     /// Payload received in order.
     pub received: Bytes,
     /// Data segments received, in any order and more than once.
@@ -124,6 +126,7 @@ pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
         retransmissions: word(100),
         duplicates: word(216),
         timeouts: u64::from(u16::from_ne_bytes([bytes[240], bytes[241]])),
+        marked_segments: word(196),
         received: Bytes::new(wide(128)),
         received_segments: word(152),
         received_segment: Bytes::new(word(20)),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::clocks::Clocks;
-use super::series::{Delays, percentile, receiver_time};
+use super::series::{Delays, Wait, last_of_flows, percentile, receiver_time};
 use crate::datagram;
 use crate::recording::{Direction, Loaded, Sample};
 
@@ -25,18 +25,27 @@ pub(super) struct Capacity {
     pub(super) varies: bool,
     pub(super) goodput_bps: f64,
     pub(super) points: Vec<Point>,
+    arrivals: Vec<Arrivals>,
 }
 
 /// The least window of time over which arrivals are counted, in microseconds.
 const WINDOW_US: f64 = 100e3;
 /// Packets in a window, so that one more or less is 1 %.
 const PACKETS: f64 = 100.0;
+/// So many windows of a full queue tell whether the line varies.
+const BUSY: usize = 10;
+/// The most windows of a load.
+const MOST: usize = 10_000;
 /// The size of a packet, in bits.
 const PACKET_BITS: f64 = 12_000.0;
 /// Windows within so much of the fastest are as fast.
-const NEAR: f64 = 0.05;
-/// Where that many windows of a full queue are slower than near, the line varies.
-const SLOW: f64 = 0.25;
+const NEAR: f64 = 0.03;
+/// Windows slower than that are slower by more than chance.
+const SLOW: f64 = 0.1;
+/// Where that many windows of a full queue are slow, the line varies.
+const VARYING: f64 = 0.25;
+/// A queue in which packets wait longer than that is not empty in between, in milliseconds.
+const FULL_MS: f64 = 10.0;
 
 impl Capacity {
     pub(super) fn of(
@@ -44,7 +53,6 @@ impl Capacity {
         clocks: &Clocks,
         direction: Direction,
         is_ipv6: bool,
-        own: &Delays,
         probes: &Delays,
     ) -> Option<Self> {
         let flows = Arrivals::of_flows(load, clocks, direction, is_ipv6);
@@ -60,21 +68,21 @@ impl Capacity {
         let probing = probing_bps(probes, from, to, is_ipv6);
         let fast = percentile(&rates(&all), 0.9)?;
         let near: Vec<_> = all.iter().filter(|window| (window.bps / fast - 1.0).abs() <= NEAR).collect();
-        let busy: Vec<_> = all.iter().filter(|window| window.is_busy(own)).collect();
-        let slow = busy.iter().filter(|window| window.bps < fast * (1.0 - 2.0 * NEAR)).count();
-        let varies = busy.len() >= 5 && slow as f64 > SLOW * busy.len() as f64;
+        let busy: Vec<_> = first.iter().filter(|window| window.is_busy(probes)).collect();
+        let slow = busy.iter().filter(|window| window.bps < fast * (1.0 - SLOW)).count();
+        let varies = busy.len() >= BUSY && slow as f64 > VARYING * busy.len() as f64;
         let chosen = if varies { &busy } else { &near };
         let mean = |windows: &[&Window]| {
             windows.iter().map(|window| window.bps).sum::<f64>() / windows.len().max(1) as f64 + probing
         };
         let of_busy: Vec<_> = chosen.iter().map(|window| window.bps + probing).collect();
-        let received: u64 = super::series::last_of_flows(&load.receiver).map(|sample| sample.received).sum();
+        let received: f64 = last_of_flows(&load.receiver).map(|sample| sample.received as f64).sum();
         Some(Self {
             mean_bps: mean(chosen),
             p10_bps: percentile(&of_busy, 0.1)?,
             p90_bps: percentile(&of_busy, 0.9)?,
             varies,
-            goodput_bps: received as f64 * 8.0 / (to - from) * 1e6,
+            goodput_bps: received * 8.0 / (to - from) * 1e6,
             points: first
                 .iter()
                 .map(|window| Point {
@@ -82,7 +90,14 @@ impl Capacity {
                     mbps: window.bps / 1e6,
                 })
                 .collect(),
+            arrivals: flows,
         })
+    }
+
+    /// What arrived between a probe's time without a queue and its own: what waited before it, in bytes.
+    pub(super) fn before(&self, probe: &Wait) -> f64 {
+        let until = |time| self.arrivals.iter().map(|flow| flow.until(time)).sum::<f64>();
+        until(probe.arrived_us) - until(probe.arrived_us - probe.ms * 1e3)
     }
 }
 
@@ -101,12 +116,10 @@ struct Window {
 }
 
 impl Window {
-    /// Whether packets of the load waited all the time.
-    fn is_busy(&self, own: &Delays) -> bool {
-        /// Less than that is chance, in milliseconds.
-        const LEAST_MS: f64 = 2.0;
-        let here = own.between(self.from, self.to);
-        !here.is_empty() && here.iter().all(|(_, delay)| *delay > LEAST_MS)
+    /// Whether packets waited all the time.
+    fn is_busy(&self, probes: &Delays) -> bool {
+        let here = probes.between(self.from, self.to);
+        !here.is_empty() && here.iter().all(|wait| wait.ms > FULL_MS)
     }
 }
 
@@ -116,7 +129,7 @@ fn rates(windows: &[Window]) -> Vec<f64> {
 
 /// The whole windows of `length` between two times.
 fn windows(flows: &[Arrivals], from: f64, to: f64, length: f64) -> Vec<Window> {
-    let count = ((to - from) / length) as usize;
+    let count = (((to - from) / length) as usize).min(MOST);
     let at = |nth: usize| from + nth as f64 * length;
     let total = |time: f64| flows.iter().map(|flow| flow.until(time)).sum::<f64>();
     let bps = |nth| (total(at(nth + 1)) - total(at(nth))) * 8.0 / length * 1e6;
@@ -124,12 +137,12 @@ fn windows(flows: &[Arrivals], from: f64, to: f64, length: f64) -> Vec<Window> {
 }
 
 /// What arrived of one connection: IP bytes over time.
+#[derive(Debug, Clone, PartialEq)]
 struct Arrivals(Vec<(f64, f64)>);
 
 impl Arrivals {
     fn of_flows(load: &Loaded, clocks: &Clocks, direction: Direction, is_ipv6: bool) -> Vec<Self> {
-        let numbers: Vec<u8> =
-            super::series::last_of_flows(&load.receiver).map(|sample| sample.flow).collect();
+        let numbers: Vec<u8> = last_of_flows(&load.receiver).map(|sample| sample.flow).collect();
         let samples = |flow| load.receiver.iter().filter(move |sample| sample.flow == flow);
         let point = |sample: &Sample| (receiver_time(sample, clocks, direction), ip_bytes(sample, is_ipv6));
         numbers.into_iter().map(|flow| Self(samples(flow).map(point).collect())).collect()
