@@ -31,7 +31,7 @@ PROBE_BITS = 60 * 8
 WARM_UP = 0.3
 PACKET = 1500
 LIMIT_S = 1500
-RECORD, LOG = "record.json", "waits.csv"
+RECORD, LOG, WORLD = "record.json", "waits.csv", "time"
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,9 @@ def measured(case: Case, suimon: Path, in_lab: bool) -> None:
     (folder / "run.sh").write_text(script)
     (folder / "log").unlink(missing_ok=True)
     command = [str(suimon), "lab", "--with-program", "mkfifo", "--"] if in_lab else []
+    (folder / WORLD).write_text("virtual" if in_lab else "real")
     done = subprocess.run(
-        ["nice", "-n", "10", *command, "sh", "run.sh"],
+        [*command, "sh", "run.sh"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -255,11 +256,12 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the table into docs/guides/measure.md")
     options = parser.parse_args()
     suimon = options.suimon.resolve() if options.suimon else built()
-    names = options.only.split(",") if options.only else [case.name for case in CASES]
+    cases = {case.name: case for case in CASES}
+    names = options.only.split(",") if options.only else list(cases)
+    if unknown := [name for name in names if name not in cases]:
+        parser.error(f"--only: {unknown[0]}: accepted: {', '.join(cases)}")
     found = []
-    for case in CASES:
-        if case.name not in names:
-            continue
+    for case in (cases[name] for name in names):
         if not options.read:
             print(f"{case.name} ...", file=sys.stderr, flush=True)
             measured(case, suimon, case.in_lab and not options.live)

@@ -222,7 +222,7 @@ impl<P: Fn(Progress)> Run<P> {
 
     /// Loads the line in `direction`.
     async fn load(&mut self, direction: Direction) -> io::Result<Loaded> {
-        let load = Arc::new(Load::default());
+        let load = Arc::new(Load::new(self.clock));
         let most = self.plan.bytes / 2;
         let mut tasks = JoinSet::new();
         let from_us = self.clock.now_us();
@@ -239,9 +239,9 @@ impl<P: Fn(Progress)> Run<P> {
                 }
             });
         }
-        let (watched, clock) = (Arc::clone(&load), self.clock);
+        let watched = Arc::clone(&load);
         tasks.spawn(async move {
-            watched.watch(clock).await;
+            watched.watch().await;
             Ok(())
         });
         let until = Instant::now() + self.plan.load;
@@ -250,9 +250,8 @@ impl<P: Fn(Progress)> Run<P> {
             self.tell(Some(direction), load.moved());
         }
         let to_us = self.clock.now_us();
-        tasks.abort_all();
-        drop(tasks);
         drop(load.close());
+        drop(tasks);
         let own = load.take_samples();
         let far = self.report(direction).await;
         let span = Span { from_us, to_us };

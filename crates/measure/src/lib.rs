@@ -2,7 +2,7 @@
 //! buffer holds, what it loses, and what kind of queue it has.
 //!
 //! The [`server`] answers; the [`client`] opens every connection, so that it works behind NAT. What they see is a
-//! [`Recording`]; [`estimate`] makes the description of a [`Line`] of it, and asks nobody else.
+//! [`Recording`]; [`estimate`](mod@estimate) makes the description of a [`Line`] of it, and asks nobody else.
 
 #![forbid(unsafe_code)]
 

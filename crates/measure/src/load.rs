@@ -29,8 +29,9 @@ const GULP: usize = 4 << 20;
 const FILLING: &str = "reno";
 
 /// The connections of one direction at one end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Load {
+    clock: Clock,
     flows: Mutex<Vec<(u8, Arc<TcpStream>)>>,
     samples: Mutex<Vec<Sample>>,
     /// Payload so far, in bytes.
@@ -42,6 +43,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    pub(crate) fn new(clock: Clock) -> Self {
+        let (flows, samples, moved, has_filled, holding) = Default::default();
+        Self { clock, flows, samples, moved, has_filled, holding }
+    }
+
     /// Payload that went through so far, in bytes.
     pub(crate) fn moved(&self) -> u64 {
         self.moved.load(Ordering::Relaxed)
@@ -52,8 +58,9 @@ impl Load {
         std::mem::take(&mut *self.samples())
     }
 
-    /// The last look at each connection.
+    /// A last look at the connections, which are let go.
     pub(crate) fn close(&self) -> Vec<Arc<TcpStream>> {
+        self.look();
         std::mem::take(&mut *self.flows()).into_iter().map(|(_, stream)| stream).collect()
     }
 
@@ -106,7 +113,9 @@ impl Load {
         self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    /// A last look at `stream`, which is let go.
     fn leave(&self, stream: &Arc<TcpStream>) {
+        self.look();
         self.flows().retain(|(_, other)| !Arc::ptr_eq(other, stream));
     }
 
@@ -137,18 +146,18 @@ impl Load {
     }
 
     /// Looks at the connections again and again, for ever.
-    pub(crate) async fn watch(&self, clock: Clock) {
+    pub(crate) async fn watch(&self) {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            self.look(clock);
+            self.look();
         }
     }
 
-    fn look(&self, clock: Clock) {
+    fn look(&self) {
         let seen: Vec<_> =
-            self.flows().iter().filter_map(|(flow, stream)| sample(*flow, stream, clock)).collect();
+            self.flows().iter().filter_map(|(flow, stream)| sample(*flow, stream, self.clock)).collect();
         self.hold(&seen);
         let mut samples = self.samples();
         let room = MAX_SAMPLES.saturating_sub(samples.len());

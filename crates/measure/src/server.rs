@@ -29,7 +29,6 @@ pub struct Server(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    clock: Clock,
     sessions: Arc<Sessions>,
     echoes: Echoes,
 }
@@ -44,9 +43,9 @@ impl Server {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let clock = Clock::new();
-        let sessions = Arc::new(Sessions::new(limits));
+        let sessions = Arc::new(Sessions::new(limits, clock));
         let echoes = Echoes::new(clock, Arc::clone(&sessions));
-        Self(Arc::new(Inner { clock, sessions, echoes }))
+        Self(Arc::new(Inner { sessions, echoes }))
     }
 
     /// Counts since the start.
@@ -96,10 +95,7 @@ impl Server {
         send(&mut stream, &Reply::Open { cookie, most_bytes }).await?;
         tracing::info!("{client} measures");
         let watched = async {
-            tokio::join!(
-                session.watch(Direction::Download, self.0.clock),
-                session.watch(Direction::Upload, self.0.clock)
-            );
+            tokio::join!(session.watch(Direction::Download), session.watch(Direction::Upload));
         };
         let served = tokio::select! {
             served = serve_requests(&session, &mut stream) => served,

@@ -62,6 +62,12 @@ pub(crate) struct ClientOptions {
     /// Write the line as a scenario, for `suimon compare --line` and `suimon run`
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     save: Option<PathBuf>,
+    /// Write each probe and what arrived of the load then as CSV
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    csv: Option<PathBuf>,
+    /// Write metrics for Prometheus, as the textfile collector of its node exporter reads them
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    prometheus: Option<PathBuf>,
     /// Write everything that both ends saw as JSON, for --read
     #[arg(long, value_name = "FILE", conflicts_with_all = ["serve", "read"])]
     record: Option<PathBuf>,

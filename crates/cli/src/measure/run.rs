@@ -22,7 +22,7 @@ const LOADS: [suimon_units::Duration; 2] =
 pub(super) fn execute(server: &str, options: &ClientOptions) -> Result<(), CliError> {
     let plan = plan(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (recording, at) = runtime.block_on(async {
+    let recording = runtime.block_on(async {
         let (stop, told) = watch::channel(false);
         tokio::spawn(async move {
             // A second Ctrl-C ends the program as ever.
@@ -36,7 +36,7 @@ pub(super) fn execute(server: &str, options: &ClientOptions) -> Result<(), CliEr
         let mut refused = None;
         for address in addresses(server).await? {
             match measure(address, &plan, told.clone(), |progress| bar.show(progress)).await {
-                Ok(recording) => return Ok((recording, address)),
+                Ok(recording) => return Ok(recording),
                 // The next address may be reached.
                 Err(error @ MeasureError::Connect { .. }) => refused = Some(error),
                 Err(error) => return Err(CliError::Measure(error)),
@@ -47,7 +47,7 @@ pub(super) fn execute(server: &str, options: &ClientOptions) -> Result<(), CliEr
     if let Some(file) = &options.record {
         fs::write(file, serde_json::to_vec(&recording).map_err(io::Error::from)?)?;
     }
-    deliver(&recording, &at.to_string(), options)
+    deliver(&recording, server, options)
 }
 
 pub(super) fn describe(file: &Path, options: &ClientOptions) -> Result<(), CliError> {
@@ -65,7 +65,13 @@ fn deliver(recording: &Recording, to: &str, options: &ClientOptions) -> Result<(
         return Err(CliError::Input("the measurement ended before a probe came back".to_owned()));
     };
     if let Some(file) = &options.save {
-        save::save(&line, to, file)?;
+        save::scenario(&line, to, file)?;
+    }
+    if let Some(file) = &options.csv {
+        save::table(&line, recording, file)?;
+    }
+    if let Some(file) = &options.prometheus {
+        save::metrics(&line, to, file)?;
     }
     let mut out = io::stdout().lock();
     if options.json {

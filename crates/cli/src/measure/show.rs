@@ -10,7 +10,7 @@ use suimon_report::Grade;
 use suimon_units::Duration;
 
 /// The grade of a direction: by what others wait there while it is loaded.
-fn grade(way: &Way) -> Grade {
+pub(super) fn grade(way: &Way) -> Grade {
     Grade::of(Duration::from_secs_f64(way.queue_p95_ms / 1e3))
 }
 

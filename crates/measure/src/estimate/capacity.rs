@@ -57,13 +57,17 @@ impl Capacity {
     ) -> Option<Self> {
         let flows = Arrivals::of_flows(load, clocks, direction, is_ipv6);
         let (from, to) = (load.span.from_us as f64, load.span.to_us as f64);
-        let first = windows(&flows, from, to, WINDOW_US);
+        if to <= from {
+            return None;
+        }
+        let short = WINDOW_US.min(to - from);
+        let first = windows(&flows, from, to, short);
         let rough = percentile(&rates(&first), 0.9)?;
         if rough <= 0.0 {
             return None;
         }
-        let length = (PACKETS * PACKET_BITS / rough * 1e6).min((to - from) / 5.0).max(WINDOW_US);
-        let all = if length > WINDOW_US { windows(&flows, from, to, length) } else { first.clone() };
+        let length = (PACKETS * PACKET_BITS / rough * 1e6).min((to - from) / 5.0).max(short);
+        let all = if length > short { windows(&flows, from, to, length) } else { first.clone() };
         // What probes take of the line themselves.
         let probing = probing_bps(probes, from, to, is_ipv6);
         let fast = percentile(&rates(&all), 0.9)?;
@@ -86,7 +90,7 @@ impl Capacity {
             points: first
                 .iter()
                 .map(|window| Point {
-                    at_s: (window.from + WINDOW_US / 2.0 - from) / 1e6,
+                    at_s: (window.from + short / 2.0 - from) / 1e6,
                     mbps: window.bps / 1e6,
                 })
                 .collect(),

@@ -95,6 +95,8 @@ pub struct Buffer {
 
 /// Loads need so much of their time to settle.
 const WARM_UP: f64 = 0.3;
+/// A load that is shorter has no part to spare.
+const SHORT_US: u64 = 1_000_000;
 /// The share of waits that is not longer than the longest that counts.
 const LONGEST: f64 = 0.99;
 
@@ -166,12 +168,7 @@ fn way(
     load: &Loaded,
 ) -> Option<Way> {
     let span = load.span;
-    let warm = Span {
-        from_us: span
-            .from_us
-            .saturating_add((span.to_us.saturating_sub(span.from_us) as f64 * WARM_UP) as u64),
-        ..span
-    };
+    let warm = settled(span);
     let probes = Delays::of_probes(recording, clocks, direction);
     let own = Delays::of_load(load, clocks, direction, idle.rtt_min_ms);
     let capacity = Capacity::of(load, clocks, direction, recording.is_ipv6, &probes)?;
@@ -201,6 +198,15 @@ fn way(
         queue,
         capacity: capacity.points,
     })
+}
+
+/// The part of a load that counts: all but the beginning, unless it is too short for that.
+fn settled(span: Span) -> Span {
+    let length_us = span.to_us.saturating_sub(span.from_us);
+    if length_us < SHORT_US {
+        return span;
+    }
+    Span { from_us: span.from_us.saturating_add((length_us as f64 * WARM_UP) as u64), ..span }
 }
 
 fn retransmitted_percent(load: &Loaded) -> f64 {
@@ -238,14 +244,15 @@ fn buffer(
         return Some(Buffer { ms, bytes, is_at_least: true });
     }
     let ms = longest(probes, load.span)?;
-    let sent = probes.between(load.span.from_us as f64, load.span.to_us as f64);
-    let before: Vec<_> = sent.iter().map(|probe| capacity.before(probe)).collect();
+    let bytes = if capacity.varies {
+        let sent = probes.between(load.span.from_us as f64, load.span.to_us as f64);
+        let before: Vec<_> = sent.iter().map(|probe| capacity.before(probe)).collect();
+        percentile(&before, LONGEST)?
+    } else {
+        ms / 1e3 * capacity.mean_bps / 8.0
+    };
     let overflowed = last_of_flows(&load.sender).any(|sample| sample.retransmissions > 0);
-    Some(Buffer {
-        ms,
-        bytes: percentile(&before, LONGEST)? as u64,
-        is_at_least: queue != QueueKind::DropTail || !overflowed,
-    })
+    Some(Buffer { ms, bytes: bytes as u64, is_at_least: queue != QueueKind::DropTail || !overflowed })
 }
 
 #[cfg(test)]

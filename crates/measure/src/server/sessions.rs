@@ -70,6 +70,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     limits: Limits,
+    clock: Clock,
     random: SystemRandom,
     table: Mutex<Table>,
     answered: AtomicU64,
@@ -113,8 +114,8 @@ impl Session {
     }
 
     /// Looks at the connections of a load, for ever.
-    pub(crate) async fn watch(&self, direction: Direction, clock: Clock) {
-        self.load(direction).watch(clock).await;
+    pub(crate) async fn watch(&self, direction: Direction) {
+        self.load(direction).watch().await;
     }
 
     /// Payload of its loads, in bytes.
@@ -132,9 +133,9 @@ impl Session {
 }
 
 impl Sessions {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, clock: Clock) -> Self {
         let (table, answered, ignored) = Default::default();
-        Self { limits, random: SystemRandom::new(), table, answered, ignored }
+        Self { limits, clock, random: SystemRandom::new(), table, answered, ignored }
     }
 
     pub(crate) const fn limits(&self) -> &Limits {
@@ -206,7 +207,7 @@ impl Sessions {
         let session = Arc::new(Session {
             cookie,
             address: address.to_canonical(),
-            loads: Default::default(),
+            loads: [Load::new(self.clock), Load::new(self.clock)],
             flows: Default::default(),
             echoes: AtomicU64::default(),
             over: Notify::new(),
@@ -276,7 +277,7 @@ mod tests {
     use super::*;
 
     fn sessions(limits: Limits) -> Arc<Sessions> {
-        Arc::new(Sessions::new(limits))
+        Arc::new(Sessions::new(limits, Clock::new()))
     }
 
     fn address(text: &str) -> IpAddr {
