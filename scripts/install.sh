@@ -41,7 +41,7 @@ put 755 "$SUIMON" bin/suimon
 "$SUIMON" files --man "$stage/share/man/man1" --bash "$stage/share/bash-completion/completions" \
     --fish "$stage/share/fish/vendor_completions.d" --zsh "$stage/${ZSH_COMPLETIONS:-share/zsh/site-functions}" \
     --bpf "$stage/lib/suimon/bpf"
-for unit in systemd/*.service; do
+for unit in systemd/*.service systemd/*.timer; do
     put 644 "$unit" "lib/systemd/system/$(basename "$unit")"
     sed -i "s#/usr/local/bin/#$PREFIX/bin/#" "$stage/lib/systemd/system/$(basename "$unit")"
 done

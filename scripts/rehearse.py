@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 # What works on the machine's kernel.
-KERNEL_COMMANDS = {"bond", "cc", "gateway", "lab", "queue", "shape", "shell"}
+KERNEL_COMMANDS = {"bond", "cc", "gateway", "lab", "measure", "queue", "shape", "shell"}
 KERNEL_OPTIONS = {"--live", "--kernel", "--lab"}
 
 

@@ -89,7 +89,7 @@ def test_the_version_names_the_commit_and_what_is_left_out(part: Path) -> None:
     head = ["git", "rev-parse", "HEAD"]
     commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=True).stdout[:9]
     assert version(COMMAND).removesuffix("\n").removesuffix(".dirty") == f"suimon 0.1.0+{commit}"
-    assert version(part).endswith(" without bond, bpf, capture, gateway, live, parquet, view\n")
+    assert version(part).endswith(" without bond, bpf, capture, gateway, live, measure, parquet, view\n")
 
 
 def test_a_part_simulates_as_the_whole_does(part: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ const EXAMPLE: &str = "\
 Examples:
   suimon compare --link \"20/5Mbit 60ms\"
   suimon compare --preset home
+  suimon compare --line line.toml                         # as `suimon measure --save line.toml` found it
   suimon compare --link \"2Mbit 180ms 96kB\" --cc reno,cubic,vegas,fs-at
   suimon compare --link \"hsdpa PA3 10dB 180ms\" --cc reno,vegas,drs,fs-at
   suimon compare --link \"wifi 802.11b 11Mbit\" --cc cubic,fs-at
@@ -31,7 +32,7 @@ wifi STANDARD RATE.";
 
 /// Compare senders over a link, or path schedulers over several
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE, group = ArgGroup::new("over").args(["link", "trace", "paths", "preset", "down"]).required(true))]
+#[command(after_help = EXAMPLE, group = ArgGroup::new("over").args(["link", "line", "trace", "paths", "preset", "down"]).required(true))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     comparison: Comparison,

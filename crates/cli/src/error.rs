@@ -15,6 +15,8 @@ use suimon_lab::LabError;
 use suimon_linux::LinuxError;
 #[cfg(feature = "live")]
 use suimon_live::LiveError;
+#[cfg(feature = "measure")]
+use suimon_measure::client::MeasureError;
 use suimon_report::ReportError;
 use suimon_scenario::ScenarioError;
 use suimon_study::{Comparison, StudyError, problem_of_link};
@@ -84,6 +86,10 @@ pub(crate) enum CliError {
     #[cfg(feature = "bond")]
     #[error("{0}")]
     Bench(String),
+    /// A line was not measured.
+    #[cfg(feature = "measure")]
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
     /// This build lacks a part.
     #[error(
         "this suimon was built without {0}; accepted: a build with its default features, as `make build` makes"
@@ -187,6 +193,8 @@ impl CliError {
             Self::Queue(error) if error.is_of_input() => 2,
             #[cfg(feature = "live")]
             Self::Live(LiveError::Scenario { .. }) => 2,
+            #[cfg(feature = "measure")]
+            Self::Measure(_) => 1,
             Self::Report(_) | Self::Output(_) => 3,
             #[cfg(feature = "bpf")]
             Self::Congestion(_) | Self::Queue(_) => 4,

@@ -25,7 +25,7 @@ mod pcapng;
 mod plain_table;
 mod progress;
 mod run;
-#[cfg(any(feature = "bond", feature = "gateway"))]
+#[cfg(any(feature = "bond", feature = "gateway", feature = "measure"))]
 mod service;
 mod shape;
 mod trace;
@@ -37,6 +37,7 @@ module_of_part!("bpf", BPF, cc);
 module_of_part!("capture", CAPTURE, estimate);
 module_of_part!("gateway", GATEWAY, gateway);
 module_of_part!("live", LIVE, lab);
+module_of_part!("measure", MEASURE, measure);
 module_of_part!("bpf", BPF, queue);
 module_of_part!("live", LIVE, shell);
 module_of_part!("parquet", PARQUET, sweep);
@@ -51,7 +52,7 @@ use crate::error::CliError;
 use crate::part::VERSION_LINE;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 a claim that once held no longer does, or a bond under test failed; 2 the input is \
+Exit codes: 0 done; 1 a claim that once held no longer does, a bond under test failed, or a line was not measured; 2 the input is \
 wrong; 3 a file could not be written; 4 the kernel does not allow it, or this build lacks it. suimon shell and suimon lab \
 end as their programs do.";
 
@@ -77,6 +78,7 @@ enum Command {
     Shape(shape::Arguments),
     Shell(shell::Arguments),
     Lab(lab::Arguments),
+    Measure(measure::Arguments),
     Trace(trace::Arguments),
     Cc(cc::Arguments),
     Queue(queue::Arguments),
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => sweep::execute(arguments),
         Command::Paper(arguments) => paper::execute(arguments),
         Command::Link(arguments) => link::execute(arguments),
+        Command::Measure(arguments) => measure::execute(arguments),
         Command::List(arguments) => list::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Cc(arguments) => cc::execute(arguments),

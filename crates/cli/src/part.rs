@@ -34,6 +34,7 @@ parts! {
     CAPTURE "capture": "packet captures";
     GATEWAY "gateway": "split TCP in front of a radio";
     LIVE "live": "emulated links";
+    MEASURE "measure": "a line measured from both ends";
     PARQUET "parquet": "Parquet files";
     VIEW "view": "links shown while they run";
 }

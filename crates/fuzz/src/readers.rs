@@ -12,6 +12,9 @@ use suimon_bond::mux::{Mux, MuxLimits};
 use suimon_bond::session::{Session, SessionConfig};
 use suimon_capture::{Capture, Truth};
 use suimon_emulator::{WirePacket, split};
+use suimon_measure::datagram::Datagram;
+use suimon_measure::protocol::{Hello, Refusal, Reply, Request, decode as message, encode};
+use suimon_measure::{Direction, Line, Loaded, Probe, Recording, Sample, Span};
 use suimon_scenario::trace::{Opportunities, RateSchedule};
 use suimon_scenario::{Document, LinkSpec};
 use suimon_service::Target;
@@ -20,7 +23,7 @@ use suimon_units::{Bytes, Duration, Instant};
 use crate::Reader;
 
 /// Every reader of what comes from outside.
-pub const READERS: [Reader; 8] = [
+pub const READERS: [Reader; 10] = [
     Reader { name: "scenario", read: scenario, seeds: scenarios, words: SCENARIO_WORDS, weight: 16 },
     Reader { name: "link line", read: link_line, seeds: link_lines, words: LINK_WORDS, weight: 16 },
     Reader {
@@ -33,6 +36,8 @@ pub const READERS: [Reader; 8] = [
     Reader { name: "capture", read: capture, seeds: captures, words: &[], weight: 6 },
     Reader { name: "bond frames", read: bond, seeds: bond_frames, words: &["SUIMON"], weight: 16 },
     Reader { name: "bond streams", read: streams, seeds: stream_frames, words: &["host:80"], weight: 16 },
+    Reader { name: "measure messages", read: messages, seeds: message_seeds, words: &[], weight: 16 },
+    Reader { name: "recording", read: recording, seeds: recordings, words: RECORDING_WORDS, weight: 12 },
     Reader { name: "packet", read: packet, seeds: packets, words: &[], weight: 16 },
     Reader { name: "terminal", read: terminal, seeds: terminals, words: TERMINAL_WORDS, weight: 12 },
 ];
@@ -288,6 +293,86 @@ fn stream_frames() -> Vec<Vec<u8>> {
         [&open[..], &data, &credit, &packet, &blocked, &end].concat(),
         [&opened[..], &credit, &data, &reset, &blocked].concat(),
     ]
+}
+
+/// What a client and a server of a measurement say to each other: a message or a refusal, and a line of whatever a server
+/// says that it saw.
+fn messages(bytes: &[u8]) {
+    let _ = message::<Hello>(bytes);
+    let _ = message::<Request>(bytes);
+    if let Some(asked) = Datagram::asked(bytes) {
+        assert_eq!(asked.question().as_slice(), bytes);
+    }
+    let Ok(reply) = message::<Reply>(bytes) else { return };
+    // The same again, where numbers take no more than they need.
+    assert_eq!(message::<Reply>(&encode(&reply).expect("it was read")[2..]).ok().as_ref(), Some(&reply));
+    if let Reply::Samples(samples) = reply {
+        let own = loaded(Vec::new()).receiver;
+        let _ = Line::of(&measured(Loaded { receiver: own, ..loaded(samples.clone()) }));
+        let _ =
+            Line::of(&measured(Loaded { sender: samples.clone(), receiver: samples, ..loaded(Vec::new()) }));
+    }
+}
+
+/// A load whose sender saw this, and its receiver a steady flow.
+fn loaded(sender: Vec<Sample>) -> Loaded {
+    let look = |nth: u64| Sample {
+        at_us: 100_000 * nth,
+        received: 14_480 * nth,
+        received_segments: 10 * nth,
+        received_segment: 1_448,
+        ..Sample::default()
+    };
+    Loaded {
+        span: Span { from_us: 1_000_000, to_us: 3_000_000 },
+        sender,
+        receiver: (10..30).map(look).collect(),
+    }
+}
+
+/// A recording with this load.
+fn measured(load: Loaded) -> Recording {
+    let probe = |nth: u64| {
+        let sent_us = nth * 20_000;
+        Probe { sent_us, answer: Some((sent_us + 5_000_000, sent_us + 20_000)) }
+    };
+    Recording {
+        probes: (0..200).map(probe).collect(),
+        idle: vec![Span { from_us: 0, to_us: 1_000_000 }, Span { from_us: 3_100_000, to_us: 4_000_000 }],
+        upload: Some(load.clone()),
+        download: Some(load),
+        ..Recording::default()
+    }
+}
+
+fn message_seeds() -> Vec<Vec<u8>> {
+    let sample =
+        Sample { flow: 1, at_us: 9_000_000, srtt_us: 70_000, segments: 9, ..loaded(Vec::new()).receiver[3] };
+    let cookie = [7; 16];
+    let content = |bytes: std::io::Result<Vec<u8>>| bytes.expect("it is short")[2..].to_vec();
+    vec![
+        content(encode(&Hello::Session)),
+        content(encode(&Hello::Load { cookie, direction: Direction::Upload, flow: 3 })),
+        content(encode(&Request::Report(Direction::Download))),
+        content(encode(&Reply::Open { cookie, most_bytes: 1 << 40 })),
+        content(encode(&Reply::Refused(Refusal::TooOften))),
+        content(encode(&Reply::Samples(vec![sample; 30]))),
+        Datagram { cookie, number: 8, server_us: 0 }.question().to_vec(),
+    ]
+}
+
+const RECORDING_WORDS: &[&str] = &["null", "0", "18446744073709551615", "[", "]", "{", "}", ",", "-1"];
+
+/// What `suimon measure --record` wrote: a line or none.
+fn recording(bytes: &[u8]) {
+    if let Ok(recording) = serde_json::from_slice::<Recording>(bytes) {
+        let _ = Line::of(&recording);
+    }
+}
+
+fn recordings() -> Vec<Vec<u8>> {
+    let load = loaded(loaded(Vec::new()).receiver);
+    vec![serde_json::to_vec(&measured(load)).expect("plain data")]
 }
 
 /// Packets of an emulated link: what is one can be marked, and stays the same flow's.

@@ -53,6 +53,23 @@ impl Capacity {
         matches!(self, Self::Hsdpa(_) | Self::Wifi(_))
     }
 
+    /// The mean rate, where it is known beforehand.
+    #[must_use]
+    pub fn mean_rate(&self) -> Option<Rate> {
+        match self {
+            Self::Rate(rate) => Some(*rate).filter(|rate| *rate != Rate::MAX),
+            Self::Opportunities { times, period } => {
+                Some(Rate::of(Self::OPPORTUNITY * times.len() as u64, *period))
+            }
+            Self::Steps { steps, period } => {
+                let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([*period]);
+                let bytes = steps.iter().zip(ends).map(|((from, rate), to)| rate.amount_in(to - *from)).sum();
+                Some(Rate::of(bytes, *period))
+            }
+            Self::Hsdpa(_) | Self::Wifi(_) | Self::Shaped(_) => None,
+        }
+    }
+
     /// What the way back takes beside the propagation delay.
     #[must_use]
     pub fn uplink_delay(&self) -> Duration {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
 use suimon_algorithms::registry::{AlgorithmSpec, Registry, Role};
-use suimon_model::{Capacity, Impairments, Link};
+use suimon_model::{Buffer, Capacity, Impairments, Link};
 use suimon_units::{Duration, Probability, Rate};
 
 use crate::error::{Problem, ScenarioError, closest};
 use crate::reader::words::{self, enter, keys};
-use crate::reader::{AnyKey, Key, Node, Table, Value, Word};
+use crate::reader::{AnyKey, Document, Key, Node, Table, Value, Word};
 use crate::scheme::algorithm;
 use crate::text;
 use crate::trace::{CellularModel, Opportunities, RateSchedule, read_capacity};
@@ -31,6 +31,9 @@ pub struct LinkSpec {
     /// The rate of the way back, where two were given. It then has a buffer and a queue as the way there has, and is
     /// reported too.
     pub back: Option<Rate>,
+    /// The way back of a scenario's link, whose buffer, losses and queue need not be those of the way there; its queue
+    /// holds beside the queue that the way there has of its own.
+    pub own_back: Option<Box<Link>>,
     /// The keys of a scenario's link that say the same, as far as it was read from words.
     keys: Table,
 }
@@ -54,10 +57,44 @@ impl LinkSpec {
         Ok(Self::with_keys(capacity, keys, rtt))
     }
 
+    /// The first link of the scenario at `path` that has a way back: its way there and back, and its delays.
+    ///
+    /// # Errors
+    /// When the file does not read, or has no such link with a rate known beforehand on the way back.
+    pub fn of_scenario(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
+        let path = path.as_ref();
+        let (_, scenario) = Document::read(path)?.plan()?.point(0)?;
+        let back_of = |link: &Link| {
+            let name = Link::other_direction(&link.name);
+            scenario.links.iter().find(|other| other.name == name)
+        };
+        let pair = scenario.links.iter().find_map(|link| Some((link, back_of(link)?)));
+        let rate = pair.and_then(|(_, back)| back.capacity.mean_rate());
+        let (Some((there, back)), Some(rate)) = (pair, rate) else {
+            let accepted =
+                "a scenario with a [[link]] whose ways have rates, such as `suimon measure --save` writes";
+            return Err(refuse(&path.display().to_string(), &"has no link with two rates", accepted));
+        };
+        let (rtt, queue) = (there.delay + back.delay, there.queue.clone());
+        let mut spec = Self::new(there.capacity.clone(), rtt);
+        let wire = spec.link;
+        spec.link =
+            Link { name: wire.name, from: wire.from, to: wire.to, queue, reported: true, ..there.clone() };
+        spec.back = Some(rate);
+        spec.own_back = Some(Box::new(back.clone()));
+        Ok(spec)
+    }
+
     fn with_keys(capacity: Capacity, keys: Table, rtt: Duration) -> Self {
         let buffer = text::buffer(text::DEFAULT_BUFFER).expect("the default buffer reads, as a test shows");
         let wire = Link::delaying("bottleneck".to_owned(), "sender", "receiver", Duration::ZERO);
-        Self { link: Link { capacity, buffer, reported: true, ..wire }, rtt, back: None, keys }
+        Self {
+            link: Link { capacity, buffer, reported: true, ..wire },
+            rtt,
+            back: None,
+            own_back: None,
+            keys,
+        }
     }
 
     /// Whether the words that it was read from say the key of a link called `name`.
@@ -192,7 +229,9 @@ impl LinkSpec {
     /// # Errors
     /// When it is none of those.
     pub fn set_buffer(&mut self, text: &str) -> Result<(), ScenarioError> {
-        self.set_key(BUFFER, text).map(|_| ())
+        self.set_key(BUFFER, text)?;
+        self.hold(self.link.buffer);
+        Ok(())
     }
 
     /// Both directions, `queue` in front of the first, which is called `bottleneck` and leads from `sender` to
@@ -225,7 +264,29 @@ impl LinkSpec {
             },
             None => reverse,
         };
+        let reverse = match &self.own_back {
+            Some(own) => Link {
+                capacity: match own.capacity {
+                    Capacity::Rate(_) => reverse.capacity,
+                    _ => own.capacity.clone(),
+                },
+                buffer: own.buffer,
+                queue: if *queue == self.link.queue { own.queue.clone() } else { queue.clone() },
+                overhead: own.overhead,
+                impairments: own.impairments.clone(),
+                ..reverse
+            },
+            None => reverse,
+        };
         [bottleneck, reverse]
+    }
+
+    /// Lets `buffer` hold either way.
+    pub fn hold(&mut self, buffer: Buffer) {
+        self.link.buffer = buffer;
+        if let Some(back) = &mut self.own_back {
+            back.buffer = buffer;
+        }
     }
 
     /// Sets what a word behind the round-trip time says: a buffer, `loss=1%`, `jitter=1ms`, `reorder=1%/10ms`,
@@ -488,6 +549,39 @@ mod tests {
         assert_eq!(link.rtt, Duration::from_millis(180));
         assert_eq!(link.link.buffer, Buffer::Bytes(Bytes::new(96_000)));
         assert_eq!(LinkSpec::parse("2 Mbit 180 ms 96 kB"), Ok(link));
+    }
+
+    #[test]
+    fn the_link_of_a_scenario_keeps_what_each_of_its_ways_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("line.toml");
+        let flow = "[[flow]]\nname = \"main\"\nfrom = \"server\"\nto = \"client\"\n";
+        let link = "[[link]]\nname = \"line\"\nbetween = [\"server\", \"client\"]\nrate = \"20Mbit\"\ndelay = \"30ms\"\n\
+            buffer = \"300kB\"\nqueue = \"codel\"\n";
+        std::fs::write(
+            &file,
+            format!("{flow}{link}[link.reverse]\nrate = \"5Mbit\"\nbuffer = \"9kB\"\nloss = \"1%\"\n"),
+        )
+        .unwrap();
+        let mut spec = LinkSpec::of_scenario(&file).unwrap();
+        assert_eq!((spec.rtt, spec.back), (Duration::from_millis(60), Some(Rate::from_bps(5_000_000))));
+        let [there, back] = spec.links(&spec.link.queue);
+        assert_eq!(
+            (there.name.as_str(), there.from.as_str(), there.queue.name()),
+            ("bottleneck", "sender", "codel")
+        );
+        assert_eq!(there.buffer, Buffer::Bytes(Bytes::new(300_000)));
+        assert_eq!((back.buffer, back.queue.name()), (Buffer::Bytes(Bytes::new(9_000)), "droptail"));
+        assert_eq!(back.capacity, Capacity::Rate(Rate::from_bps(5_000_000)));
+        assert_ne!(back.impairments, Impairments::default());
+        // What is tried holds either way.
+        spec.hold(Buffer::Packets(7));
+        let [there, back] = spec.links(&drop_tail());
+        assert_eq!((there.buffer, back.buffer), (Buffer::Packets(7), Buffer::Packets(7)));
+        assert_eq!((there.queue.name(), back.queue.name()), ("droptail", "droptail"));
+        std::fs::write(&file, format!("{flow}{link}[link.reverse]\nrate = \"unlimited\"\n")).unwrap();
+        let refused = LinkSpec::of_scenario(&file).unwrap_err().to_string();
+        assert!(refused.contains("has no link with two rates; accepted: a scenario"), "{refused}");
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod files;
 mod gateway;
 mod lab;
 mod link;
+#[cfg(feature = "measure")]
+mod measure;
 mod mistakes;
 mod papers;
 mod paths;

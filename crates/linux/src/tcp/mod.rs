@@ -7,7 +7,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use suimon_units::{Bytes, Duration, Rate};
 
 pub use self::state::{SenderState, TcpState, tcp_state, unacknowledged};
@@ -40,7 +40,7 @@ impl TcpOptions {
             limit_window(socket, window)?;
         }
         if let Some(unsent) = self.most_unsent {
-            set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, unsent.get())?;
+            limit_unsent(socket, unsent)?;
         }
         Ok(())
     }
@@ -63,6 +63,23 @@ fn set(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: u64) -> io::R
 /// Where the kernel has none of that name.
 pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
     Ok(setsockopt(&socket, sockopt::TcpCongestion, &OsStr::new(name).to_owned())?)
+}
+
+/// The congestion control of `socket`, as the kernel calls it.
+///
+/// # Errors
+/// Where `socket` is of another kind.
+pub fn chosen(socket: impl AsFd) -> io::Result<String> {
+    let name = getsockopt(&socket, sockopt::TcpCongestion)?;
+    Ok(name.to_string_lossy().trim_end_matches('\0').to_owned())
+}
+
+/// Lets a writer to `socket` wait while more than `most` was not sent yet (`TCP_NOTSENT_LOWAT`).
+///
+/// # Errors
+/// None that the kernel is known to give to a TCP socket.
+pub fn limit_unsent(socket: impl AsFd, most: Bytes) -> io::Result<()> {
+    set(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, most.get())
 }
 
 /// Bounds the connection's retransmission timeout, so that it is back soon after a short outage; from 1 to 120 s
@@ -137,6 +154,7 @@ mod tests {
         }
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (far, _) = listener.accept().unwrap();
+        assert_eq!(chosen(&far).unwrap(), "reno");
         near.write_all(&[0; 10_000]).unwrap();
         let mut got = 0;
         while got < 10_000 {
@@ -151,6 +169,9 @@ mod tests {
         assert_eq!((state.mss, state.segments), (Bytes::new(1_000), 10));
         assert_eq!((state.state, state.ssthresh, state.retransmissions), (SenderState::Open, None, 0));
         assert!(state.rtt_min.is_some() && state.srtt >= state.rtt_min);
+        let received = tcp_state(&far).unwrap();
+        assert_eq!((received.received, received.received_segment), (Bytes::new(10_000), Bytes::new(1_000)));
+        assert!(received.has_timestamps && (1..=10).contains(&received.received_segments), "{received:?}");
         near.set_nonblocking(true).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
         for _ in 0..100 {

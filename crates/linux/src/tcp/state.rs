@@ -58,6 +58,16 @@ pub struct TcpState {
     pub duplicates: u64,
     /// Retransmission timeouts (Linux 6.7; 0 before).
     pub timeouts: u64,
+    /// Data segments delivered whose arrival was marked (ECN).
+    pub marked_segments: u64,
+    /// Payload received in order.
+    pub received: Bytes,
+    /// Data segments received, in any order and more than once.
+    pub received_segments: u64,
+    /// Payload of the full segments that come.
+    pub received_segment: Bytes,
+    /// Whether each segment carries timestamps (RFC 7323 §3).
+    pub has_timestamps: bool,
 }
 
 /// Reads the state of the connection behind `socket`.
@@ -116,6 +126,12 @@ pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
         retransmissions: word(100),
         duplicates: word(216),
         timeouts: u64::from(u16::from_ne_bytes([bytes[240], bytes[241]])),
+        marked_segments: word(196),
+        received: Bytes::new(wide(128)),
+        received_segments: word(152),
+        received_segment: Bytes::new(word(20)),
+        // TCPI_OPT_TIMESTAMPS.
+        has_timestamps: bytes[5] & 1 != 0,
     })
 }
 

@@ -6,7 +6,6 @@ use suimon_results::{ApplicationResult, RunResult};
 use suimon_scenario::{Buffer, Capacity, LinkSpec, Scheme};
 use suimon_units::{Bytes, Rate};
 
-use super::over::mean_rate;
 use super::{QueueName, SenderName};
 use crate::error::StudyError;
 
@@ -74,7 +73,7 @@ fn buffers(today: &Setting) -> Vec<Change> {
         Buffer::Bytes(size) => size.whole(PACKET),
         Buffer::Unbounded => u64::MAX,
     };
-    let Some(rate) = mean_rate(&today.link.link.capacity) else { return Vec::new() };
+    let Some(rate) = today.link.link.capacity.mean_rate() else { return Vec::new() };
     let product = rate.amount_in(today.link.rtt).whole(PACKET);
     let was = if packets == u64::MAX { "unbounded".to_owned() } else { packets.to_string() };
     let mut sizes: Vec<u64> =
@@ -83,7 +82,7 @@ fn buffers(today: &Setting) -> Vec<Change> {
     let shorter = sizes.into_iter().filter(|size| *size < packets);
     let change = |size: u64| {
         let mut link = today.link.clone();
-        link.link.buffer = Buffer::Packets(size);
+        link.hold(Buffer::Packets(size));
         Change {
             name: format!("buffer {was} -> {size} packets"),
             how: vec![
@@ -104,7 +103,7 @@ fn shaped(today: &Setting, queue: AlgorithmSpec, rate: Rate) -> Change {
     let mut link = today.link.clone();
     let down = rate.scaled(SHAPED);
     link.link.capacity = Capacity::Rate(down);
-    link.link.buffer = Buffer::Packets(10_240);
+    link.hold(Buffer::Packets(10_240));
     link.back = link.back.map(|up| up.scaled(SHAPED));
     let up = link.back;
     let kbit = |rate: Rate| rate.as_bps() / 1_000;

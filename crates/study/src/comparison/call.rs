@@ -7,8 +7,6 @@ use suimon_results::{ApplicationKind, ApplicationResult, RunResult};
 use suimon_scenario::{Flow, Link, LinkSpec, Scenario, Start, TcpFlow, Traffic, UdpFlow};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use super::over::mean_rate;
-
 /// The rate of each direction of a video call, as of a call in high definition.
 const CALL: Rate = Rate::from_bps(2_000_000);
 /// The most that a call takes of a direction, since programs for calls adapt to the line.
@@ -37,7 +35,7 @@ pub(super) const NEAR: &str = "receiver";
 /// The flows of a call, a ping and pages over `link` in a run of so long; connections are made as `tcp` says.
 pub(super) fn flows(link: &LinkSpec, duration: Duration, tcp: &TcpFlow) -> Vec<Flow> {
     let rate = |capacity: Option<Rate>| capacity.map_or(CALL, |rate| CALL.min(rate.scaled(CALL_SHARE)));
-    let there = rate(mean_rate(&link.link.capacity));
+    let there = rate(link.link.capacity.mean_rate());
     let call = |rate| UdpFlow { rate, packet: CALL_PACKET, size: None, echo: false, on_off: None };
     let ping = UdpFlow {
         rate: Rate::of(PING_PACKET, PING_INTERVAL),
@@ -133,7 +131,7 @@ fn unloaded(scenario: &Scenario, flow: &Flow) -> Duration {
     let [there, back] = scenario.ways(flow);
     let pass = |link: &&Link| {
         let sending =
-            mean_rate(&link.capacity).map_or(Duration::ZERO, |rate| rate.transmission_time(udp.packet));
+            link.capacity.mean_rate().map_or(Duration::ZERO, |rate| rate.transmission_time(udp.packet));
         link.delay + sending
     };
     there.iter().chain(&back).map(pass).fold(Duration::ZERO, |sum, time| sum + time)

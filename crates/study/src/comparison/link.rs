@@ -16,6 +16,9 @@ use crate::findings::Findings;
 /// Most flows of one run.
 const MAX_FLOWS: u64 = 1_000_000;
 
+/// The queue discipline where none is said.
+const DEFAULT_QUEUE: &str = "droptail";
+
 /// What it compares, and over what.
 pub(super) fn title(comparison: &Comparison) -> String {
     let over = comparison.link_title();
@@ -41,8 +44,7 @@ pub(super) fn runs(
 ) -> Result<Vec<Run>, StudyError> {
     let senders = comparison.senders();
     let senders: Vec<Scheme> = senders.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
-    let queues: Vec<AlgorithmSpec> =
-        comparison.queues.iter().map(|name| name.read(registry)).collect::<Result<_, _>>()?;
+    let queues = queues(comparison, registry, link)?;
     if queues.is_empty() {
         return Err(StudyError::input("queues", "missing; accepted: at least one queue discipline"));
     }
@@ -100,6 +102,19 @@ pub(super) fn runs(
     Ok(runs.finish())
 }
 
+/// The queue disciplines to compare: those that were asked for, or else a measured line's own.
+fn queues(
+    comparison: &Comparison,
+    registry: &Registry,
+    link: &LinkSpec,
+) -> Result<Vec<AlgorithmSpec>, StudyError> {
+    let is_default = matches!(comparison.queues.as_slice(), [only] if only.as_str() == DEFAULT_QUEUE);
+    if comparison.line.is_some() && is_default {
+        return Ok(vec![link.link.queue.clone()]);
+    }
+    comparison.queues.iter().map(|name| name.read(registry)).collect()
+}
+
 /// Whether one line is asked about, and none compared with others.
 fn is_only(senders: &[Scheme], queues: &[AlgorithmSpec]) -> bool {
     senders.len() == 1 && queues.len() == 1
@@ -111,7 +126,7 @@ fn today(comparison: &Comparison, registry: &Registry, link: &LinkSpec) -> Resul
     let senders = comparison.senders();
     Ok(Setting {
         link: link.clone(),
-        queue: comparison.queues.first().ok_or_else(|| missing("queues"))?.read(registry)?,
+        queue: queues(comparison, registry, link)?.first().ok_or_else(|| missing("queues"))?.clone(),
         sender: senders.first().ok_or_else(|| missing("senders"))?.read(registry)?,
     })
 }

@@ -42,6 +42,9 @@ pub struct Comparison {
     /// The link, as in "2Mbit 180ms 96kB", or "20/5Mbit 60ms" with a rate for each direction
     #[arg(long, value_name = "LINK")]
     pub link: Option<Parsed<Line>>,
+    /// A line that `suimon measure --save` wrote, or another scenario's first link
+    #[arg(long, value_name = "FILE", conflicts_with = "paths")]
+    pub line: Option<PathBuf>,
     /// A network that many have: home, phone, starlink, rrul
     #[arg(long, value_name = "NAME")]
     pub preset: Option<Parsed<Preset>>,
@@ -152,8 +155,8 @@ impl Default for Comparison {
 
 impl Comparison {
     /// The fields that say over what: one of `link`, `trace` and `paths`, with what goes with it.
-    pub const OVER: [&'static str; 9] =
-        ["link", "preset", "down", "up", "trace", "rtt", "buffer", "loss", "paths"];
+    pub const OVER: [&'static str; 10] =
+        ["link", "line", "preset", "down", "up", "trace", "rtt", "buffer", "loss", "paths"];
     /// The fields that have no meaning over several paths.
     pub const LINK_ONLY: [&'static str; 7] =
         ["queues", "gateways", "server_rtt", "flows", "mixed", "call", "advise"];
@@ -227,7 +230,7 @@ impl Comparison {
     pub fn runs(&self, registry: &Registry) -> Result<Vec<Run>, StudyError> {
         self.check_fields()?;
         match &self.paths {
-            Some(paths) if self.link.is_none() && self.trace.is_none() => {
+            Some(paths) if self.link.is_none() && self.line.is_none() && self.trace.is_none() => {
                 paths::runs(self, registry, &paths.0)
             }
             _ => link::runs(self, registry, &self.spec()?),
@@ -420,7 +423,7 @@ mod tests {
             (json!({ "paths": "1Mbit 1ms", "mixed": true }), "mixed", "paths"),
             (json!({ "paths": "1Mbit 1ms", "send_buffer": "1B" }), "send_buffer", "out of range"),
             (json!({ "link": "1Mbit 1ms", "colour": "red" }), "colour", "unknown field `colour`, expected"),
-            (json!({}), "link", "one of link, trace, paths, preset and down"),
+            (json!({}), "link", "one of link, line, trace, paths, preset and down"),
         ] {
             let (found, message) = refusal(fields.clone());
             assert!(found == field && message.contains(problem), "{fields}: {found}: {message}");

@@ -104,15 +104,19 @@ impl Comparison {
     /// # Errors
     /// When two options say the same, or no round-trip time is given.
     pub(super) fn spec(&self) -> Result<LinkSpec, StudyError> {
-        let (mut spec, has_rtt) = match (&self.link, &self.trace, &self.down, &self.preset) {
-            (Some(line), None, None, None) => (line.spec.clone(), line.has_rtt),
-            (None, Some(trace), None, None) => (self.traced(trace)?, false),
-            (None, None, Some(down), None) => (LinkSpec::new(Capacity::Rate(**down), Duration::ZERO), false),
-            (None, None, None, Some(preset)) => (preset.link(), true),
+        let over = (&self.link, &self.line, &self.trace, &self.down, &self.preset);
+        let (mut spec, has_rtt) = match over {
+            (Some(line), None, None, None, None) => (line.spec.clone(), line.has_rtt),
+            (None, Some(file), None, None, None) => (LinkSpec::of_scenario(file)?, true),
+            (None, None, Some(trace), None, None) => (self.traced(trace)?, false),
+            (None, None, None, Some(down), None) => {
+                (LinkSpec::new(Capacity::Rate(**down), Duration::ZERO), false)
+            }
+            (None, None, None, None, Some(preset)) => (preset.link(), true),
             _ => {
                 return Err(StudyError::input(
                     "link",
-                    "accepted: one of link, trace, paths, preset and down",
+                    "accepted: one of link, line, trace, paths, preset and down",
                 ));
             }
         };
@@ -137,7 +141,9 @@ impl Comparison {
             if spec.says(name) {
                 return Err(twice(name, &format!("a {name} of its own")));
             }
-            spec.set_key(name, &text).map_err(|error| StudyError::input(name, problem_of_link(&error)))?;
+            let set =
+                if name == "buffer" { spec.set_buffer(&text) } else { spec.set_key(name, &text).map(|_| ()) };
+            set.map_err(|error| StudyError::input(name, problem_of_link(&error)))?;
         }
         Ok(spec)
     }
@@ -147,13 +153,23 @@ impl Comparison {
         Ok(LinkSpec::recorded(trace, RECORDED_RTT)?)
     }
 
+    /// The file of a line, and what it holds.
+    fn line_title(&self) -> String {
+        let file = self.line.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let Ok(spec) = self.spec() else { return file.into_owned() };
+        let rates = [spec.link.capacity.mean_rate(), spec.back].into_iter().flatten();
+        let rates: Vec<_> = rates.map(|rate| rate.to_string()).collect();
+        format!("{file} ({}, {})", rates.join(" down, ") + " up", spec.rtt)
+    }
+
     /// The link as a title names it: what was given, and the buffer, since grades follow from it.
     pub(super) fn link_title(&self) -> String {
         let shown =
             |value: &Option<Parsed<Rate>>| value.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut words = Vec::new();
-        match (&self.link, &self.trace, &self.preset) {
+        match (&self.link, self.trace.as_ref().or(self.line.as_ref()), &self.preset) {
             (Some(line), _, _) => words.push(line.to_string()),
+            (None, Some(_), _) if self.line.is_some() => words.push(self.line_title()),
             (None, Some(trace), _) => {
                 words.push(trace.file_name().unwrap_or_default().to_string_lossy().into_owned());
                 words.push(self.rtt.as_ref().map_or(RECORDED_RTT, |rtt| **rtt).to_string());
@@ -170,7 +186,7 @@ impl Comparison {
         let spec = self.spec().ok();
         if let Some(buffer) = &self.buffer {
             words.push(buffer.to_string());
-        } else if let Some(spec) = spec.filter(|spec| !spec.says("buffer")) {
+        } else if let Some(spec) = spec.filter(|spec| self.line.is_none() && !spec.says("buffer")) {
             words.push(format!("buffer {} (the default)", spec.link.buffer_text()));
         }
         if let Some(loss) = &self.loss {
@@ -183,17 +199,6 @@ impl Comparison {
 /// A refusal of `field`, since the link has `what` already.
 fn twice(field: &'static str, what: &str) -> StudyError {
     StudyError::input(field, format!("the link has {what} already; accepted: one of the two"))
-}
-
-/// The mean rate of `capacity`, where it has one that is known beforehand.
-pub(super) fn mean_rate(capacity: &Capacity) -> Option<Rate> {
-    match capacity {
-        Capacity::Rate(rate) => Some(*rate).filter(|rate| *rate != Rate::MAX),
-        Capacity::Opportunities { times, period } => {
-            Some(Rate::of(Capacity::OPPORTUNITY * times.len() as u64, *period))
-        }
-        Capacity::Steps { .. } | Capacity::Hsdpa(_) | Capacity::Wifi(_) | Capacity::Shaped(_) => None,
-    }
 }
 
 #[cfg(test)]
@@ -248,7 +253,7 @@ mod tests {
             (
                 json!({ "preset": "home", "link": "1Mbit 1ms" }),
                 "link",
-                "one of link, trace, paths, preset and down",
+                "one of link, line, trace, paths, preset and down",
             ),
         ] {
             let (found, message) = refusal(fields.clone());

@@ -1,0 +1,147 @@
+//! A line in words and as JSON.
+
+use std::path::Path;
+
+use comfy_table::{CellAlignment, Table, TableStyle};
+use serde_json::{Value, json};
+use suimon_measure::estimate::{QueueKind, Way};
+use suimon_measure::{Direction, Line};
+use suimon_report::Grade;
+use suimon_units::Duration;
+
+/// The grade of a direction: by what others wait there while it is loaded.
+pub(super) fn grade(way: &Way) -> Grade {
+    Grade::of(Duration::from_secs_f64(way.queue_p95_ms / 1e3))
+}
+
+/// The direction with the worse grade, where one was loaded.
+fn worse(line: &Line) -> Option<(Direction, &Way)> {
+    let ways = Direction::BOTH.into_iter().filter_map(|direction| Some((direction, line.way(direction)?)));
+    ways.max_by(|a, b| a.1.queue_p95_ms.total_cmp(&b.1.queue_p95_ms))
+}
+
+pub(super) fn json(line: &Line, to: &str) -> Value {
+    let mut value = serde_json::to_value(line).expect("plain data");
+    value["to"] = to.into();
+    for direction in Direction::BOTH {
+        if let Some(way) = line.way(direction) {
+            value[direction.as_str()]["grade"] = json!(grade(way));
+        }
+    }
+    value["grade"] = json!(worse(line).map(|(_, way)| grade(way)));
+    value["meaning"] = meaning(line).into();
+    value
+}
+
+pub(super) fn text(line: &Line, to: &str, saved: Option<&Path>) -> String {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new());
+    table.set_header(["", "download", "upload"]);
+    for (name, value) in ROWS {
+        let cell = |way: &Option<Way>| way.as_ref().map_or_else(|| "-".to_owned(), value);
+        table.add_row([(*name).to_owned(), cell(&line.download), cell(&line.upload)]);
+    }
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let idle = &line.idle;
+    let mut text = format!(
+        "The line to {to}\n\nidle round trip {}, 95 % below {}; jitter {}, lost {}\n\n{}\n\n{}\n",
+        ms(idle.rtt_ms),
+        ms(idle.rtt_p95_ms),
+        ms(idle.jitter_ms),
+        percent(idle.loss_percent),
+        table.trim_fmt(),
+        meaning(line),
+    );
+    match saved {
+        Some(file) => text += &format!("What would help: suimon compare --line {}\n", file.display()),
+        None => text += "What would help: measure with --save line.toml, then suimon compare --line line.toml\n",
+    }
+    text
+}
+
+type Row = (&'static str, fn(&Way) -> String);
+
+const ROWS: &[Row] = &[
+    ("capacity", |way| {
+        if way.varies {
+            format!("{} to {}", mbps(way.capacity_p10_mbps), mbps(way.capacity_p90_mbps))
+        } else {
+            mbps(way.capacity_mbps)
+        }
+    }),
+    ("loaded round trip, half below", |way| ms(way.rtt_p50_ms)),
+    ("loaded round trip, 95 % below", |way| ms(way.rtt_p95_ms)),
+    ("others wait, 95 % below", |way| ms(way.queue_p95_ms)),
+    ("the load waits, 95 % below", |way| ms(way.own_queue_p95_ms)),
+    ("buffer", |way| {
+        way.buffer.map_or_else(
+            || "-".to_owned(),
+            |buffer| {
+                let least = if buffer.is_at_least { "at least " } else { "" };
+                format!("{least}{}, {}", kilobytes(buffer.bytes), ms(buffer.ms))
+            },
+        )
+    }),
+    ("queue", |way| way.queue.as_str().to_owned()),
+    ("lost beside the load", |way| percent(way.loss_percent)),
+    ("sent again by the load", |way| percent(way.retransmitted_percent)),
+    ("grade", |way| grade(way).to_string()),
+];
+
+/// What the numbers mean for the user, and where to begin.
+fn meaning(line: &Line) -> String {
+    let Some((direction, way)) = worse(line) else {
+        return "The line was measured idle only.".to_owned();
+    };
+    let effect = match grade(way) {
+        Grade::APlus => "nothing to notice, not even in games",
+        Grade::A => "calls and games are unharmed",
+        Grade::B => "calls are fine, games feel it",
+        Grade::C => "calls suffer",
+        Grade::D => "calls break up, and pages hesitate",
+        Grade::F => "calls, games and remote work are hard or impossible",
+    };
+    let cause = match (way.queue, grade(way)) {
+        (_, Grade::APlus | Grade::A) => "There is nothing to change.",
+        (QueueKind::DropTail, _) => "The buffer is too deep: a queue such as cake or fq-codel in front of it helps.",
+        (QueueKind::Aqm, _) => "The queue is managed, and still too long: flows that wait apart help.",
+        (QueueKind::Fair, _) => "Flows wait apart, and packets still wait: a shaper below the line's rate helps.",
+        (QueueKind::Unknown, _) => "The load did not fill the buffer.",
+    };
+    format!(
+        "Grade {}: beside {} 95 % of the packets of others wait up to {}; {effect}. {cause}",
+        grade(way),
+        match direction {
+            Direction::Download => "a download",
+            Direction::Upload => "an upload",
+        },
+        ms(way.queue_p95_ms),
+    )
+}
+
+fn ms(ms: f64) -> String {
+    format!("{} ms", significant(ms))
+}
+
+fn mbps(mbps: f64) -> String {
+    if mbps < 1.0 { format!("{} kbit/s", significant(mbps * 1e3)) } else { format!("{} Mbit/s", significant(mbps)) }
+}
+
+fn percent(percent: f64) -> String {
+    format!("{} %", significant(percent))
+}
+
+fn kilobytes(bytes: u64) -> String {
+    let kilobytes = bytes as f64 / 1e3;
+    if kilobytes < 1e3 { format!("{} kB", significant(kilobytes)) } else { format!("{} MB", significant(kilobytes / 1e3)) }
+}
+
+/// Three digits that count, and none behind the point from a hundred on.
+fn significant(value: f64) -> String {
+    match value {
+        _ if value >= 99.95 => format!("{value:.0}"),
+        _ if value >= 9.995 => format!("{value:.1}"),
+        _ if value == 0.0 => "0".to_owned(),
+        _ => format!("{value:.2}"),
+    }
+}

@@ -1,0 +1,176 @@
+//! What a line carries: what arrives while packets wait for it.
+
+use serde::Serialize;
+
+use super::clocks::Clocks;
+use super::series::{Delays, Wait, last_of_flows, percentile, receiver_time};
+use crate::datagram;
+use crate::recording::{Direction, Loaded, Sample};
+
+/// What arrived around a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// Seconds since the load began.
+    pub at_s: f64,
+    /// IP bytes of the load.
+    pub mbps: f64,
+}
+
+/// The capacity of one direction, in bits per second of IP packets.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Capacity {
+    pub(super) mean_bps: f64,
+    pub(super) p10_bps: f64,
+    pub(super) p90_bps: f64,
+    pub(super) varies: bool,
+    pub(super) goodput_bps: f64,
+    pub(super) points: Vec<Point>,
+    arrivals: Vec<Arrivals>,
+}
+
+/// The least window of time over which arrivals are counted, in microseconds.
+const WINDOW_US: f64 = 100e3;
+/// Packets in a window, so that one more or less is 1 %.
+const PACKETS: f64 = 100.0;
+/// So many windows of a full queue tell whether the line varies.
+const BUSY: usize = 10;
+/// The most windows of a load.
+const MOST: usize = 10_000;
+/// The size of a packet, in bits.
+const PACKET_BITS: f64 = 12_000.0;
+/// Windows within so much of the fastest are as fast.
+const NEAR: f64 = 0.03;
+/// Windows slower than that are slower by more than chance.
+const SLOW: f64 = 0.1;
+/// Where that many windows of a full queue are slow, the line varies.
+const VARYING: f64 = 0.25;
+/// A queue in which packets wait longer than that is not empty in between, in milliseconds.
+const FULL_MS: f64 = 10.0;
+
+impl Capacity {
+    pub(super) fn of(
+        load: &Loaded,
+        clocks: &Clocks,
+        direction: Direction,
+        is_ipv6: bool,
+        probes: &Delays,
+    ) -> Option<Self> {
+        let flows = Arrivals::of_flows(load, clocks, direction, is_ipv6);
+        let (from, to) = (load.span.from_us as f64, load.span.to_us as f64);
+        if to <= from {
+            return None;
+        }
+        let short = WINDOW_US.min(to - from);
+        let first = windows(&flows, from, to, short);
+        let rough = percentile(&rates(&first), 0.9)?;
+        if rough <= 0.0 {
+            return None;
+        }
+        let length = (PACKETS * PACKET_BITS / rough * 1e6).min((to - from) / 5.0).max(short);
+        let all = if length > short { windows(&flows, from, to, length) } else { first.clone() };
+        // What probes take of the line themselves.
+        let probing = probing_bps(probes, from, to, is_ipv6);
+        let fast = percentile(&rates(&all), 0.9)?;
+        let near: Vec<_> = all.iter().filter(|window| (window.bps / fast - 1.0).abs() <= NEAR).collect();
+        let busy: Vec<_> = first.iter().filter(|window| window.is_busy(probes)).collect();
+        let slow = busy.iter().filter(|window| window.bps < fast * (1.0 - SLOW)).count();
+        let varies = busy.len() >= BUSY && slow as f64 > VARYING * busy.len() as f64;
+        let chosen = if varies { &busy } else { &near };
+        let mean = |windows: &[&Window]| {
+            windows.iter().map(|window| window.bps).sum::<f64>() / windows.len().max(1) as f64 + probing
+        };
+        let of_busy: Vec<_> = chosen.iter().map(|window| window.bps + probing).collect();
+        let received: f64 = last_of_flows(&load.receiver).map(|sample| sample.received as f64).sum();
+        Some(Self {
+            mean_bps: mean(chosen),
+            p10_bps: percentile(&of_busy, 0.1)?,
+            p90_bps: percentile(&of_busy, 0.9)?,
+            varies,
+            goodput_bps: received * 8.0 / (to - from) * 1e6,
+            points: first
+                .iter()
+                .map(|window| Point {
+                    at_s: (window.from + short / 2.0 - from) / 1e6,
+                    mbps: window.bps / 1e6,
+                })
+                .collect(),
+            arrivals: flows,
+        })
+    }
+
+    /// What arrived between a probe's time without a queue and its own: what waited before it, in bytes.
+    pub(super) fn before(&self, probe: &Wait) -> f64 {
+        let until = |time| self.arrivals.iter().map(|flow| flow.until(time)).sum::<f64>();
+        until(probe.arrived_us) - until(probe.arrived_us - probe.ms * 1e3)
+    }
+}
+
+/// The bits per second of probes that arrived in the time.
+fn probing_bps(probes: &Delays, from: f64, to: f64, is_ipv6: bool) -> f64 {
+    let count = probes.between(from, to).len() as f64;
+    count * datagram::on_the_wire(is_ipv6) as f64 * 8.0 / (to - from) * 1e6
+}
+
+/// What arrived from a time on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Window {
+    from: f64,
+    to: f64,
+    bps: f64,
+}
+
+impl Window {
+    /// Whether packets waited all the time.
+    fn is_busy(&self, probes: &Delays) -> bool {
+        let here = probes.between(self.from, self.to);
+        !here.is_empty() && here.iter().all(|wait| wait.ms > FULL_MS)
+    }
+}
+
+fn rates(windows: &[Window]) -> Vec<f64> {
+    windows.iter().map(|window| window.bps).collect()
+}
+
+/// The whole windows of `length` between two times.
+fn windows(flows: &[Arrivals], from: f64, to: f64, length: f64) -> Vec<Window> {
+    let count = (((to - from) / length) as usize).min(MOST);
+    let at = |nth: usize| from + nth as f64 * length;
+    let total = |time: f64| flows.iter().map(|flow| flow.until(time)).sum::<f64>();
+    let bps = |nth| (total(at(nth + 1)) - total(at(nth))) * 8.0 / length * 1e6;
+    (0..count).map(|nth| Window { from: at(nth), to: at(nth + 1), bps: bps(nth) }).collect()
+}
+
+/// What arrived of one connection: IP bytes over time.
+#[derive(Debug, Clone, PartialEq)]
+struct Arrivals(Vec<(f64, f64)>);
+
+impl Arrivals {
+    fn of_flows(load: &Loaded, clocks: &Clocks, direction: Direction, is_ipv6: bool) -> Vec<Self> {
+        let numbers: Vec<u8> = last_of_flows(&load.receiver).map(|sample| sample.flow).collect();
+        let samples = |flow| load.receiver.iter().filter(move |sample| sample.flow == flow);
+        let point = |sample: &Sample| (receiver_time(sample, clocks, direction), ip_bytes(sample, is_ipv6));
+        numbers.into_iter().map(|flow| Self(samples(flow).map(point).collect())).collect()
+    }
+
+    /// The bytes until a time, by a straight line between looks.
+    fn until(&self, time: f64) -> f64 {
+        let next = self.0.partition_point(|(at, _)| *at < time);
+        match (next.checked_sub(1).map(|before| self.0[before]), self.0.get(next)) {
+            (Some((from, start)), Some((to, end))) => {
+                start + (end - start) * (time - from) / (to - from).max(1.0)
+            }
+            (Some((_, bytes)), None) => bytes,
+            (None, _) => 0.0,
+        }
+    }
+}
+
+/// The IP bytes of a connection so far. Segments are counted as they come, so that data that waits for an earlier segment
+/// counts when it arrives, and data that comes twice counts twice.
+fn ip_bytes(sample: &Sample, is_ipv6: bool) -> f64 {
+    let ip = if is_ipv6 { 40 } else { 20 };
+    let header = ip + 20 + if sample.has_timestamps { 12 } else { 0 };
+    let payload = sample.received_segment.max(1) as f64;
+    let segments = (sample.received_segments as f64).max(sample.received as f64 / payload);
+    segments * (payload + f64::from(header))
+}

@@ -1,0 +1,23 @@
+//! A line as it is, measured from both ends: what it carries each way, how long packets take idle and loaded, what its
+//! buffer holds, what it loses, and what kind of queue it has.
+//!
+//! The [`server`] answers; the [`client`] opens every connection, so that it works behind NAT. What they see is a
+//! [`Recording`]; [`estimate`](mod@estimate) makes the description of a [`Line`] of it, and asks nobody else.
+
+#![forbid(unsafe_code)]
+
+pub mod client;
+mod clock;
+pub mod datagram;
+pub mod estimate;
+mod load;
+mod probe;
+pub mod protocol;
+mod recording;
+pub mod server;
+
+pub use estimate::Line;
+pub use recording::{Direction, Loaded, Probe, Recording, Sample, Span};
+
+/// The port of a server where nobody says another.
+pub const PORT: u16 = 7423;

@@ -1,0 +1,196 @@
+//! The connections of a load, from either end: they send or throw away, and are looked at meanwhile.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use suimon_linux::tcp;
+use suimon_units::Bytes;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::clock::Clock;
+use crate::recording::Sample;
+
+/// Between one look at the connections and the next.
+const LOOK: Duration = Duration::from_millis(20);
+/// The most looks that are kept: what 32 connections make in 20 s.
+const MAX_SAMPLES: usize = 32_000;
+/// The most that waits in a socket before it is sent, so that little is lost at the end.
+const UNSENT: Bytes = Bytes::new(256 << 10);
+/// What is written at once.
+const CHUNK: usize = 128 << 10;
+/// Received data is thrown away by so many bytes at once.
+const GULP: usize = 4 << 20;
+/// The sender that fills the buffer: its slow start goes on until something is lost, where CUBIC's ends as the delay
+/// grows (RFC 9406).
+const FILLING: &str = "reno";
+
+/// The connections of one direction at one end.
+#[derive(Debug)]
+pub(crate) struct Load {
+    clock: Clock,
+    flows: Mutex<Vec<(u8, Arc<TcpStream>)>>,
+    samples: Mutex<Vec<Sample>>,
+    /// Payload so far, in bytes.
+    moved: AtomicU64,
+    /// Whether connections still fill the buffer for the first time.
+    has_filled: AtomicBool,
+    /// The sender of this host, which takes over.
+    holding: Mutex<Option<String>>,
+}
+
+impl Load {
+    pub(crate) fn new(clock: Clock) -> Self {
+        let (flows, samples, moved, has_filled, holding) = Default::default();
+        Self { clock, flows, samples, moved, has_filled, holding }
+    }
+
+    /// Payload that went through so far, in bytes.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// What was seen so far, which is forgotten here.
+    pub(crate) fn take_samples(&self) -> Vec<Sample> {
+        std::mem::take(&mut *self.samples())
+    }
+
+    /// A last look at the connections, which are let go.
+    pub(crate) fn close(&self) -> Vec<Arc<TcpStream>> {
+        self.look();
+        std::mem::take(&mut *self.flows()).into_iter().map(|(_, stream)| stream).collect()
+    }
+
+    fn flows(&self) -> MutexGuard<'_, Vec<(u8, Arc<TcpStream>)>> {
+        self.flows.lock().expect("no one panics while holding it")
+    }
+
+    fn samples(&self) -> MutexGuard<'_, Vec<Sample>> {
+        self.samples.lock().expect("no one panics while holding it")
+    }
+
+    /// Sends over `stream` until the other end closes it, or `most` bytes have gone over all of this load.
+    pub(crate) async fn send(&self, flow: u8, stream: TcpStream, most: u64) -> io::Result<()> {
+        let stream = Arc::new(stream);
+        tcp::limit_unsent(&*stream, UNSENT)?;
+        self.fill(&stream);
+        self.flows().push((flow, Arc::clone(&stream)));
+        let chunk = noise();
+        while self.moved() < most {
+            stream.writable().await?;
+            match stream.try_write(&chunk) {
+                Ok(0) => break,
+                Ok(count) => self.count(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+        }
+        self.leave(&stream);
+        Ok(())
+    }
+
+    /// Throws away what comes over `stream` until the other end closes it, or `most` bytes have come over all of this load.
+    pub(crate) async fn receive(&self, flow: u8, stream: TcpStream, most: u64) -> io::Result<()> {
+        let stream = Arc::new(stream);
+        self.flows().push((flow, Arc::clone(&stream)));
+        while self.moved() < most {
+            stream.readable().await?;
+            match stream.try_io(Interest::READABLE, || tcp::discard(&*stream, GULP)) {
+                Ok(0) => break,
+                Ok(count) => self.count(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+        }
+        self.leave(&stream);
+        Ok(())
+    }
+
+    fn count(&self, bytes: usize) {
+        self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A last look at `stream`, which is let go.
+    fn leave(&self, stream: &Arc<TcpStream>) {
+        self.look();
+        self.flows().retain(|(_, other)| !Arc::ptr_eq(other, stream));
+    }
+
+    /// Lets `stream` fill the buffer, where the host allows it and the buffer was not full before.
+    fn fill(&self, stream: &TcpStream) {
+        if self.has_filled.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(own) = tcp::chosen(stream) else { return };
+        if own != FILLING && tcp::choose(stream, FILLING).is_ok() {
+            *self.holding.lock().expect("no one panics while holding it") = Some(own);
+        }
+    }
+
+    /// Gives the connections back to the host's own sender once something was lost or marked.
+    fn hold(&self, samples: &[Sample]) {
+        if self.has_filled.load(Ordering::Relaxed)
+            || samples.iter().all(|sample| sample.retransmissions + sample.marked == 0)
+        {
+            return;
+        }
+        self.has_filled.store(true, Ordering::Relaxed);
+        let Some(own) = self.holding.lock().expect("no one panics while holding it").take() else { return };
+        for (_, stream) in &*self.flows() {
+            // A connection that has just ended needs no sender.
+            let _ = tcp::choose(&**stream, &own);
+        }
+    }
+
+    /// Looks at the connections again and again, for ever.
+    pub(crate) async fn watch(&self) {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            self.look();
+        }
+    }
+
+    fn look(&self) {
+        let seen: Vec<_> =
+            self.flows().iter().filter_map(|(flow, stream)| sample(*flow, stream, self.clock)).collect();
+        self.hold(&seen);
+        let mut samples = self.samples();
+        let room = MAX_SAMPLES.saturating_sub(samples.len());
+        samples.extend(seen.into_iter().take(room));
+    }
+}
+
+fn sample(flow: u8, stream: &TcpStream, clock: Clock) -> Option<Sample> {
+    let at_us = clock.now_us();
+    let state = tcp::tcp_state(stream).ok()?;
+    Some(Sample {
+        flow,
+        at_us,
+        srtt_us: state.srtt.map_or(0, |srtt| srtt.as_nanos() / 1_000),
+        acknowledged: state.acknowledged.get(),
+        segments: state.segments,
+        retransmissions: state.retransmissions,
+        marked: state.marked_segments,
+        received: state.received.get(),
+        received_segments: state.received_segments,
+        received_segment: state.received_segment.get(),
+        has_timestamps: state.has_timestamps,
+    })
+}
+
+/// Bytes that nothing on the way can compress.
+fn noise() -> Vec<u8> {
+    // The mixer of SplitMix64 (Steele, Lea, Flood 2014).
+    let mix = |count: u64| {
+        let mut value = count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    };
+    (1..=CHUNK as u64 / 8).flat_map(|count| mix(count).to_le_bytes()).collect()
+}

@@ -1,0 +1,125 @@
+//! What both ends saw, before anything is made of it.
+
+use serde::{Deserialize, Serialize};
+
+/// A direction of the line, as its user calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the server to the client.
+    Download,
+    /// From the client to the server.
+    Upload,
+}
+
+impl Direction {
+    /// Both, in the order in which they are measured.
+    pub const BOTH: [Self; 2] = [Self::Download, Self::Upload];
+
+    /// The direction in one word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Download => "download",
+            Self::Upload => "upload",
+        }
+    }
+}
+
+/// From one time to another, in microseconds of the client's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The beginning.
+    pub from_us: u64,
+    /// The end.
+    pub to_us: u64,
+}
+
+impl Span {
+    /// Whether it has the time.
+    #[must_use]
+    pub const fn has(self, at_us: u64) -> bool {
+        self.from_us <= at_us && at_us < self.to_us
+    }
+
+    /// Its length in seconds.
+    #[must_use]
+    pub const fn seconds(self) -> f64 {
+        self.to_us.saturating_sub(self.from_us) as f64 / 1e6
+    }
+}
+
+/// A datagram to the server and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// When the client sent it, in microseconds of its clock.
+    pub sent_us: u64,
+    /// When the server sent it back, in microseconds of the server's clock, and when the client had it, in those of its
+    /// own; nothing where it did not come back.
+    pub answer: Option<(u64, u64)>,
+}
+
+/// A look at a connection of the load, from one of its ends (`TCP_INFO`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// The connection's number.
+    pub flow: u8,
+    /// When, in microseconds of this end's clock.
+    pub at_us: u64,
+    /// Smoothed round-trip time in microseconds; zero before the first.
+    pub srtt_us: u64,
+    /// Payload sent and acknowledged, in bytes.
+    pub acknowledged: u64,
+    /// Data segments sent.
+    pub segments: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Data segments that arrived marked (ECN).
+    #[serde(default)]
+    pub marked: u64,
+    /// Payload received in order, in bytes.
+    pub received: u64,
+    /// Data segments received, in any order.
+    pub received_segments: u64,
+    /// Payload of the full segments that come, in bytes.
+    pub received_segment: u64,
+    /// Whether segments carry timestamps, which take 12 bytes.
+    pub has_timestamps: bool,
+}
+
+/// A load in one direction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// From the first connection to the end of sending.
+    pub span: Span,
+    /// What the sender saw, in times of its clock.
+    pub sender: Vec<Sample>,
+    /// What the receiver saw, in times of its clock.
+    pub receiver: Vec<Sample>,
+}
+
+/// All that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Recording {
+    /// Whether addresses are those of IPv6, whose headers are longer.
+    pub is_ipv6: bool,
+    /// The datagrams, in the order of sending.
+    pub probes: Vec<Probe>,
+    /// Times without load: before, between and after.
+    pub idle: Vec<Span>,
+    /// The load of the download, where it came that far.
+    pub download: Option<Loaded>,
+    /// The load of the upload.
+    pub upload: Option<Loaded>,
+}
+
+impl Recording {
+    /// The load in `direction`.
+    #[must_use]
+    pub const fn load(&self, direction: Direction) -> Option<&Loaded> {
+        match direction {
+            Direction::Download => self.download.as_ref(),
+            Direction::Upload => self.upload.as_ref(),
+        }
+    }
+}

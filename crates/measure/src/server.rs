@@ -1,0 +1,166 @@
+//! The end that answers.
+//!
+//! Whoever connects gets nothing but what TCP has proved to be his address: a session is opened over TCP, and a datagram is
+//! answered only where it brings the session's cookie and comes from the session's address, by as many bytes as it had.
+//! Sessions are few, short, and limited in bytes; a network may have only some of them, and open only some in a minute.
+
+mod echo;
+mod sessions;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use self::echo::Echoes;
+pub use self::sessions::{Limits, Report};
+use self::sessions::{Session, Sessions};
+use crate::clock::Clock;
+use crate::protocol::{Cookie, Hello, MAX_FLOWS, PREFACE, Reply, Request, SAMPLES, receive, send};
+use crate::recording::Direction;
+
+/// A server and its sessions.
+#[derive(Debug, Clone)]
+pub struct Server(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    sessions: Arc<Sessions>,
+    echoes: Echoes,
+}
+
+/// Who says nothing for so long is left.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After a failure to accept, which a lack of descriptors brings about.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Server {
+    /// A server without sessions.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let clock = Clock::new();
+        let sessions = Arc::new(Sessions::new(limits, clock));
+        let echoes = Echoes::new(clock, Arc::clone(&sessions));
+        Self(Arc::new(Inner { sessions, echoes }))
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.0.sessions.report()
+    }
+
+    /// Serves those who connect to `listener`, for ever.
+    pub async fn serve(self, listener: TcpListener) {
+        loop {
+            let Ok((stream, client)) = listener.accept().await else {
+                sleep(PAUSE).await;
+                continue;
+            };
+            // Those who are one too many are left at once.
+            let Some(place) = self.0.sessions.knock(client.ip()) else { continue };
+            let server = self.clone();
+            tokio::spawn(async move {
+                let hello = timeout(PATIENCE, greeted(stream)).await;
+                drop(place);
+                if let Ok(Ok((hello, stream))) = hello
+                    && let Err(error) = server.answer(hello, stream, client).await
+                {
+                    tracing::debug!("{client}: {error}");
+                }
+            });
+        }
+    }
+
+    async fn answer(&self, hello: Hello, stream: TcpStream, client: SocketAddr) -> io::Result<()> {
+        match hello {
+            Hello::Session => self.control(stream, client).await,
+            Hello::Load { cookie, direction, flow } => self.load(stream, &cookie, direction, flow).await,
+        }
+    }
+
+    /// A session, as long as its client keeps the connection, and no longer than it may last.
+    async fn control(&self, mut stream: TcpStream, client: SocketAddr) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let session = match self.0.sessions.open(client.ip()) {
+            Ok(session) => session,
+            Err(refusal) => return send(&mut stream, &Reply::Refused(refusal)).await,
+        };
+        self.0.echoes.listen(stream.local_addr()?)?;
+        let (cookie, most_bytes) = (session.cookie, self.0.sessions.limits().bytes);
+        send(&mut stream, &Reply::Open { cookie, most_bytes }).await?;
+        tracing::info!("{client} measures");
+        let watched = async {
+            tokio::join!(session.watch(Direction::Download), session.watch(Direction::Upload));
+        };
+        let served = tokio::select! {
+            served = serve_requests(&session, &mut stream) => served,
+            () = watched => Ok(()),
+            () = sleep(self.0.sessions.limits().time) => Ok(()),
+        };
+        self.0.sessions.close(&session);
+        tracing::info!("{client} has measured: {} bytes", session.moved());
+        served
+    }
+
+    /// A connection of a load, as long as its session.
+    async fn load(
+        &self,
+        stream: TcpStream,
+        cookie: &Cookie,
+        direction: Direction,
+        flow: u8,
+    ) -> io::Result<()> {
+        let Some((session, place)) = self.0.sessions.join(cookie, direction) else { return Ok(()) };
+        if flow >= MAX_FLOWS {
+            return Ok(());
+        }
+        // At the end the connection goes at once, with what is unsent.
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+        let load = session.load(direction);
+        let most = self.0.sessions.limits().bytes;
+        let moved = async {
+            match direction {
+                Direction::Download => load.send(flow, stream, most).await,
+                Direction::Upload => load.receive(flow, stream, most).await,
+            }
+        };
+        let done = tokio::select! {
+            done = moved => done,
+            () = session.closed() => Ok(()),
+        };
+        drop(place);
+        done
+    }
+}
+
+/// What a connection begins with.
+async fn greeted(mut stream: TcpStream) -> io::Result<(Hello, TcpStream)> {
+    let mut preface = [0; PREFACE.len()];
+    stream.read_exact(&mut preface).await?;
+    if preface != PREFACE {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "no client of this version"));
+    }
+    let hello = receive(&mut stream).await?;
+    Ok((hello, stream))
+}
+
+async fn serve_requests(session: &Session, stream: &mut TcpStream) -> io::Result<()> {
+    loop {
+        let Request::Report(direction) = match receive(stream).await {
+            Ok(request) => request,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let load = session.load(direction);
+        load.close();
+        for samples in load.take_samples().chunks(SAMPLES) {
+            send(stream, &Reply::Samples(samples.to_vec())).await?;
+        }
+        send(stream, &Reply::End).await?;
+    }
+}

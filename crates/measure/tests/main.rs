@@ -1,0 +1,4 @@
+//! Clients and servers on this host.
+
+mod hostile;
+mod loopback;
