@@ -128,6 +128,9 @@ pub(super) fn metrics(line: &Line, to: &str, file: &Path) -> Result<(), CliError
     Ok(fs::rename(&new, file)?)
 }
 
+/// A metric of a direction: its name, its meaning, and its value.
+type OfWay = (&'static str, &'static str, fn(&Way) -> f64);
+
 fn metrics_text(line: &Line, to: &str) -> String {
     let mut metrics = Metrics::new("suimon_line");
     let idle = &line.idle;
@@ -138,7 +141,7 @@ fn metrics_text(line: &Line, to: &str) -> String {
     ] {
         metrics.add((name, "gauge", help), [([("to", to.to_owned())], value)]);
     }
-    let of_ways: [(&str, &str, fn(&Way) -> f64); 7] = [
+    let of_ways: [OfWay; 7] = [
         ("capacity_bits_per_second", "What the line carries, in IP packets.", |way| way.capacity_mbps * 1e6),
         ("loaded_rtt_p95_seconds", "Round-trip time beside a load, 95th percentile.", |way| way.rtt_p95_ms / 1e3),
         ("queue_p95_seconds", "What packets of others wait beside a load, 95th percentile.", |way| {
