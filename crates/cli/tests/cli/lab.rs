@@ -82,7 +82,7 @@ fn a_sweep_runs_there_and_no_other_place_goes_on_with_it() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("my.toml"), format!("seeds = 2\n{SCENARIO}")).unwrap();
     let sweep = ["sweep", "my.toml", "--lab", "--out", "out"];
-    let Some(output) = in_lab(folder.path(), &sweep) else { return };
+    let Some(output) = in_lab(suimon().args(sweep).current_dir(folder.path())) else { return };
     assert!(output.status.success(), "{}", text(&output.stderr));
     for part in ["part-000000", "part-000001"] {
         assert!(folder.path().join("out").join(part).join("queues.parquet").exists());
