@@ -5,6 +5,7 @@
 #[macro_use]
 mod part;
 
+mod attack;
 mod championship;
 mod compare;
 mod error;
@@ -70,6 +71,7 @@ enum Command {
     New(new::Arguments),
     Compare(Box<compare::Arguments>),
     Championship(championship::Arguments),
+    Attack(attack::Arguments),
     Sweep(sweep::Arguments),
     Estimate(estimate::Arguments),
     Paper(paper::Arguments),
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Estimate(arguments) => estimate::execute(arguments),
         Command::Championship(arguments) => championship::execute(arguments),
+        Command::Attack(arguments) => attack::execute(arguments),
         Command::Sweep(arguments) => sweep::execute(arguments),
         Command::Paper(arguments) => paper::execute(arguments),
         Command::Link(arguments) => link::execute(arguments),

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use suimon_algorithms::registry::Registry;
-use suimon_results::RunResult;
+use suimon_results::{FlowResult, RunResult};
 use suimon_scenario::{Run, Start};
 use suimon_units::{Duration, Instant};
 
@@ -208,7 +208,7 @@ impl Course {
         let utilisation = (!uses.is_empty()).then(|| uses.iter().sum::<f64>() / uses.len() as f64);
         let goodput = mean(&|run| run.flows.iter().map(|flow| flow.goodput.as_bps_f64()).sum::<f64>() / 1e6);
         let delay = mean(&|run| queue(run).map_or(0.0, |queue| queue.delay_p95.as_millis_f64()));
-        let jain = mean(&jain_index);
+        let jain = mean(&|run| jain_index(run.flows.iter()));
         let rtt = mean(&|run| {
             run.flows.iter().filter_map(|flow| flow.rtt_min).min().map_or(0.0, Duration::as_millis_f64)
         });
@@ -222,8 +222,9 @@ fn mean_use(scores: &[Score]) -> f64 {
     if uses.is_empty() { 0.0 } else { uses.iter().sum::<f64>() / uses.len() as f64 }
 }
 
-fn jain_index(run: &RunResult) -> f64 {
-    let goodputs: Vec<f64> = run.flows.iter().map(|flow| flow.goodput.as_bps_f64()).collect();
+/// Jain's index of what `flows` got.
+pub(crate) fn jain_index<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> f64 {
+    let goodputs: Vec<f64> = flows.map(|flow| flow.goodput.as_bps_f64()).collect();
     let (sum, squares) =
         goodputs.iter().fold((0.0, 0.0), |(sum, squares), one| (sum + one, squares + one * one));
     if squares == 0.0 { 0.0 } else { sum * sum / (goodputs.len() as f64 * squares) }

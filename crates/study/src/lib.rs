@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attack;
 pub mod championship;
 pub mod comparison;
 mod error;

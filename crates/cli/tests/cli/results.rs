@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::{SCENARIO, contents, json, project, succeeds, suimon, text};
+use crate::{SCENARIO, contents, json, project, refuses, succeeds, suimon, text};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -276,4 +276,17 @@ fn every_help_has_an_example_or_the_commands() {
     }
     let help = succeeds(&project(), &["--help"]);
     assert!(help.contains("Exit codes: 0") && help.contains("compare"), "{help}");
+}
+
+#[test]
+fn the_network_that_an_attack_finds_runs_again_with_the_same_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let attack = ["attack", "--cc", "reno", "--rivals", "vegas", "--worst", "delay", "--networks", "8"];
+    let found = json(folder.path(), &[&attack[..], &["--save", "worst.toml", "--json"]].concat());
+    let runs = json(folder.path(), &["run", "worst.toml", "--no-files", "--json"]);
+    for (found, run) in found["outcomes"].as_array().unwrap().iter().zip(runs["runs"].as_array().unwrap()) {
+        assert_eq!((&found["delay_p95_ms"], &found["sender"]), (&run["delay_p95_ms"], &run["cc"]));
+    }
+    let message = refuses(folder.path(), &["attack", "--cc", "fast", "--worst", "delay"]);
+    assert!(message.contains("--cc") && message.contains("accepted: reno"), "{message}");
 }
