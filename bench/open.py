@@ -132,7 +132,7 @@ def sharing() -> Iterator[Cell]:
             last = 10 * (count - 1)
             name = f"{count}, 10 s apart, 10 Mbit/s 40 ms"
             yield Cell(name, said, keeps, wire(10, 40), count, None, starts, last + 60, last)
-    for rate, rtt in ((10, 40), (10, 10), (2, 10), (2, 200), (100, 10), (100, 200)):
+    for rate, rtt in ((10, 10), (2, 10), (2, 200), (100, 10), (100, 200)):
         yield Cell(f"4 at once, {rate} Mbit/s {rtt} ms", bar, shares, wire(rate, rtt), 4)
 
 
