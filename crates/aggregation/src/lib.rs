@@ -12,10 +12,12 @@
 
 #![forbid(unsafe_code)]
 
+mod flight;
 mod meter;
 mod receiver;
 mod sender;
 
+pub use flight::{Flight, FlightBound};
 pub use meter::{CapacityMeter, Occupancy, RateMeter, WindowedMin};
 pub use receiver::{AggregateReceiver, Arrived, Feedback};
-pub use sender::{AggregateSender, Chunk};
+pub use sender::{AggregateSender, Chunk, LATE, LATE_ALONE, Suspicion};

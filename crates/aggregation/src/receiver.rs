@@ -1,5 +1,7 @@
 //! The receiving end: order across connections.
 
+use std::ops::Range;
+
 use rangemap::RangeSet;
 use suimon_units::Bytes;
 
@@ -38,6 +40,13 @@ impl AggregateReceiver {
     #[must_use]
     pub fn new(buffer: Bytes) -> Self {
         Self { next: 0, early: RangeSet::new(), held: Bytes::ZERO, buffer }
+    }
+
+    /// The parts of the `len` bytes from `start` on that have not come before.
+    #[must_use]
+    pub fn fresh(&self, start: u64, len: Bytes) -> Vec<Range<u64>> {
+        let end = start + len.get();
+        self.early.gaps(&(start.max(self.next)..end.max(self.next))).collect()
     }
 
     /// One of the connections delivers the `len` bytes from `start` on.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rangemap::{RangeMap, RangeSet};
 use suimon_algorithms::Probe;
-use suimon_algorithms::path::{Data, PathId, PathScheduler, PathStatus, PathView, Placement, SendState};
+use suimon_algorithms::path::{Data, PathId, PathScheduler, PathStatus, PathView, Placement, Rtt, SendState};
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::receiver::Feedback;
@@ -27,12 +27,17 @@ pub struct AggregateSender {
     scheduler: Box<dyn PathScheduler>,
     chunk: Bytes,
     copy_stalled: bool,
+    suspicion: Suspicion,
     paths: Vec<Path>,
     views: Vec<PathView>,
     /// Produced by the application, and on no path.
     unassigned: RangeSet<u64>,
     /// Where the application's data ends so far.
     produced: u64,
+    /// Where groups of data end that stay together, from the first that has not arrived on.
+    groups: VecDeque<u64>,
+    /// Data that has not arrived and goes before all other.
+    urgent: RangeSet<u64>,
     /// The data under way, with a bit for each path that carries it.
     outstanding: RangeMap<u64, u64>,
     feedback: Feedback,
@@ -43,11 +48,30 @@ struct Path {
     state: PathState,
     status: Option<PathStatus>,
     /// Data given to the connection and not acknowledged, oldest first.
-    given: VecDeque<Range<u64>>,
+    given: VecDeque<Given>,
     /// Bytes in `given`.
     unacknowledged: u64,
     /// When something was acknowledged last, or there was nothing to acknowledge.
     progress_at: Instant,
+}
+
+/// Data that a connection was given, and when.
+#[derive(Debug)]
+struct Given {
+    range: Range<u64>,
+    at: Instant,
+}
+
+/// When a path that acknowledges nothing is taken to have stalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Suspicion {
+    /// After a retransmission timeout (RFC 6298 §2, with Linux's bounds).
+    #[default]
+    Timeout,
+    /// Once the oldest data is late by four mean deviations of the round-trip time, and nothing was acknowledged for as long:
+    /// RFC 6298's timeout without a lower bound. Its granularity G is [`LATE`], and [`LATE_ALONE`] where so little is under
+    /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen.
+    Late,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,10 +105,13 @@ impl AggregateSender {
             scheduler,
             chunk,
             copy_stalled,
+            suspicion: Suspicion::Timeout,
             paths: (0..paths).map(|_| path()).collect(),
             views: Vec::with_capacity(paths),
             unassigned: RangeSet::new(),
             produced: 0,
+            groups: VecDeque::new(),
+            urgent: RangeSet::new(),
             outstanding: RangeMap::new(),
             feedback: Feedback::default(),
         }
@@ -96,6 +123,23 @@ impl AggregateSender {
             self.unassigned.insert(self.produced..end);
             self.produced = end;
         }
+    }
+
+    /// The application has produced `end` bytes in all; the last of them stay together, in one chunk, however long they are.
+    /// Where they are `urgent`, they go before all other data, over the path on which they arrive first.
+    pub fn produce_group(&mut self, end: u64, urgent: bool) {
+        if end > self.produced {
+            if urgent {
+                self.urgent.insert(self.produced..end);
+            }
+            self.produce(end);
+            self.groups.push_back(end);
+        }
+    }
+
+    /// From now on paths are taken to have stalled by another rule.
+    pub fn set_suspicion(&mut self, suspicion: Suspicion) {
+        self.suspicion = suspicion;
     }
 
     /// The connection over `path` is established, with nothing in it.
@@ -155,10 +199,11 @@ impl AggregateSender {
         while delivered > 0
             && let Some(oldest) = self.paths[path.0].given.front_mut()
         {
-            let arrived = oldest.start..oldest.end.min(oldest.start + delivered);
+            let range = &mut oldest.range;
+            let arrived = range.start..range.end.min(range.start + delivered);
             delivered -= arrived.end - arrived.start;
-            oldest.start = arrived.end;
-            if oldest.is_empty() {
+            range.start = arrived.end;
+            if range.is_empty() {
                 self.paths[path.0].given.pop_front();
             }
             self.arrived(arrived);
@@ -171,12 +216,20 @@ impl AggregateSender {
         if feedback.next > self.feedback.next {
             self.arrived(self.feedback.next..feedback.next);
             self.feedback.next = feedback.next;
+            while self.groups.front().is_some_and(|end| *end <= feedback.next) {
+                self.groups.pop_front();
+            }
         }
     }
 
     /// The next chunk to write, if any.
     pub fn next(&mut self, now: Instant) -> Option<Chunk> {
         self.notice_stalls(now);
+        if let Some(range) = self.first_urgent()
+            && let Some(path) = self.soonest(now, Bytes::new(range.end - range.start))
+        {
+            return Some(self.give(now, path, range));
+        }
         self.look(now);
         let first = self.unassigned.first().map_or(self.produced, |first| first.start);
         let first_len = self.unassigned.first().map_or(0, |first| first.end - first.start);
@@ -184,7 +237,7 @@ impl AggregateSender {
             paths: &self.views,
             chunk: if first_len == 0 { self.chunk } else { self.chunk.min(Bytes::new(first_len)) },
             unassigned: self.unassigned(),
-            window: Bytes::new(self.feedback.edge.saturating_sub(first)),
+            window: Bytes::new((self.feedback.edge - self.reserve()).saturating_sub(first)),
             buffer: Bytes::new(self.feedback.edge - self.feedback.next),
         };
         let Placement { path, data } = self.scheduler.place(now, &state)?;
@@ -193,7 +246,26 @@ impl AggregateSender {
             Data::Ahead(offset) => self.unassigned_at(offset.get())?,
             Data::Copy => self.first_not_on(path)?,
         };
-        Some(self.give(path, range))
+        Some(self.give(now, path, range))
+    }
+
+    /// The path over which `len` bytes given now arrive first. `None` where no path is usable, and where that one has not sent
+    /// all that it was given: over another they would arrive later still.
+    #[must_use]
+    pub fn soonest(&self, now: Instant, len: Bytes) -> Option<PathId> {
+        let usable = self.paths.iter().enumerate().filter(|(_, path)| path.is_usable());
+        let arrival = |path: &Path| {
+            let arrives_in = path.view(now, false, false).arrives_in(len);
+            arrives_in.map_or(Duration::MAX, |arrives_in| arrives_in + path.late(now))
+        };
+        let (index, path) = usable.min_by_key(|(_, path)| arrival(path))?;
+        path.status.is_some_and(|status| status.unsent == Bytes::ZERO).then_some(PathId(index))
+    }
+
+    /// Whether the data at `place` has not arrived yet, as far as this end knows.
+    #[must_use]
+    pub fn is_missing(&self, place: u64) -> bool {
+        self.outstanding.contains_key(&place) || self.unassigned.contains(&place)
     }
 
     /// Bytes that the application has produced.
@@ -244,7 +316,11 @@ impl AggregateSender {
     /// When to ask again though nothing happened: a path may have stalled by then.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.paths.iter().filter_map(Path::stalls_at).min().filter(|_| self.copy_stalled)
+        self.paths
+            .iter()
+            .filter_map(|path| path.stalls_at(self.suspicion))
+            .min()
+            .filter(|_| self.copy_stalled)
     }
 
     /// When the connection over `path` had better be given up and made anew, if nothing is acknowledged until
@@ -273,7 +349,7 @@ impl AggregateSender {
             return;
         }
         for index in 0..self.paths.len() {
-            if self.paths[index].stalls_at().is_some_and(|at| at <= now) {
+            if self.paths[index].stalls_at(self.suspicion).is_some_and(|at| at <= now) {
                 self.paths[index].state = PathState::Stalled;
                 self.release(PathId(index));
             }
@@ -291,8 +367,41 @@ impl AggregateSender {
         }
     }
 
+    /// The part of the receiver's buffer that is left to urgent data, where there is any.
+    fn reserve(&self) -> u64 {
+        if self.groups.is_empty() { 0 } else { (self.feedback.edge - self.feedback.next) / RESERVE }
+    }
+
+    /// The first urgent data that no path has, where it fits the receiver's buffer.
+    fn first_urgent(&self) -> Option<Range<u64>> {
+        if self.unassigned.is_empty() {
+            return None;
+        }
+        let mut waiting = self.urgent.iter().filter_map(|urgent| {
+            let range = self.unassigned.overlapping(urgent.clone()).next()?;
+            Some(within(range, urgent))
+        });
+        let range = waiting.next()?;
+        let end = self.cut(range.clone());
+        (end <= self.feedback.edge).then_some(range.start..end)
+    }
+
+    /// Where a chunk ends that begins with `range`: as many whole groups as a chunk takes, and one at least.
+    fn cut(&self, range: Range<u64>) -> u64 {
+        let most = range.end.min(range.start + self.chunk.get());
+        let group = self.groups.partition_point(|end| *end <= most);
+        match group.checked_sub(1).map(|last| self.groups[last]) {
+            Some(end) if end > range.start => end,
+            _ => match self.groups.get(group) {
+                Some(end) => range.end.min(*end),
+                // Data that need not stay together.
+                None => most,
+            },
+        }
+    }
+
     /// `path` and the data from `start` on, up to a chunk of it, are bound to each other.
-    fn give(&mut self, path: PathId, range: Range<u64>) -> Chunk {
+    fn give(&mut self, now: Instant, path: PathId, range: Range<u64>) -> Chunk {
         let len = Bytes::new(range.end - range.start);
         self.unassigned.remove(range.clone());
         let others: Vec<_> =
@@ -302,7 +411,7 @@ impl AggregateSender {
         let start = range.start;
         let state = &mut self.paths[path.0];
         state.unacknowledged += len.get();
-        state.given.push_back(range);
+        state.given.push_back(Given { range, at: now });
         if let Some(status) = &mut state.status {
             status.buffered += len;
             status.unsent += len;
@@ -316,8 +425,8 @@ impl AggregateSender {
         for range in self.unassigned.iter() {
             let len = range.end - range.start;
             if offset < len {
-                let start = range.start + offset;
-                let end = range.end.min(start + self.chunk.get());
+                let start = self.start_of_group(range.start + offset).max(range.start);
+                let end = self.cut(start..range.end);
                 return (end <= self.feedback.edge).then_some(start..end);
             }
             offset -= len;
@@ -325,10 +434,20 @@ impl AggregateSender {
         None
     }
 
+    /// The first byte of the group that `place` lies in.
+    fn start_of_group(&self, place: u64) -> u64 {
+        let group = self.groups.partition_point(|end| *end <= place);
+        match group.checked_sub(1) {
+            _ if group == self.groups.len() => place,
+            Some(before) => self.groups[before],
+            None => self.feedback.next,
+        }
+    }
+
     fn first_not_on(&self, path: PathId) -> Option<Range<u64>> {
         let bit = 1 << path.0;
         let (range, _) = self.outstanding.iter().find(|(_, carriers)| *carriers & bit == 0)?;
-        Some(range.start..range.end.min(range.start + self.chunk.get()))
+        Some(range.start..self.cut(range.clone()))
     }
 
     /// Gives back the data that only `path` and other hopeless paths carry, for others to take.
@@ -337,7 +456,7 @@ impl AggregateSender {
             .filter(|index| *index != path.0 && self.paths[*index].state == PathState::Up)
             .map(|index| 1 << index)
             .sum();
-        for given in &self.paths[path.0].given {
+        for Given { range: given, .. } in &self.paths[path.0].given {
             let alone: Vec<_> = (self.outstanding.overlapping(given.clone()))
                 .filter(|(_, carriers)| *carriers & hopeful == 0)
                 .map(|(range, _)| within(range, given))
@@ -352,7 +471,7 @@ impl AggregateSender {
     /// The data that `path` still carries is under way after all, and need not be given to others if it is not yet.
     fn reclaim(&mut self, path: PathId) {
         let bit = 1 << path.0;
-        for given in &self.paths[path.0].given {
+        for Given { range: given, .. } in &self.paths[path.0].given {
             let shared: Vec<_> = (self.outstanding.overlapping(given.clone()))
                 .map(|(range, carriers)| (within(range, given), carriers | bit))
                 .collect();
@@ -371,6 +490,7 @@ impl AggregateSender {
     /// `range` has reached the receiver.
     fn arrived(&mut self, range: Range<u64>) {
         self.unassigned.remove(range.clone());
+        self.urgent.remove(range.clone());
         self.outstanding.remove(range);
     }
 }
@@ -385,9 +505,31 @@ impl Path {
     }
 
     /// When it will have stalled, if nothing is acknowledged until then.
-    fn stalls_at(&self) -> Option<Instant> {
-        let waits = self.state == PathState::Up && self.unacknowledged > 0;
-        waits.then(|| self.progress_at + self.timeout())
+    fn stalls_at(&self, suspicion: Suspicion) -> Option<Instant> {
+        if self.state != PathState::Up || self.unacknowledged == 0 {
+            return None;
+        }
+        match (suspicion, self.status.and_then(|status| status.rtt.map(|rtt| (status, rtt)))) {
+            (Suspicion::Late, Some((status, rtt))) => {
+                let alone = self.unacknowledged <= 4 * status.mss.get();
+                let slack = (rtt.rttvar * 4).max(if alone { LATE_ALONE } else { LATE });
+                let oldest = self.given.front().map_or(self.progress_at, |given| given.at);
+                Some((self.progress_at + slack).max(oldest + rtt.srtt + slack))
+            }
+            _ => Some(self.progress_at + self.timeout()),
+        }
+    }
+
+    /// Established, and neither stalled nor unknown.
+    fn is_usable(&self) -> bool {
+        self.state == PathState::Up && self.status.is_some()
+    }
+
+    /// The time by which what is under way is late: without an acknowledgement beyond a round trip and its deviation.
+    fn late(&self, now: Instant) -> Duration {
+        let rtt = self.status.and_then(|status| status.rtt).filter(|_| self.unacknowledged > 0);
+        let expected = |rtt: Rtt| rtt.srtt + rtt.rttvar * 4;
+        rtt.map_or(Duration::ZERO, |rtt| now.saturating_since(self.progress_at).saturating_sub(expected(rtt)))
     }
 
     /// The retransmission timeout before any back-off.
@@ -399,7 +541,7 @@ impl Path {
 
     fn view(&self, now: Instant, can_copy: bool, holds_first: bool) -> PathView {
         PathView {
-            usable: self.state == PathState::Up && self.status.is_some(),
+            usable: self.is_usable(),
             silent: now.saturating_since(self.progress_at),
             can_copy,
             holds_first,
@@ -419,13 +561,18 @@ const MAX_PATHS: usize = 64;
 const RTO_INITIAL: Duration = Duration::from_secs(1);
 /// Linux's `TCP_RTO_MIN`.
 const RTO_MIN: Duration = Duration::from_millis(200);
+/// Two turns of the programs at both ends on busy machines.
+pub const LATE: Duration = Duration::from_millis(25);
+/// Linux delays an acknowledgement by 40 ms (`TCP_DELACK_MIN`).
+pub const LATE_ALONE: Duration = Duration::from_millis(60);
+/// One part of the receiver's buffer out of so many is kept for urgent data.
+const RESERVE: u64 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::receiver::AggregateReceiver;
     use proptest::prelude::*;
-    use suimon_algorithms::path::Rtt;
     use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
 
     const CHUNK: Bytes = Bytes::new(1_000);

@@ -94,10 +94,23 @@ impl Client {
         &self.descriptors
     }
 
-    /// Opens a stream to `target`, seen from the server.
+    /// Opens a stream to `target`, seen from the server, once the server has reached that.
     pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
-        match timeout(OPEN_TIMEOUT, self.bond.open(target)).await {
+        let open = async {
+            let stream = self.bond.begin(target).await?;
+            stream.opened().await?;
+            Ok(stream)
+        };
+        match timeout(OPEN_TIMEOUT, open).await {
             Ok(opened) => opened,
+            Err(_) => Err(ResetReason::TimedOut),
+        }
+    }
+
+    /// As [`open`](Self::open), but what is written meanwhile goes along: for programs whose connection was taken already.
+    pub(crate) async fn begin(&self, target: &Target) -> Result<Stream, ResetReason> {
+        match timeout(OPEN_TIMEOUT, self.bond.begin(target)).await {
+            Ok(begun) => begun,
             Err(_) => Err(ResetReason::TimedOut),
         }
     }
@@ -266,8 +279,10 @@ impl Keeper {
         let tls = ClientConnection::new(self.config.tls.clone(), name).map_err(invalid)?;
         let mut connection =
             TlsConnection::handshake(tcp, tls.into(), self.config.path_buffer).await.map_err(|error| {
+                let kind = error.kind();
                 // The peer speaks another protocol or has another key: one word for both, for people.
-                io::Error::new(error.kind(), format!("{peer} is not the server: {error}"))
+                let of = if kind == io::ErrorKind::Unsupported { "" } else { " is not the server" };
+                io::Error::new(kind, format!("{peer}{of}: {error}"))
             })?;
         self.attempt += 1;
         let (session, nonce, generation) = {

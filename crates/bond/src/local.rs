@@ -46,7 +46,8 @@ where
 }
 
 async fn forward(tcp: TcpStream, target: Target, client: Client) -> io::Result<()> {
-    match client.open(&target).await {
+    // The program's connection stands already, so its first bytes need not wait for the target.
+    match client.begin(&target).await {
         Ok(stream) => {
             relay(tcp, stream).await;
             Ok(())

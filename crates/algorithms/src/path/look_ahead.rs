@@ -74,21 +74,13 @@ const TIGHT: f64 = 1.5;
 /// A connection may always hold this many chunks: fewer would starve one whose ACKs are delayed.
 const MIN_CHUNKS: f64 = 4.0;
 
-/// The time until a chunk that `path` takes now arrives: its buffer drains and the chunk is under way, but
-/// never sooner than the path's least round trip allows. `None` for a path that nothing is known of.
-fn delay(path: &PathView, chunk: Bytes) -> Option<Duration> {
-    let rtt_min = path.status.rtt_min?;
-    let drained = path.rate()?.transmission_time(path.status.buffered + chunk);
-    Some(drained.max(rtt_min).saturating_sub(rtt_min / 2))
-}
-
 /// Bytes that the other paths deliver before a chunk that `taker` takes now arrives, `delay` from now.
 fn ahead(state: &SendState<'_>, taker: PathId, delay_of_taker: Duration) -> Bytes {
     state
         .usable()
         .filter(|(id, _)| *id != taker)
         .filter_map(|(_, path)| {
-            let earlier = delay_of_taker.saturating_sub(delay(path, state.chunk)?);
+            let earlier = delay_of_taker.saturating_sub(path.arrives_in(state.chunk)?);
             Some(path.rate()?.amount_in(earlier))
         })
         .sum()
@@ -99,7 +91,7 @@ impl PathScheduler for LookAhead {
         let soonest = state
             .ready()
             .filter(|(_, path)| !self.is_full(path, state))
-            .map(|(id, path)| (id, delay(path, state.chunk)))
+            .map(|(id, path)| (id, path.arrives_in(state.chunk)))
             // A path that nothing is known of is tried first, so that something is.
             .min_by_key(|(_, delay)| delay.unwrap_or(Duration::ZERO));
         let (path, delay) = soonest?;

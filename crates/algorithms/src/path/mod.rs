@@ -154,6 +154,15 @@ impl PathView {
             .or_else(|| Some(Rate::of(self.status.cwnd, self.status.rtt?.srtt)))
             .filter(|rate| *rate > Rate::ZERO)
     }
+
+    /// The time until `more` bytes that the path takes now have arrived: its buffer drains and the bytes are under way,
+    /// but never sooner than the path's least round trip allows. `None` for a path that nothing is known of.
+    #[must_use]
+    pub fn arrives_in(&self, more: Bytes) -> Option<Duration> {
+        let rtt_min = self.status.rtt_min?;
+        let drained = self.rate()?.transmission_time(self.status.buffered + more);
+        Some(drained.max(rtt_min).saturating_sub(rtt_min / 2))
+    }
 }
 
 /// The path with the least `key`; the first of several.

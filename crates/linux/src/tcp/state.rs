@@ -44,6 +44,8 @@ pub struct TcpState {
     pub since_ack: Duration,
     /// Payload acknowledged.
     pub acknowledged: Bytes,
+    /// Segments that have arrived, also those acknowledged selectively.
+    pub delivered: u64,
     /// Payload written and not sent so far.
     pub unsent: Bytes,
     /// Payload sent, retransmissions included.
@@ -119,6 +121,7 @@ pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
         since_ack: Duration::from_millis(word(56)),
         // The SYN counts as one byte.
         acknowledged: Bytes::new(wide(120).saturating_sub(1)),
+        delivered: word(192),
         unsent: Bytes::new(word(144)),
         sent: Bytes::new(wide(200)),
         sent_again: Bytes::new(wide(208)),
