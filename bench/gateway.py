@@ -238,10 +238,25 @@ def memory(suimon: Path) -> list[str]:
 
 
 def write(name: str, lines: list[str]) -> None:
-    """Puts a table into the page."""
+    """Puts a table into the page. Rows that were not measured this time stay as they are."""
     begin, end = f"<!-- {name}: written by bench/gateway.py -->", f"<!-- end of {name} -->"
     before, rest = PAGE.read_text().split(begin)
-    PAGE.write_text("\n".join([before + begin, *lines, end + rest.split(end)[1]]))
+    present, after = rest.split(end)
+    rows = {key_of(row): row for row in present.split("\n")[3:] if row}
+    rows |= {key_of(row): row for row in lines[2:]}
+    PAGE.write_text("\n".join([before + begin, *lines[:2], *sorted(rows.values(), key=place_of), end + after]))
+
+
+def key_of(row: str) -> tuple[str, str]:
+    """What a row is of: its first cell, and its second where that is a number of downloads."""
+    _, name, second, *_ = (cell.strip() for cell in row.split("|"))
+    return name, second if second.isdecimal() else ""
+
+
+def place_of(row: str) -> int:
+    """Radios in their order; other rows stay in theirs."""
+    name = key_of(row)[0]
+    return next((place for place, radio in enumerate(RADIOS) if radio.name == name), 0)
 
 
 def main() -> int:
