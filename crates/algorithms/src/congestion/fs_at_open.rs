@@ -237,7 +237,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             self.path.sample(now, rtt, period);
             self.round.sample(rtt);
             let enough = self.round.samples == SAMPLES_IN_STARTUP && self.round.end > 0;
-            if self.mode == Mode::Startup && enough && ack.snd_una < self.round.end {
+            if self.mode == Mode::Startup && enough && !self.round.is_over(ack) {
                 self.look(ack);
             }
         }
@@ -250,11 +250,11 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         }
         match self.mode {
             Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),
-            _ if self.round.end == 0 => self.round.begin(now, ack.snd_nxt),
-            _ if ack.snd_una >= self.round.end && self.round.samples >= ENOUGH_SAMPLES => {
+            _ if self.round.end == 0 => self.round.begin(now, ack),
+            _ if self.round.is_over(ack) && self.round.samples >= ENOUGH_SAMPLES => {
                 self.end_round(ack, now, limits);
                 if !matches!(self.mode, Mode::Draining(_)) {
-                    self.round.begin(now, ack.snd_nxt);
+                    self.round.begin(now, ack);
                 }
             }
             _ => {}

@@ -55,7 +55,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     pub(super) fn begin_drain(&mut self, ack: &Ack, first: bool, competing: bool) {
         let (before, floor) = (self.round.low, u64::MAX);
         self.mode = Mode::Draining(Drain { first, competing, reached: None, rounds: 0, before, floor });
-        self.round.begin(micros(ack.now.saturating_since(Instant::ZERO)), ack.snd_nxt);
+        self.round.begin(micros(ack.now.saturating_since(Instant::ZERO)), ack);
     }
 
     /// What a drain leaves in flight.
@@ -69,14 +69,14 @@ impl<C: CongestionControl> FsAtOpen<C> {
             if ack.flight_size.get() <= self.drain_target(ack.mss.get()) {
                 drain.reached = Some(now);
                 drain.before = drain.before.min(self.round.low);
-                self.round.begin(now, ack.snd_nxt);
+                self.round.begin(now, ack);
                 self.mode = Mode::Draining(drain);
             }
             return;
         };
         drain.floor = drain.floor.min(self.round.low);
         self.mode = Mode::Draining(drain);
-        if ack.snd_una < self.round.end {
+        if !self.round.is_over(ack) {
             return;
         }
         let low = self.round.low;
@@ -84,7 +84,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             // Others leave the queue too: stay with them until it is empty.
             (drain.before, drain.rounds) = (low, drain.rounds + 1);
             self.mode = Mode::Draining(drain);
-            self.round.begin(now, ack.snd_nxt);
+            self.round.begin(now, ack);
         } else if self.path.is_near_min(drain.floor)
             || now.saturating_sub(reached) >= DRAIN_WAIT.max(self.path.rtt_min())
         {
@@ -121,7 +121,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         (self.drains.last, self.drains.lost) = (now, false);
         self.longest = [0, self.longest[0]];
         self.drains.resting = ROUNDS_TO_REFILL;
-        self.round.begin(now, ack.snd_nxt);
+        self.round.begin(now, ack);
     }
 
     /// Drain after drain the queue stays, and it does not shrink.

@@ -55,11 +55,13 @@ impl Path {
     }
 }
 
-/// From a time until all that was in flight then is acknowledged.
+/// From a time until all that was in flight then is acknowledged, or as much has left the flight: in a long recovery
+/// `snd_una` waits for a segment that was lost.
 #[derive(Debug, Clone)]
 pub(super) struct Round {
     pub(super) began: u64,
     pub(super) end: u64,
+    flight_size: u64,
     /// Bytes confirmed and lost.
     pub(super) delivered: u64,
     lost: u64,
@@ -71,13 +73,17 @@ pub(super) struct Round {
 
 impl Default for Round {
     fn default() -> Self {
-        Self { began: 0, end: 0, delivered: 0, lost: 0, low: u64::MAX, samples: 0, app_limited: false }
+        Self { began: 0, end: 0, flight_size: 0, delivered: 0, lost: 0, low: u64::MAX, samples: 0, app_limited: false }
     }
 }
 
 impl Round {
-    pub(super) fn begin(&mut self, now: u64, end: u64) {
-        *self = Self { began: now, end, ..Self::default() };
+    pub(super) fn begin(&mut self, now: u64, ack: &Ack) {
+        *self = Self { began: now, end: ack.snd_nxt, flight_size: ack.flight_size.get(), ..Self::default() };
+    }
+
+    pub(super) fn is_over(&self, ack: &Ack) -> bool {
+        ack.snd_una >= self.end || self.delivered.saturating_add(self.lost) >= self.flight_size
     }
 
     pub(super) fn sample(&mut self, rtt: u64) {
