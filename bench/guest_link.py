@@ -23,8 +23,10 @@ from measure import BenchError, run
 RATE_BPS = 10_000_000
 BYTES_PER_S = RATE_BPS / 8
 FULL_PACKET = 1500
+SYN_BYTES = 60
 # A token bucket lets a packet go without the time of its transmission.
 BUCKET_MS = FULL_PACKET / BYTES_PER_S * 1e3
+INITIAL_WINDOW = 10
 # What a job leaves in its folder.
 RECORD = "trace.json.gz"
 # Differences of counts below this are chance.
@@ -45,8 +47,8 @@ class Senders:
     delay_ms: float
 
     def started(self, record: Record) -> Senders:
-        """The same, with the times at which the kernel's began."""
-        return replace(self, starts_s=record.starts_s)
+        """The same, with the times at which the kernel's began, and the delay that the kernel's had."""
+        return replace(self, starts_s=record.starts_s, delay_ms=record.round_trip_s * 1e3 - BUCKET_MS)
 
 
 def starts(seed: int, flows: int, apart_s: float, within_s: float) -> list[float]:
@@ -107,8 +109,11 @@ class Record:
     packets: list[dict[str, int]]
     # When the first packet of data came.
     begin_s: float
-    # When each flow sent its SYN, from the first of them on.
+    # When each flow sent its SYN, from the beginning of the first one's millisecond on. Timestamps count milliseconds,
+    # so that where in a millisecond packets come decides how receivers measure the round-trip time.
     starts_s: list[float]
+    # Of the first packet of data, which finds nothing waiting: some 30 us longer than asked for, which hosts take.
+    round_trip_s: float
     # The innermost queue discipline at the end, as `tc -s -j` shows it.
     qdisc: dict[str, Any]
     # Packets that were lost behind the queue.
@@ -131,42 +136,53 @@ def lab(suimon: Path, folder: Path, script: str, options: Sequence[str], program
         raise BenchError(f"{folder.name}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
 
 
-def in_kernel(
-    suimon: Path, folder: Path, senders: Senders, commands: str, seconds: int, options: Sequence[str]
-) -> Record:
-    """Sends for `seconds` through the queue that the shell commands set up, in a guest with these options.
+@dataclass(frozen=True)
+class Job:
+    """Senders through the queue that shell commands set up, from the first packet of data on, in a guest."""
 
-    A record of the same job that `folder` has is taken again.
-    """
-    sends = "\n".join(
-        f"(sleep {start + 0.5}; ip netns exec a timeout {seconds + 2} "
-        "socat -b 16384 -u /dev/zero TCP4:10.91.2.2:5201) &"
-        for start in senders.starts_s
-    )
-    script = f"# {' '.join(options)}\n" + JOB.format(
-        ecn=int(senders.ecn),
-        cc=senders.kernel_cc,
-        delay_us=round((senders.delay_ms + BUCKET_MS) * 1e3),
-        commands=commands,
-        recorded=seconds + 3,
-        senders=sends,
-        ends=seconds + 1,
-    )
-    kept = folder / RECORD
-    if not kept.exists() or (folder / "job.sh").read_text() != script:
+    folder: Path
+    senders: Senders
+    commands: str
+    seconds: int
+    # Of `suimon lab`.
+    options: tuple[str, ...]
+
+    @property
+    def script(self) -> str:
+        sends = "\n".join(
+            f"(sleep {start + 0.5}; ip netns exec a timeout {self.seconds + 2} "
+            "socat -b 16384 -u /dev/zero TCP4:10.91.2.2:5201) &"
+            for start in self.senders.starts_s
+        )
+        return f"# {' '.join(self.options)}\n" + JOB.format(
+            ecn=int(self.senders.ecn),
+            cc=self.senders.kernel_cc,
+            delay_us=round((self.senders.delay_ms + BUCKET_MS) * 1e3),
+            commands=self.commands,
+            recorded=self.seconds + 3,
+            senders=sends,
+            ends=self.seconds + 1,
+        )
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the folder has the record of just this job."""
+        job = self.folder / "job.sh"
+        return (self.folder / RECORD).exists() and job.read_text() == self.script
+
+
+def in_kernel(suimon: Path, job: Job) -> Record:
+    """The record of a job, which runs where there is none."""
+    kept, written = job.folder / RECORD, job.folder / "trace.json"
+    if not job.is_recorded:
         kept.unlink(missing_ok=True)
-        lab(suimon, folder, script, options, ["socat", "nft"])
-        kept.write_bytes(gzip.compress((folder / "trace.json").read_bytes(), 1))
-        (folder / "trace.json").unlink()
-    record = read(folder)
-    if len(record.starts_s) != len(senders.starts_s):
-        raise BenchError(f"{folder.name}: {len(record.starts_s)} flows sent data, not {len(senders.starts_s)}")
+        lab(suimon, job.folder, job.script, job.options, ["socat", "nft"])
+        kept.write_bytes(gzip.compress(written.read_bytes(), 1))
+        written.unlink()
+    record = read(job.folder)
+    if len(record.starts_s) != len(job.senders.starts_s):
+        raise BenchError(f"{job.folder.name}: {len(record.starts_s)} flows sent data, not {len(job.senders.starts_s)}")
     return record
-
-
-def is_recorded(folder: Path) -> bool:
-    """Whether a job has left its record there."""
-    return (folder / RECORD).exists()
 
 
 def read(folder: Path) -> Record:
@@ -182,11 +198,17 @@ def read(folder: Path) -> Record:
             firsts.setdefault(packet["flow"], packet)
     # A sender that hears nothing takes another hash, under which its connection appears again.
     syns = sorted(first["now_ns"] / 1e9 for first in firsts.values() if first["size_bytes"] < 100)
+    # The simulator's link takes the time of a SYN's transmission, after which all is as in the kernel.
+    syns = [syn - SYN_BYTES / BYTES_PER_S for syn in syns]
+    origin_s = int(syns[0] * 1e3) / 1e3
+    # The first ACK lets the packet go that follows the initial window.
+    of_first = [packet["now_ns"] for packet in data if packet["flow"] == data[0]["flow"]]
     lost = re.search(r"counter packets (\d+)", (folder / "nft.txt").read_text())
     return Record(
         packets,
         data[0]["now_ns"] / 1e9,
-        [round(syn - syns[0], 6) for syn in syns],
+        [round(syn - origin_s, 9) for syn in syns],
+        (of_first[INITIAL_WINDOW] - of_first[0]) / 1e9,
         json.loads((folder / "qdisc.json").read_text())[-1],
         int(lost[1]) if lost else 0,
         (folder / "kernel").read_text().strip(),
@@ -217,7 +239,7 @@ queue = "{queue}"
 loss = "{loss}%"
 [link.reverse]
 rate = "unlimited"
-delay = "{delay}ms"
+delay = "{delay:.6f}ms"
 queue = "droptail"
 loss = "0%"
 """
@@ -228,7 +250,7 @@ from = "a"
 to = "b"
 cc = "{cc}"
 profile = "linux-6"
-start = "{start:.6f}s"
+start = "{start:.9f}s"
 [flow.stack]
 ecn = {ecn}
 """

@@ -19,6 +19,7 @@ from statistics import fmean
 
 from guest_link import (
     BYTES_PER_S,
+    Job,
     Measure,
     Record,
     Senders,
@@ -86,9 +87,9 @@ def of_cell(suimon: Path, cell: Cell, seed: int) -> tuple[Outcome, Outcome]:
     """The cell in the simulator and in the kernel."""
     senders = Senders("reno", "reno", True, starts(seed, cell.flows, 0, 0.01), delay_ms(seed, cell.rtt_ms))
     queue = f"ip netns exec r suimon queue load {cell.policy} --dev rb --rate 10Mbit --buffer 150kB --seed {seed} >&2"
-    folder = cell.folder(seed)
-    record = in_kernel(suimon, folder, senders, queue, END_S, ["--seed", str(seed)])
-    return of_simulator(suimon, cell, folder, senders.started(record)), again(record)
+    job = Job(cell.folder(seed), senders, queue, END_S, ("--seed", str(seed)))
+    record = in_kernel(suimon, job)
+    return of_simulator(suimon, cell, job.folder, senders.started(record)), again(record)
 
 
 def again(record: Record) -> Outcome:

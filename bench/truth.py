@@ -20,6 +20,7 @@ from statistics import fmean
 from guest_link import (
     BYTES_PER_S,
     FULL_PACKET,
+    Job,
     Measure,
     Record,
     Senders,
@@ -28,7 +29,6 @@ from guest_link import (
     delay_ms,
     in_kernel,
     in_simulator,
-    is_recorded,
     loss,
     starts,
     table_written,
@@ -168,22 +168,18 @@ def mean_of(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def folder_of(cell: Cell, seed: int, kernel: str | None) -> Path:
-    return WORK / "truth" / f"{cell.name}-{kernel or 'newest'}-{seed}"
-
-
-def all_recorded(cell: Cell, seeds: int, kernel: str | None) -> bool:
-    folders = [folder_of(cell, seed, kernel) for seed in range(1, cell.seeds(seeds) + 1)]
-    return all(is_recorded(folder) for folder in folders)
+def job_of(cell: Cell, seed: int, kernel: str | None) -> Job:
+    folder = WORK / "truth" / f"{cell.name}-{kernel or 'newest'}-{seed}"
+    options = ("--seed", str(seed), *(("--kernel", kernel) if kernel else ()))
+    return Job(folder, cell.senders(seed), cell.commands(), SECONDS, options)
 
 
 def of_cell(suimon: Path, cell: Cell, seed: int, kernel: str | None) -> tuple[Outcome, Outcome, str]:
     """The cell in the simulator and in the kernel, and the kernel's version."""
-    senders = cell.senders(seed)
-    folder = folder_of(cell, seed, kernel)
-    options = ["--seed", str(seed), *(["--kernel", kernel] if kernel else [])]
-    record = in_kernel(suimon, folder, senders, cell.commands(), SECONDS, options)
-    return of_simulator(suimon, cell, folder, senders.started(record)), of_kernel(cell, record), record.kernel
+    job = job_of(cell, seed, kernel)
+    record = in_kernel(suimon, job)
+    ours = of_simulator(suimon, cell, job.folder, job.senders.started(record))
+    return ours, of_kernel(cell, record), record.kernel
 
 
 def of_kernel(cell: Cell, record: Record) -> Outcome:
@@ -264,12 +260,16 @@ def main() -> int:
     options = parser.parse_args()
     suimon = options.suimon.resolve()
     cells = [cell for cell in CELLS if not options.only or options.only in cell.name]
+
+    def jobs_of(cell: Cell) -> list[tuple[Cell, int, str | None]]:
+        return [(cell, seed, options.kernel) for seed in range(1, cell.seeds(options.seeds) + 1)]
+
     if options.recorded:
-        cells = [cell for cell in cells if all_recorded(cell, options.seeds, options.kernel)]
-    jobs = [(suimon, cell, seed, options.kernel) for cell in cells for seed in range(1, cell.seeds(options.seeds) + 1)]
+        cells = [cell for cell in cells if all(job_of(*job).is_recorded for job in jobs_of(cell))]
+    jobs = [job for cell in cells for job in jobs_of(cell)]
     lines, tally, kernel = [], Tally(), ""
     with ThreadPoolExecutor(options.guests) as pool:
-        results = pool.map(lambda job: of_cell(*job), jobs)
+        results = pool.map(lambda job: of_cell(suimon, *job), jobs)
         for cell in cells:
             found = list(islice(results, cell.seeds(options.seeds)))
             kernel = found[0][2]

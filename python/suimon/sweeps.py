@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from suimon import _check, _suimon, _toml
+from suimon._kernel import KERNELS, swept
 from suimon._ray import on_cluster
 from suimon._store import Store, place
 from suimon._work import Job, on_threads
@@ -36,6 +37,7 @@ def sweep(
     engine: Literal["threads", "ray"] = "threads",
     address: str | None = None,
     jobs: int | None = None,
+    on: Literal["simulator", "lab", "live"] = "simulator",
 ) -> Sweep:
     """A sweep over every combination of the values of ``axes``; nothing runs yet.
 
@@ -51,6 +53,9 @@ def sweep(
         address: With Ray: the cluster, ``"auto"`` for the one that this machine is part of. Default: what Ray is
             connected to, or a cluster on this machine alone.
         jobs: With threads: runs at the same time. Default: one for each core.
+        on: Where `Sweep.to_parquet` makes the runs. ``"lab"``: on an unmodified kernel in virtual time, each in a guest
+            of its own. ``"live"``: on this machine's kernel in real time, as root. Both take the command ``suimon`` of
+            this version.
 
     Raises:
         InputError: An axis or a value is not accepted; every combination is checked.
@@ -61,6 +66,10 @@ def sweep(
         raise InputError('address: goes with engine="ray"')
     if engine == "ray" and jobs is not None:
         raise InputError('jobs: goes with engine="threads"; Ray counts the cores of its cluster')
+    if on != "simulator" and on not in KERNELS:
+        raise InputError(f"on: {on!r} is no place to run; accepted: simulator, {', '.join(KERNELS)}")
+    if on != "simulator" and engine == "ray":
+        raise InputError('engine: "ray" goes with on="simulator"')
     return Sweep(
         as_scenario("scenario", scenario),
         axes or {},
@@ -69,6 +78,7 @@ def sweep(
         engine,
         _check.optional_text("address", address, 'the address of a Ray cluster, "auto"'),
         None if jobs is None else _check.count("jobs", jobs),
+        on,
     )
 
 
@@ -84,10 +94,14 @@ class Sweep:
         engine: str,
         address: str | None,
         jobs: int | None,
+        on: str,
     ) -> None:
-        self._engine, self._address, self._jobs = engine, address, jobs
+        self._engine, self._address, self._jobs, self._on = engine, address, jobs, on
+        self._series = series
         self._classes: list[type[OwnAlgorithm]] = []
         self._scenario = scenario._with_text(self._text(scenario.toml, axes, seeds))
+        if on != "simulator" and self._classes:
+            raise InputError(f"axes: {self._classes[0].__name__} is a class in Python; accepted with on={on!r}: names")
         self._settings = [f"{key}={value}" for key, value in scenario._settings]
         self._sweep = _suimon.Sweep(self._scenario._document, self._settings, series)
 
@@ -134,8 +148,10 @@ class Sweep:
         """Runs everything on this machine and keeps it in memory, samples included.
 
         Raises:
-            InputError: There are more than 100 000 runs.
+            InputError: There are more than 100 000 runs, or the sweep runs on a kernel.
         """
+        if self._on != "simulator":
+            raise InputError(f"collect: keeps what the simulator gives; accepted with on={self._on!r}: to_parquet")
         return self._scenario.run(progress=progress)
 
     def to_parquet(self, folder: str | os.PathLike[str], *, restart: bool = False, progress: bool = True) -> Parts:
@@ -152,7 +168,12 @@ class Sweep:
             FileError: A part could not be written.
         """
         where = place(os.fspath(folder))
-        if isinstance(where, Store):
+        if self._on != "simulator":
+            if isinstance(where, Store):
+                raise InputError(f"folder: with on={self._on!r} a folder of this machine is accepted")
+            options = self._options(where, restart)
+            swept(self._scenario.toml, self._scenario._directory, self._on, options)
+        elif isinstance(where, Store):
             where.open(self._sweep, restart)
             missing = where.missing(range(self.parts))
             if self._engine == "threads":
@@ -166,6 +187,15 @@ class Sweep:
         if self._engine == "ray":
             on_cluster(self._job(where if isinstance(where, str) else where.uri), missing, self._address, progress)
         return Parts(where, self.runs)
+
+    def _options(self, folder: str, restart: bool) -> list[str]:
+        """Of the command `suimon sweep`."""
+        options = ["--out", str(Path(folder).absolute())]
+        for setting in self._settings:
+            options += ["--set", setting]
+        options += ["--jobs", str(self._jobs)] if self._jobs else []
+        options += ["--series"] if self._series else []
+        return options + (["--restart"] if restart else [])
 
     def _job(self, folder: str) -> Job:
         return Job(

@@ -86,6 +86,26 @@ def test_what_a_sweep_cannot_be_is_refused_by_name() -> None:
     assert "seeds: the scenario says 3 itself" in message(sm.Scenario.over("1Mbit 1ms", seeds=3), seeds=2)
 
 
+def test_on_a_kernel_the_command_makes_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "suimon"
+    command.write_text(f"""#!/bin/sh
+if [ "$1" = --version ]; then echo suimon {sm.__version__}; exit; fi
+cp "$2" {tmp_path}/given.toml
+echo "$@" > {tmp_path}/words
+""")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    sweep = sm.sweep(scenario(), {"sender": ["reno", "cubic"]}, on="lab", jobs=2)
+    assert sweep.to_parquet(tmp_path / "out", restart=True).runs == sweep.runs
+    words = (tmp_path / "words").read_text().split()
+    assert words[0] == "sweep" and words[2:] == ["--lab", "--out", f"{tmp_path}/out", "--jobs", "2", "--restart"]
+    assert (tmp_path / "given.toml").read_text() == sweep.toml
+    with pytest.raises(sm.InputError, match="collect: keeps what the simulator gives"):
+        sweep.collect()
+    with pytest.raises(sm.InputError, match="on: 'moon' is no place to run; accepted: simulator, lab, live"):
+        sm.sweep(scenario(), on="moon")  # type: ignore[arg-type]
+
+
 def test_a_million_runs_are_planned_and_not_held() -> None:
     sweep = sm.sweep(scenario(), {"link.rate": [f"{nth}kbit" for nth in range(100, 200)]}, seeds=100_000)
     assert sweep.runs == 10_000_000
