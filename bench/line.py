@@ -108,7 +108,7 @@ CASES = [
     Case("lossy-little", 40, Way(20.0, "200kB"), Way(5.0, "100kB"), loss=0.1, is_tuned=False),
     Case("lossy-much", 30, Way(10.0, "100kB"), Way(3.0, "50kB"), loss=2.0, is_tuned=False),
     both("fibre", 10, 300.0, "375kB", in_lab=False, is_tuned=False),
-    both("house", 5, 500.0, "1MB", in_lab=False, is_tuned=False),
+    both("house", 5, 500.0, "1000kB", in_lab=False, is_tuned=False),
 ]
 
 
