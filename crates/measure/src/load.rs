@@ -27,6 +27,8 @@ const GULP: usize = 4 << 20;
 /// The sender that fills the buffer: its slow start goes on until something is lost, where CUBIC's ends as the delay
 /// grows (RFC 9406).
 const FILLING: &str = "reno";
+/// The sender from then on, so that what two hosts measure compares: that of most hosts.
+const HOLDING: &str = "cubic";
 
 /// The connections of one direction at one end.
 #[derive(Debug)]
@@ -38,14 +40,14 @@ pub(crate) struct Load {
     moved: AtomicU64,
     /// Whether connections still fill the buffer for the first time.
     has_filled: AtomicBool,
-    /// The sender of this host, which takes over.
-    holding: Mutex<Option<String>>,
+    /// The sender of this host, which takes over where it allows no other.
+    own: Mutex<String>,
 }
 
 impl Load {
     pub(crate) fn new(clock: Clock) -> Self {
-        let (flows, samples, moved, has_filled, holding) = Default::default();
-        Self { clock, flows, samples, moved, has_filled, holding }
+        let (flows, samples, moved, has_filled, own) = Default::default();
+        Self { clock, flows, samples, moved, has_filled, own }
     }
 
     /// Payload that went through so far, in bytes.
@@ -121,28 +123,23 @@ impl Load {
 
     /// Lets `stream` fill the buffer, where the host allows it and the buffer was not full before.
     fn fill(&self, stream: &TcpStream) {
-        if self.has_filled.load(Ordering::Relaxed) {
-            return;
-        }
         let Ok(own) = tcp::chosen(stream) else { return };
-        if own != FILLING && tcp::choose(stream, FILLING).is_ok() {
-            *self.holding.lock().expect("no one panics while holding it") = Some(own);
+        if self.has_filled.load(Ordering::Relaxed) {
+            hold_by(stream, &own);
+        } else if tcp::choose(stream, FILLING).is_ok() {
+            *self.own.lock().expect("no one panics while holding it") = own;
         }
     }
 
-    /// Gives the connections back to the host's own sender once something was lost or marked.
+    /// Hands the connections over once something was lost or marked.
     fn hold(&self, samples: &[Sample]) {
-        if self.has_filled.load(Ordering::Relaxed)
-            || samples.iter().all(|sample| sample.retransmissions + sample.marked == 0)
-        {
+        let is_signal = |sample: &Sample| sample.retransmissions + sample.marked > 0;
+        if self.has_filled.load(Ordering::Relaxed) || !samples.iter().any(is_signal) {
             return;
         }
         self.has_filled.store(true, Ordering::Relaxed);
-        let Some(own) = self.holding.lock().expect("no one panics while holding it").take() else { return };
-        for (_, stream) in &*self.flows() {
-            // A connection that has just ended needs no sender.
-            let _ = tcp::choose(&**stream, &own);
-        }
+        let own = self.own.lock().expect("no one panics while holding it");
+        self.flows().iter().for_each(|(_, stream)| hold_by(stream, &own));
     }
 
     /// Looks at the connections again and again, for ever.
@@ -162,6 +159,14 @@ impl Load {
         let mut samples = self.samples();
         let room = MAX_SAMPLES.saturating_sub(samples.len());
         samples.extend(seen.into_iter().take(room));
+    }
+}
+
+/// Lets `stream` go on by [`HOLDING`], or else by the sender of this host.
+fn hold_by(stream: &TcpStream, own: &str) {
+    if tcp::choose(stream, HOLDING).is_err() {
+        // A connection that has just ended needs no sender.
+        let _ = tcp::choose(stream, own);
     }
 }
 

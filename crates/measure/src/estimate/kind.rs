@@ -36,9 +36,9 @@ impl QueueKind {
 /// What tells the kinds apart. Delays are in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Signs {
-    /// Median wait of probes beside the settled load.
+    /// What nine of ten probes beside the settled load do not exceed.
     pub(super) probes: f64,
-    /// Median wait of the load itself.
+    /// The same of the load itself. A managed queue is empty half of the time, so that medians say little.
     pub(super) own: f64,
     /// The longest wait of probes from the beginning on.
     pub(super) peak: f64,
@@ -83,10 +83,10 @@ impl Signs {
         (clocks, direction): (&Clocks, Direction),
         loses_idle: bool,
     ) -> Self {
-        let median = |values: &[f64]| percentile(values, 0.5).unwrap_or_default();
+        let most = |values: &[f64]| percentile(values, 0.9).unwrap_or_default();
         Self {
-            probes: median(&probes.within(settled)),
-            own: median(&own.within(settled)),
+            probes: most(&probes.within(settled)),
+            own: most(&own.within(settled)),
             peak: super::longest(probes, load.span).unwrap_or_default(),
             at_losses: at_losses(probes, load, settled, clocks, direction),
             marks: last_of_flows(&load.sender).any(|sample| sample.marked > 0),

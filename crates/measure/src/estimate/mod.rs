@@ -37,7 +37,7 @@ pub struct Idle {
     pub rtt_p95_ms: f64,
     /// Mean difference of round-trip times one after the other.
     pub jitter_ms: f64,
-    /// Share of the probes that did not come back.
+    /// Share of the probes that did not come back, before, between and after loads.
     pub loss_percent: f64,
     /// Round-trip time of packets without length, as a scenario has it; like the least one where no capacity is known.
     pub propagation_ms: f64,
@@ -139,7 +139,7 @@ fn idle(recording: &Recording) -> Option<Idle> {
         rtt_min_ms,
         rtt_p95_ms: percentile(&rtts, 0.95)?,
         jitter_ms: steps.iter().sum::<f64>() / steps.len().max(1) as f64,
-        loss_percent: loss_percent(recording, *first),
+        loss_percent: loss_percent(recording, &recording.idle),
         propagation_ms: rtt_min_ms,
     })
 }
@@ -150,14 +150,19 @@ fn round_trips(recording: &Recording, span: Span) -> Vec<f64> {
     sent.filter_map(|probe| Some((probe.answer?.1.saturating_sub(probe.sent_us)) as f64 / 1e3)).collect()
 }
 
-/// The share of probes sent in `span` that did not come back. The last of a span may not have had the time.
-fn loss_percent(recording: &Recording, span: Span) -> f64 {
-    let last = recording.probes.iter().rev().find(|probe| probe.answer.is_some());
-    let until = last.map_or(0, |probe| probe.sent_us).min(span.to_us);
-    let sent = recording.probes.iter().filter(|probe| span.has(probe.sent_us) && probe.sent_us <= until);
-    let (lost, all) =
-        sent.fold((0_u32, 0_u32), |(lost, all), probe| (lost + u32::from(probe.answer.is_none()), all + 1));
+/// The share of probes sent in these times that did not come back.
+fn loss_percent(recording: &Recording, spans: &[Span]) -> f64 {
+    let each = spans.iter().map(|span| lost(recording, *span));
+    let (lost, all) = each.fold((0, 0), |(lost, all), (more, sent)| (lost + more, all + sent));
     100.0 * f64::from(lost) / f64::from(all.max(1))
+}
+
+/// The probes sent in `span` that did not come back, and all. The last of a recording may not have had the time.
+fn lost(recording: &Recording, span: Span) -> (u32, u32) {
+    let last = recording.probes.iter().rev().find(|probe| probe.answer.is_some());
+    let until = last.map_or(0, |probe| probe.sent_us);
+    let sent = recording.probes.iter().filter(|probe| span.has(probe.sent_us) && probe.sent_us <= until);
+    sent.fold((0, 0), |(lost, all), probe| (lost + u32::from(probe.answer.is_none()), all + 1))
 }
 
 fn way(
@@ -192,9 +197,9 @@ fn way(
         queue_p95_ms: percentile(&beside, 0.95)?,
         own_queue_p50_ms: percentile(&of_load, 0.5).unwrap_or_default(),
         own_queue_p95_ms: percentile(&of_load, 0.95).unwrap_or_default(),
-        loss_percent: loss_percent(recording, warm),
+        loss_percent: loss_percent(recording, &[warm]),
         retransmitted_percent: retransmitted_percent(load),
-        buffer: buffer(&probes, &own, load, queue, &capacity),
+        buffer: buffer(recording, (&probes, &own), load, queue, &capacity),
         queue,
         capacity: capacity.points,
     })
@@ -219,10 +224,7 @@ fn retransmitted_percent(load: &Loaded) -> f64 {
 
 /// Whether probes got lost without load, more often than once.
 fn loses_idle(recording: &Recording) -> bool {
-    let lost = |span: &Span| {
-        recording.probes.iter().filter(|probe| span.has(probe.sent_us) && probe.answer.is_none()).count()
-    };
-    recording.idle.iter().map(lost).sum::<usize>() > 1
+    recording.idle.iter().map(|span| lost(recording, *span).0).sum::<u32>() > 1
 }
 
 /// The longest wait of what was sent in a time: but for one of a hundred, which this host may have delayed.
@@ -232,8 +234,8 @@ fn longest(delays: &Delays, span: Span) -> Option<f64> {
 
 /// What waits before a packet that waits longest.
 fn buffer(
-    probes: &Delays,
-    own: &Delays,
+    recording: &Recording,
+    (probes, own): (&Delays, &Delays),
     load: &Loaded,
     queue: QueueKind,
     capacity: &Capacity,
@@ -252,7 +254,9 @@ fn buffer(
         ms / 1e3 * capacity.mean_bps / 8.0
     };
     let overflowed = last_of_flows(&load.sender).any(|sample| sample.retransmissions > 0);
-    Some(Buffer { ms, bytes: bytes as u64, is_at_least: queue != QueueKind::DropTail || !overflowed })
+    // What gets lost anyway is no sign of a buffer that overflows.
+    let is_at_least = queue != QueueKind::DropTail || !overflowed || loses_idle(recording);
+    Some(Buffer { ms, bytes: bytes as u64, is_at_least })
 }
 
 #[cfg(test)]
@@ -399,6 +403,13 @@ mod tests {
         recording.download = None;
         let line = Line::of(&recording).unwrap();
         assert!(line.download.is_none() && line.upload.is_none());
+        // Probes that were under way when the recording ended are not lost.
+        let mut recording = DEEP.recording();
+        recording.probes.iter_mut().rev().take(20).for_each(|probe| probe.answer = None);
+        assert!(!loses_idle(&recording));
+        recording.probes.iter_mut().take(20).for_each(|probe| probe.answer = None);
+        assert!(loses_idle(&recording));
+        near(Line::of(&recording).unwrap().idle.loss_percent, 100.0 * 20.0 / 195.0, 0.01);
         let mut recording = DEEP.recording();
         recording.download.as_mut().unwrap().receiver.clear();
         assert_eq!(Line::of(&recording).unwrap().download, None);
