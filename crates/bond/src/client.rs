@@ -266,8 +266,10 @@ impl Keeper {
         let tls = ClientConnection::new(self.config.tls.clone(), name).map_err(invalid)?;
         let mut connection =
             TlsConnection::handshake(tcp, tls.into(), self.config.path_buffer).await.map_err(|error| {
+                let kind = error.kind();
                 // The peer speaks another protocol or has another key: one word for both, for people.
-                io::Error::new(error.kind(), format!("{peer} is not the server: {error}"))
+                let of = if kind == io::ErrorKind::Unsupported { "" } else { " is not the server" };
+                io::Error::new(kind, format!("{peer}{of}: {error}"))
             })?;
         self.attempt += 1;
         let (session, nonce, generation) = {

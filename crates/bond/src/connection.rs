@@ -6,16 +6,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustls::Connection;
+use rustls::{AlertDescription, Connection};
 use socket2::SockRef;
-use suimon_aggregation::{CapacityMeter, Occupancy};
+use suimon_aggregation::{CapacityMeter, Flight, FlightBound, Occupancy};
 use suimon_algorithms::path::{PathStatus, Rtt};
 use suimon_linux::tcp::{TcpState, limit_timeout, tcp_state, unacknowledged};
 use suimon_units::{self as units, Bytes, Instant};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::frame::{Frame, Malformed, decode};
+use crate::frame::{Frame, Malformed, VERSION, decode};
 
 /// A connection whose other end has proved who it is.
 #[derive(Debug)]
@@ -26,12 +26,13 @@ pub(crate) struct TlsConnection {
     inbox: Vec<u8>,
     decoded: usize,
     rate: CapacityMeter,
+    bound: FlightBound,
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
     /// Bytes that the connection may hold, where the limit is below the kernel's.
     send_buffer: Option<Bytes>,
-    /// Bytes acknowledged at the reading before.
-    acknowledged: Bytes,
+    /// Segments that had arrived at the reading before.
+    delivered: u64,
 }
 
 /// One reading of a connection's state.
@@ -39,7 +40,7 @@ pub(crate) struct TlsConnection {
 pub(crate) struct Reading {
     pub(crate) status: PathStatus,
     pub(crate) connection: TcpState,
-    /// Whether something was acknowledged since the reading before.
+    /// Whether something was acknowledged, be it selectively, since the reading before.
     pub(crate) acknowledged: bool,
 }
 
@@ -56,10 +57,13 @@ impl TlsConnection {
             inbox: Vec::new(),
             decoded: 0,
             rate: CapacityMeter::default(),
+            bound: FlightBound::default(),
             lowat: MIN_LOWAT,
             send_buffer,
-            acknowledged: Bytes::ZERO,
+            delivered: 0,
         };
+        // A packet takes several records.
+        connection.tls.set_buffer_limit(None);
         prepare(&connection.tcp)?;
         let mut scratch = vec![0; 4096];
         loop {
@@ -128,7 +132,7 @@ impl TlsConnection {
         let mut bytes = &scratch[..count];
         while !bytes.is_empty() {
             self.tls.read_tls(&mut bytes)?;
-            self.tls.process_new_packets().map_err(invalid)?;
+            self.tls.process_new_packets().map_err(refused)?;
             let mut reader = self.tls.reader();
             loop {
                 match reader.fill_buf() {
@@ -158,7 +162,7 @@ impl TlsConnection {
         self.tcp.poll_read_ready(cx)
     }
 
-    /// Encrypts `bytes`, at most a record, and gives as much to the kernel as it takes.
+    /// Encrypts `bytes` and gives as much to the kernel as it takes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.tls.writer().write_all(bytes)?;
         self.flush()
@@ -203,8 +207,8 @@ impl TlsConnection {
         }
     }
 
-    /// Reads the state of the connection.
-    pub(crate) fn reading(&mut self, now: Instant) -> io::Result<Reading> {
+    /// Reads the state of the connection, which is given about `chunk` bytes at once.
+    pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes) -> io::Result<Reading> {
         let connection = tcp_state(&self.tcp)?;
         let held = unacknowledged(&self.tcp)?;
         let rtt = connection.srtt.map(|srtt| Rtt { srtt, rttvar: connection.rttvar });
@@ -212,6 +216,10 @@ impl TlsConnection {
         let acknowledged = connection.acknowledged;
         if let Some(rtt) = rtt {
             self.rate.on_reading(now, Occupancy { acknowledged, buffered: held, srtt: rtt.srtt, rtt_min });
+            if let Some(rtt_min) = rtt_min {
+                let flight = Flight { buffered: held, srtt: rtt.srtt, rttvar: rtt.rttvar, rtt_min };
+                self.bound.on_reading(now, flight, chunk);
+            }
         }
         self.set_lowat()?;
         let unsent = if self.is_clogged() {
@@ -228,15 +236,15 @@ impl TlsConnection {
         let status = PathStatus {
             buffered: held,
             unsent,
-            send_buffer,
+            send_buffer: self.bound.get().map_or(send_buffer, |bound| bound.min(send_buffer)),
             cwnd: connection.cwnd,
             mss: connection.mss,
             rtt,
             rtt_min,
             delivery_rate: self.rate.get(),
         };
-        let acknowledged = acknowledged > std::mem::replace(&mut self.acknowledged, acknowledged);
-        Ok(Reading { status, connection, acknowledged })
+        let moved = connection.delivered != std::mem::replace(&mut self.delivered, connection.delivered);
+        Ok(Reading { status, connection, acknowledged: moved })
     }
 
     /// On a fast path two milliseconds' worth may wait in the kernel, so that it does not run dry while this
@@ -261,6 +269,20 @@ fn prepare(tcp: &TcpStream) -> io::Result<()> {
     // Older kernels do not know it; a path is then back a little later after an outage.
     let _ = limit_timeout(tcp, RTO_MAX);
     Ok(())
+}
+
+/// The reason that TLS gives, in plain words where the ends are of different versions: `Unsupported` then.
+fn refused(error: rustls::Error) -> io::Error {
+    match error {
+        rustls::Error::NoApplicationProtocol
+        | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            let text = format!(
+                "it speaks another version of the protocol than this end ({VERSION}): both ends need the same version of suimon"
+            );
+            io::Error::new(io::ErrorKind::Unsupported, text)
+        }
+        other => invalid(other),
+    }
 }
 
 pub(crate) fn invalid(problem: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
@@ -296,3 +318,46 @@ const FAST: u64 = 32 * 1024;
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The least that the kernel accepts.
 const RTO_MAX: units::Duration = units::Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConnection, ServerConnection};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::keys::{PrivateKey, client_config, server_config};
+
+    #[test]
+    fn ends_of_different_versions_refuse_each_other_and_say_why() {
+        let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+        let server = server_config(&server_key, [client_key.public()]).unwrap();
+        let mut client = client_config(&client_key, server_key.public()).unwrap();
+        // What version 1 said.
+        client.alpn_protocols = vec![b"suimon-bond".to_vec()];
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let refusals = runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = async {
+                let (tcp, _) = listener.accept().await.unwrap();
+                let tls = ServerConnection::new(Arc::new(server)).unwrap();
+                TlsConnection::handshake(tcp, tls.into(), None).await
+            };
+            let client = async {
+                let tcp = TcpStream::connect(address).await.unwrap();
+                let name = ServerName::try_from("suimon-bond").unwrap();
+                let tls = ClientConnection::new(Arc::new(client), name).unwrap();
+                TlsConnection::handshake(tcp, tls.into(), None).await
+            };
+            let (server, client) = tokio::join!(server, client);
+            [server.unwrap_err(), client.unwrap_err()]
+        });
+        for refusal in refusals {
+            assert_eq!(refusal.kind(), io::ErrorKind::Unsupported, "{refusal}");
+            assert!(refusal.to_string().contains("another version"), "{refusal}");
+        }
+    }
+}

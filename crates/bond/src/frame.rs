@@ -1,11 +1,11 @@
-//! The wire format of one connection: frames, in network byte order, each within one TLS record.
+//! The wire format of one connection: frames, in network byte order.
 //!
 //! | Frame | Type | Fields |
 //! | --- | --- | --- |
 //! | Join | 1 | magic 6, version 2, session 16, nonce 8, path 1, attempt 4, reorder buffer 8, stream window 4, name 1 + n |
 //! | Welcome | 2 | version 2, nonce 8, reorder buffer 8, stream window 4, streams 4 |
 //! | Refuse | 3 | reason 1 |
-//! | Data | 4 | first byte's aggregate sequence number 8, length 2, bytes |
+//! | Data | 4 | first byte's aggregate sequence number 8, length 4, whole frames of streams |
 //! | Feedback | 5 | next 8, edge 8, count 1, then for each path: path 1, attempt 4, bytes received 8 |
 //! | Close | 6 | - |
 
@@ -14,14 +14,18 @@ use std::fmt;
 use strum::VariantArray;
 use suimon_aggregation::Feedback;
 
-/// Version of the protocol; ends that differ refuse each other.
-pub const VERSION: u16 = 1;
+use crate::mux::MAX_GROUP;
+
+/// Version of the protocol; ends that differ refuse each other. In version 1 the aggregate had one order for all streams.
+pub const VERSION: u16 = 2;
 /// Paths of a session at most.
 pub const MAX_PATHS: usize = 16;
-/// Data of one frame at most: with its header and TLS's own it is one record.
-pub const MAX_DATA: usize = 16_384 - DATA_HEADER;
+/// Data of one frame at most: the longest packet.
+pub const MAX_DATA: usize = MAX_GROUP;
+/// Data of one frame that with its header and TLS's own is one record.
+pub const RECORD: usize = 16_384 - DATA_HEADER;
 /// Bytes of a data frame before its data.
-pub const DATA_HEADER: usize = 11;
+pub const DATA_HEADER: usize = 13;
 
 const MAGIC: &[u8; 6] = b"SUIMON";
 
@@ -184,10 +188,10 @@ impl Frame<'_> {
 /// # Panics
 /// With more than [`MAX_DATA`] bytes.
 pub fn data_header(start: u64, len: usize, out: &mut Vec<u8>) {
-    assert!(len <= MAX_DATA, "more than a record takes");
+    assert!(len <= MAX_DATA, "longer than any packet");
     out.push(4);
     out.extend_from_slice(&start.to_be_bytes());
-    out.extend_from_slice(&(len as u16).to_be_bytes());
+    out.extend_from_slice(&(len as u32).to_be_bytes());
 }
 
 /// The first frame in `bytes` and its length; `None` where its end is missing.
@@ -276,9 +280,9 @@ impl<'a> Reader<'a> {
             }
             4 => {
                 let start = self.sequence()?;
-                let len = usize::from(u16::from_be_bytes(self.array()?));
+                let len = self.u32()? as usize;
                 if len == 0 || len > MAX_DATA {
-                    return Err(Stop::Malformed("data of no length, or beyond a record"));
+                    return Err(Stop::Malformed("data of no length, or longer than any packet"));
                 }
                 Ok(Frame::Data { start, bytes: self.take(len)? })
             }
@@ -384,8 +388,8 @@ mod tests {
         assert_eq!(join(&|bytes| *bytes.last_mut().unwrap() = b'\n'), "a name that is no plain text");
         assert!(decode(b"GET / HTTP/1.1").is_err());
         assert!(decode(&[4, 255, 0, 0, 0, 0, 0, 0, 0, 0, 1]).is_err(), "a sequence number beyond 2^62");
-        assert!(decode(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_err(), "no data");
-        assert!(decode(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255]).is_err(), "more than a record");
+        assert!(decode(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_err(), "no data");
+        assert!(decode(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 3]).is_err(), "longer than any packet");
     }
 
     proptest! {

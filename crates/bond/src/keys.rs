@@ -179,8 +179,8 @@ impl PrivateKey {
     }
 }
 
-/// Both ends speak this and nothing else.
-const ALPN: &[u8] = b"suimon-bond";
+/// Both ends speak this version of the protocol and no other ([`VERSION`](crate::frame::VERSION)).
+const ALPN: &[u8] = b"suimon-bond/2";
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())

@@ -4,13 +4,13 @@
 //! *program* has said that it has them. A session outlives its connections: a path may go and come back as
 //! often as it likes, and a session without any path waits.
 
-use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback};
+use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback, Suspicion};
 use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
-use crate::frame::{DATA_HEADER, Frame, MAX_DATA, MAX_PATHS, Received, data_header};
-use crate::mux::{Mux, MuxLimits, Violation};
+use crate::frame::{DATA_HEADER, Frame, MAX_PATHS, RECORD, Received, data_header};
+use crate::mux::{Class, Mux, MuxLimits, Violation};
 use crate::ring::Ring;
 
 /// The settings of a session.
@@ -35,9 +35,8 @@ pub struct Session {
     receiver: AggregateReceiver,
     /// From the first byte that the other end may lack to the last produced.
     outbox: Ring,
-    /// From the next byte in order to the last that came early.
-    inbox: Ring,
     send_buffer: Bytes,
+    reorder_buffer: Bytes,
     /// Ranges that may wait for others: what remembers them takes less memory than the reorder buffer.
     most_pieces: usize,
     paths: [Path; MAX_PATHS],
@@ -71,7 +70,7 @@ pub struct SessionView {
     pub acknowledged: u64,
     /// Bytes that this end has in order.
     pub received: u64,
-    /// Bytes that wait here for others.
+    /// Bytes that wait here for others of their streams.
     pub reorder_held: u64,
     /// Bytes that came twice.
     pub duplicates: u64,
@@ -86,13 +85,15 @@ impl Session {
     #[must_use]
     pub fn new(opens: bool, config: &SessionConfig) -> Self {
         let scheduler = config.scheduler.build_path();
+        let mut sender = AggregateSender::new(scheduler, MAX_PATHS, Bytes::new(RECORD as u64), true);
+        sender.set_suspicion(Suspicion::Late);
         Self {
             mux: Mux::new(opens, config.mux),
-            sender: AggregateSender::new(scheduler, MAX_PATHS, Bytes::new(MAX_DATA as u64), true),
+            sender,
             receiver: AggregateReceiver::new(config.reorder_buffer),
             outbox: Ring::default(),
-            inbox: Ring::default(),
             send_buffer: config.send_buffer,
+            reorder_buffer: config.reorder_buffer,
             most_pieces: (config.reorder_buffer.get() / PIECE).max(MIN_PIECES) as usize,
             paths: [Path::default(); MAX_PATHS],
             feedback_at: None,
@@ -138,11 +139,12 @@ impl Session {
     /// The other end broke the protocol.
     pub fn on_data(&mut self, now: Instant, path: PathId, start: u64, bytes: &[u8]) -> Result<(), Violation> {
         let end = start + bytes.len() as u64;
-        let (before, edge) = (self.receiver.next(), self.receiver.feedback().edge);
-        if end > edge {
+        if end > self.receiver.feedback().edge {
             return Err(Violation("data beyond the reorder buffer"));
         }
-        let arrived = self.receiver.on_chunk(start, Bytes::new(bytes.len() as u64));
+        let len = Bytes::new(bytes.len() as u64);
+        let fresh = self.receiver.fresh(start, len);
+        let arrived = self.receiver.on_chunk(start, len);
         if self.receiver.pieces() > self.most_pieces {
             return Err(Violation("data in more pieces than paths could make"));
         }
@@ -153,24 +155,16 @@ impl Session {
         self.unreported += bytes.len() as u64;
         let wait = if self.unreported >= REPORT_AFTER { MIN_WAIT } else { MAX_WAIT };
         self.feedback_at = Some(self.feedback_at.map_or(now + wait, |at| at.min(now + wait)));
-        let in_order = arrived.in_order.get();
-        if in_order == 0 {
-            if end > before {
-                let skip = before.saturating_sub(start);
-                self.inbox.forget_before(before);
-                self.inbox.put(start + skip, &bytes[skip as usize..]);
-            }
-            return Ok(());
+        // Streams do not wait for each other: each has its own order.
+        for part in fresh {
+            self.mux.receive(&bytes[(part.start - start) as usize..(part.end - start) as usize])?;
         }
-        // The bytes in order: `bytes` from `before` on, then the early ones behind them.
-        self.mux.receive(&bytes[(before - start) as usize..])?;
-        let rest = before + in_order - end;
-        if rest > 0 {
-            let (first, second) = self.inbox.slices(end, rest as usize);
-            self.mux.receive(first)?;
-            self.mux.receive(second)?;
+        if self.mux.early() > self.reorder_buffer.get() {
+            return Err(Violation("data beyond the reorder buffer"));
         }
-        self.inbox.forget_before(before + in_order);
+        if self.mux.pieces() > self.most_pieces {
+            return Err(Violation("data in more pieces than paths could make"));
+        }
         Ok(())
     }
 
@@ -201,6 +195,7 @@ impl Session {
         }
         self.sender.on_feedback(feedback);
         self.outbox.forget_before(feedback.next);
+        self.mux.on_arrived(|place| self.sender.is_missing(place));
         Ok(())
     }
 
@@ -211,13 +206,19 @@ impl Session {
 
     /// Appends the next data frame to `out` and says which path it is for; `None` where it is better to wait.
     pub fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<PathId> {
-        self.produce();
+        self.produce(now);
         let chunk = self.sender.next(now)?;
         let len = chunk.len.get();
         data_header(chunk.start, len as usize, out);
         self.outbox.copy(chunk.start, len as usize, out);
         self.paths[chunk.path.0].given += len;
         Some(chunk.path)
+    }
+
+    /// Bytes that a path is given at once.
+    #[must_use]
+    pub fn chunk(&self) -> Bytes {
+        self.sender.chunk()
     }
 
     /// Whether data waits for a path.
@@ -272,7 +273,7 @@ impl Session {
             produced: self.outbox.end(),
             acknowledged: self.sender.acknowledged(),
             received: self.receiver.next(),
-            reorder_held: self.receiver.held().get(),
+            reorder_held: self.mux.early(),
             duplicates: self.duplicates.get(),
             streams_held: self.mux.held(),
             send_held: self.outbox.len() as u64,
@@ -296,32 +297,52 @@ impl Session {
         .map(|(index, _)| PathId(index))
     }
 
-    /// Takes from the streams as much as a scheduler may want to place by now, and no more: data in the aggregate goes
-    /// before a stream's next write.
-    fn produce(&mut self) {
-        let up = self.paths.iter().filter(|path| path.up);
-        let known: Vec<_> = up.filter_map(|path| Known::of(&path.status?)).collect();
-        let rate: Rate = known.iter().map(|path| path.rate).sum();
-        let mss = known.iter().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
-        let room = known.iter().map(|path| path.send_buffer.get() / mss).min().unwrap_or(u64::MAX);
-        let most = (room / MIN_CHUNKS).clamp(MIN_SEGMENTS, MAX_SEGMENTS);
-        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(MIN_SEGMENTS, most);
-        let chunk = (segments * mss).saturating_sub(OVERHEAD).clamp(1, MAX_DATA as u64);
-        self.sender.set_chunk(Bytes::new(chunk));
-        // The slowest with a chunk more, the others as they are: as far ahead as look-ahead may ask for.
-        let last = known.iter().map(|path| path.delay(Bytes::new(chunk))).max().unwrap_or_default();
-        let ahead =
-            known.iter().map(|path| path.rate.amount_in(last.saturating_sub(path.delay(Bytes::ZERO))).get());
-        let wanted = Bytes::new(ahead.sum::<u64>() + 3 * chunk);
+    /// Takes from the streams as much as can be placed by now, and no more: what waits in them is still in turn.
+    fn produce(&mut self, now: Instant) {
+        let chunk = self.set_chunk();
+        if self.mux.has_urgent() && self.sender.soonest(now, Bytes::new(chunk)).is_some() && self.has_room() {
+            self.mux.produce(&mut self.outbox, chunk as usize, Class::Urgent);
+            self.sender.produce_group(self.outbox.end(), true);
+        }
+        let wanted = self.wanted(chunk);
         let mut unassigned = self.sender.unassigned();
-        while unassigned < wanted && (self.outbox.len() as u64) < self.send_buffer.get() {
+        while unassigned < wanted && self.has_room() {
             let before = self.outbox.end();
-            if !self.mux.produce(&mut self.outbox, chunk as usize) {
+            if !self.mux.produce(&mut self.outbox, chunk as usize, Class::Bulk) {
                 break;
             }
+            self.sender.produce_group(self.outbox.end(), false);
             unassigned += Bytes::new(self.outbox.end() - before);
         }
-        self.sender.produce(self.outbox.end());
+    }
+
+    fn has_room(&self) -> bool {
+        (self.outbox.len() as u64) < self.send_buffer.get()
+    }
+
+    /// What is known of the paths that are up.
+    fn known(&self) -> impl Iterator<Item = Known> {
+        self.paths.iter().filter(|path| path.up).filter_map(|path| Known::of(&path.status?))
+    }
+
+    /// Fits the size of chunks to the paths.
+    fn set_chunk(&mut self) -> u64 {
+        let rate: Rate = self.known().map(|path| path.rate).sum();
+        let mss = self.known().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
+        let room = self.known().map(|path| path.send_buffer.get() / mss).min().unwrap_or(u64::MAX);
+        let most = (room / MIN_CHUNKS).clamp(MIN_SEGMENTS, MAX_SEGMENTS);
+        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(MIN_SEGMENTS, most);
+        let chunk = (segments * mss).saturating_sub(OVERHEAD).clamp(1, RECORD as u64);
+        self.sender.set_chunk(Bytes::new(chunk));
+        chunk
+    }
+
+    /// The slowest with a chunk more, the others as they are: as far ahead as look-ahead may ask for.
+    fn wanted(&self, chunk: u64) -> Bytes {
+        let last = self.known().map(|path| path.delay(Bytes::new(chunk))).max().unwrap_or_default();
+        let ahead =
+            self.known().map(|path| path.rate.amount_in(last.saturating_sub(path.delay(Bytes::ZERO))).get());
+        Bytes::new(ahead.sum::<u64>() + 3 * chunk)
     }
 }
 
@@ -350,10 +371,10 @@ impl Known {
     }
 }
 
-/// A chunk takes about so long over all paths together: short enough to be shared out finely.
-const CHUNK_TIME: Duration = Duration::from_millis(5);
-/// Fewer would cost more than a percent in headers.
-const MIN_SEGMENTS: u64 = 3;
+/// A chunk takes about so long over all paths together: what comes behind it on its path waits for it.
+const CHUNK_TIME: Duration = Duration::from_micros(1_500);
+/// Fewer would cost more than two percent in headers.
+const MIN_SEGMENTS: u64 = 2;
 /// More do not fit a record of TLS.
 const MAX_SEGMENTS: u64 = 11;
 /// A send buffer that held fewer would be empty before this program sees that there is room.
@@ -424,8 +445,11 @@ mod tests {
 
     impl World {
         fn new(scheduler: &str, reorder_buffer: u64) -> Self {
-            let config = config(scheduler, reorder_buffer);
-            let mut ends = [Session::new(true, &config), Session::new(false, &config)];
+            Self::with(&config(scheduler, reorder_buffer))
+        }
+
+        fn with(config: &SessionConfig) -> Self {
+            let mut ends = [Session::new(true, config), Session::new(false, config)];
             for end in &mut ends {
                 end.on_peer_buffer(config.reorder_buffer);
                 end.mux.on_peer_limits(config.mux.window, config.mux.streams);
@@ -709,14 +733,67 @@ mod tests {
     fn data_beyond_the_reorder_buffer_and_feedback_on_what_was_never_sent_are_violations() {
         let (mut world, _) = first_frame();
         let server = &mut world.ends[1];
-        assert!(server.on_data(Instant::ZERO, PathId(0), 49_999, &[0; 2]).is_err());
-        assert!(server.on_data(Instant::ZERO, PathId(0), 49_998, &[0; 2]).is_ok());
+        // The frame of an empty packet.
+        let frame = [7, 0, 0];
+        assert!(server.on_data(Instant::ZERO, PathId(0), 49_998, &frame).is_err());
+        assert!(server.on_data(Instant::ZERO, PathId(0), 49_997, &frame).is_ok());
         let feedback = |next| Feedback { next, edge: next + 1 };
         assert!(server.on_feedback(Instant::ZERO, feedback(1), &[]).is_err());
         let received = Received { path: 0, attempt: 1, bytes: 1 };
         assert!(server.on_feedback(Instant::ZERO, feedback(0), &[received]).is_err());
         let stale = Received { attempt: 0, ..received };
         assert!(server.on_feedback(Instant::ZERO, feedback(0), &[stale]).is_ok());
+    }
+
+    /// A client and a server with a stream that both know, beside one that fills both paths.
+    fn busy() -> (World, StreamId) {
+        let config = config("least-buffered", 100_000);
+        let mut world =
+            World::with(&SessionConfig { mux: MuxLimits { window: 60_000, ..config.mux }, ..config });
+        let [bulk, small] = [0, 1].map(|path| {
+            world.mend_path(path);
+            world.ends[0].mux.open(&"x:1".parse().unwrap()).unwrap()
+        });
+        for _ in 0..3 {
+            world.transmit();
+            (0..2).for_each(|path| world.deliver(path, 1_000));
+            world.now += Duration::from_millis(10);
+        }
+        world.ends[0].mux.write(bulk, &[0; 60_000]).unwrap();
+        // A chunk for each path at a time.
+        (0..9).for_each(|_| world.transmit());
+        let held = [0, 1].map(|path| world.pipes[path].held[0]);
+        assert!(held.iter().all(|held| *held > 0), "both are busy: {held:?}");
+        (world, small)
+    }
+
+    #[test]
+    fn a_gap_on_one_path_delays_no_stream_that_has_no_data_in_it() {
+        let (mut world, small) = busy();
+        world.ends[0].mux.write(small, &[7; 500]).unwrap();
+        let mut sent = Vec::new();
+        world.ends[0].transmit(world.now, &mut sent).unwrap();
+        let Ok(Some((Frame::Data { start, bytes }, _))) = decode(&sent) else { panic!("data") };
+        // All that was sent before it is missing.
+        let before = world.ends[1].view().received;
+        assert!(start > before + 10_000, "{start}, {before}");
+        world.ends[1].on_data(world.now, PathId(1), start, bytes).unwrap();
+        assert_eq!(world.ends[1].mux.take(small), Ok(Some(vec![7; 500])));
+        assert_eq!(world.ends[1].view().reorder_held, 0, "nothing waits for others");
+        // Nor is it taken twice.
+        world.ends[1].on_data(world.now, PathId(0), start, bytes).unwrap();
+        assert_eq!(world.ends[1].mux.take(small), Ok(Some(Vec::new())));
+    }
+
+    #[test]
+    fn a_young_stream_goes_before_all_that_waits() {
+        let (mut world, small) = busy();
+        world.ends[0].mux.write(small, &[7; 500]).unwrap();
+        let mut frame = Vec::new();
+        // Whatever is under way, nothing waits unsent.
+        let path = world.ends[0].transmit(world.now, &mut frame).unwrap();
+        assert_eq!(path, PathId(0), "the quick one");
+        assert!(frame.ends_with(&[7; 500]));
     }
 
     #[test]

@@ -256,10 +256,10 @@ fn bond_frames() -> Vec<Vec<u8>> {
             Frame::Close,
         ]),
         encoded(&[
-            Frame::Data { start: 9, bytes: &streams[9..] },
-            Frame::Data { start: 0, bytes: &streams[..9] },
+            Frame::Data { start: 13, bytes: &streams[13..] },
+            Frame::Data { start: 0, bytes: &streams[..13] },
         ]),
-        b"\x01SUIMON\0\x01".iter().copied().chain([7; 60]).collect(),
+        b"\x01SUIMON\0\x02".iter().copied().chain([7; 60]).collect(),
     ]
 }
 
@@ -270,8 +270,12 @@ fn streams(bytes: &[u8]) {
         mux.on_peer_limits(LIMITS.window, LIMITS.streams);
         let target: Target = "host:80".parse().expect("a plain name");
         let _ = mux.open(&target).filter(|_| opens);
-        for piece in bytes.chunks(50) {
-            if mux.receive(piece).is_err() {
+        // Frames are whole, so one group is all.
+        for piece in [bytes, bytes] {
+            let taken = mux.receive(piece);
+            mux.on_arrived(|_| false);
+            assert!(mux.early() <= mux.held() && mux.pieces() as u64 <= mux.early());
+            if taken.is_err() {
                 break;
             }
             assert!(mux.held() <= 4 * 1_000 + LIMITS.pool);
@@ -284,14 +288,15 @@ fn streams(bytes: &[u8]) {
 
 fn stream_frames() -> Vec<Vec<u8>> {
     let open = [&[1, 0, 0, 0, 0, 7][..], b"host:80"].concat();
-    let data = [&[3, 0, 0, 0, 0, 0, 5][..], b"water"].concat();
+    let data = |place: u8| [&[3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, place, 0, 5][..], b"water"].concat();
     let credit = [4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0];
     let packet = [&[7, 0, 20][..], &packets()[0][10..30]].concat();
-    let (opened, blocked, reset, end) =
-        ([2, 0, 0, 0, 0], [8, 0, 0, 0, 0], [6, 0, 0, 0, 0, 1], [5, 0, 0, 0, 0]);
+    let (opened, blocked, reset) = ([2, 0, 0, 0, 0], [8, 0, 0, 0, 0], [6, 0, 0, 0, 0, 1]);
+    let end = [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10];
     vec![
-        [&open[..], &data, &credit, &packet, &blocked, &end].concat(),
-        [&opened[..], &credit, &data, &reset, &blocked].concat(),
+        [&open[..], &data(0), &credit, &packet, &blocked, &data(5), &end].concat(),
+        [&open[..], &data(5), &end, &data(0)].concat(),
+        [&opened[..], &credit, &data(0), &reset, &blocked].concat(),
     ]
 }
 

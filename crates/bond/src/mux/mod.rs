@@ -1,24 +1,29 @@
-//! Streams within the aggregate: many flows of bytes in one, each with credit of its own.
+//! Streams within the aggregate: many flows of bytes in one, each with its own order and its own credit.
 //!
 //! An end sends no more of a stream than the other end has granted, and grants no more than it is ready to
-//! keep. So whatever arrives is taken from the aggregate at once, and a stream that nobody reads holds up no
-//! other.
+//! keep. So whatever arrives is taken from the aggregate at once, in the order in which it arrives: a stream that nobody reads,
+//! or of which something is missing, holds up no other.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 mod event;
+mod packets;
 mod receive;
 mod stream;
+mod turns;
 mod wire;
 
+use rangemap::RangeSet;
 use suimon_service::Target;
 
 use crate::ring::Ring;
 use event::Events;
 pub(crate) use event::PACKETS;
 pub use event::{Event, ResetReason, Violation};
+use packets::Packets;
 use stream::Stream;
-use wire::{Decoder, head, kind};
+use turns::{Flow, Turns, Waiting};
+use wire::{DATA_HEAD, PACKET_HEAD, head, kind, placed};
 
 /// A stream's number. Clients open streams and count them up.
 pub type StreamId = u32;
@@ -49,19 +54,35 @@ pub struct Mux {
     peer_window: u64,
     peer_streams: u32,
     streams: HashMap<StreamId, Stream>,
-    /// The next number of our own, or one more than the last that the other end used.
+    /// The next number of our own.
     next: StreamId,
-    /// Streams with data or an end to send and credit for it, in turn.
-    ready: VecDeque<StreamId>,
+    /// The numbers that the other end has used.
+    heard: RangeSet<StreamId>,
+    /// Streams that the other end may not have heard of, with the place in the aggregate of what tells it.
+    opening: BTreeMap<StreamId, u64>,
+    /// Those of them that have been reset since.
+    late_resets: BTreeMap<StreamId, ResetReason>,
+    /// Streams and datagrams, in turn.
+    turns: Turns,
     /// Frames that go before data: at most one of each kind a stream.
     control: BTreeMap<(StreamId, Control), Vec<u8>>,
-    packets: VecDeque<Vec<u8>>,
-    packet_bytes: u64,
+    packets: Packets,
     queued: u64,
     /// Granted beyond the first window.
     pool_used: u64,
-    decoder: Decoder,
+    /// Bytes that came early in their streams, and the pieces that they are.
+    early: u64,
+    pieces: usize,
     events: Events,
+}
+
+/// What a group of frames is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// What waits for no other: control, and flows that are young or send little.
+    Urgent,
+    /// The rest.
+    Bulk,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,13 +105,16 @@ impl Mux {
             peer_streams: 0,
             streams: HashMap::new(),
             next: 0,
-            ready: VecDeque::new(),
+            heard: RangeSet::new(),
+            opening: BTreeMap::new(),
+            late_resets: BTreeMap::new(),
+            turns: Turns::default(),
             control: BTreeMap::new(),
-            packets: VecDeque::new(),
-            packet_bytes: 0,
+            packets: Packets::default(),
             queued: 0,
             pool_used: 0,
-            decoder: Decoder::default(),
+            early: 0,
+            pieces: 0,
             events: Events::default(),
         }
     }
@@ -111,8 +135,20 @@ impl Mux {
     /// Bytes that streams hold: received and not read, or not sent yet.
     #[must_use]
     pub fn held(&self) -> u64 {
-        let unread: u64 = self.streams.values().map(|stream| stream.received - stream.consumed).sum();
-        unread + self.queued + self.packet_bytes
+        let unread: u64 = self.streams.values().map(|stream| stream.inbox.next - stream.consumed).sum();
+        unread + self.early + self.queued + self.packets.bytes()
+    }
+
+    /// Bytes that came early in their streams and wait for others.
+    #[must_use]
+    pub fn early(&self) -> u64 {
+        self.early
+    }
+
+    /// The separate pieces that these bytes are.
+    #[must_use]
+    pub fn pieces(&self) -> usize {
+        self.pieces
     }
 
     /// Opens a stream to `target`; `None` where there are as many as may be.
@@ -127,7 +163,8 @@ impl Mux {
         frame.push(target.as_str().len() as u8);
         frame.extend_from_slice(target.as_str().as_bytes());
         self.control.insert((id, Control::Open), frame);
-        self.streams.insert(id, self.new_stream());
+        let stream = Stream { unknown: true, ..self.new_stream() };
+        self.streams.insert(id, stream);
         Some(id)
     }
 
@@ -193,10 +230,10 @@ impl Mux {
     /// Where the stream has ended early.
     pub fn take(&mut self, id: StreamId) -> Result<Option<Vec<u8>>, ResetReason> {
         let stream = self.streams.get_mut(&id).ok_or(ResetReason::SessionLost)?;
-        if !stream.buffer.is_empty() {
-            return Ok(Some(std::mem::take(&mut stream.buffer)));
+        if !stream.inbox.buffer.is_empty() {
+            return Ok(Some(std::mem::take(&mut stream.inbox.buffer)));
         }
-        if stream.ended {
+        if stream.ended() {
             return Ok(None);
         }
         stream.reset.map_or(Ok(Some(Vec::new())), Err)
@@ -215,19 +252,18 @@ impl Mux {
     /// Tells the other end how much of a stream it may send.
     fn grant(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if stream.ended || stream.reset.is_some() {
+        if stream.length.is_some() || stream.reset.is_some() {
             return;
         }
         stream.granted = stream.consumed + stream.window;
-        let mut frame = head(kind::CREDIT, id);
-        frame.extend_from_slice(&stream.granted.to_be_bytes());
+        let frame = placed(kind::CREDIT, id, stream.granted);
         self.control.insert((id, Control::Credit), frame);
     }
 
     /// Where the other end would send more: the window grows, if the reader keeps up and memory allows.
     fn grow(&mut self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get_mut(&id) else { return false };
-        if !stream.wanted || stream.received - stream.consumed > stream.window / 2 {
+        if !stream.wanted || stream.inbox.next - stream.consumed > stream.window / 2 {
             return false;
         }
         stream.wanted = false;
@@ -248,9 +284,12 @@ impl Mux {
         }
         self.abandon(id, reason);
         self.events.push(Event::Reset(id));
-        // Where the other end has not heard of it, it need not.
-        if self.control.remove(&(id, Control::Open)).is_none() {
-            self.unsay(id);
+        // The other end hears of a number that it was never told of, so that none is left out.
+        self.control.remove(&(id, Control::Open));
+        self.unsay(id);
+        if self.opening.contains_key(&id) {
+            self.late_resets.insert(id, reason);
+        } else {
             self.say_reset(id, reason);
         }
     }
@@ -266,89 +305,159 @@ impl Mux {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.released = true;
         // Written data is still sent, if the other end has finished or will be told the end.
-        let ends_well = stream.is_done() || (stream.ending && stream.ended);
+        let ends_well = stream.is_done() || (stream.ending && stream.ended());
         if !ends_well {
             self.reset(id, ResetReason::Aborted);
         }
         self.forget_if_done(id);
     }
 
-    /// Queues an IP packet, if there is room for it.
+    /// Queues an IP packet. False where it is lost, as too many wait.
     pub fn send_packet(&mut self, packet: &[u8]) -> bool {
-        let fits =
-            packet.len() <= MAX_PACKET && self.packet_bytes + packet.len() as u64 <= self.limits.packets;
-        if fits {
-            self.packet_bytes += packet.len() as u64;
-            self.packets.push_back(packet.to_vec());
+        if packet.len() > MAX_PACKET {
+            return false;
         }
-        fits
+        let flow = self.packets.push(packet, self.limits.packets);
+        flow.into_iter().for_each(|flow| self.turns.wake(Flow::Datagrams(flow)));
+        flow.is_some()
     }
 
     /// Whether there is something to send.
     #[must_use]
     pub fn has_data(&self) -> bool {
-        !self.ready.is_empty() || !self.control.is_empty() || !self.packets.is_empty()
+        !self.control.is_empty() || self.turns.any(|flow| waiting(&self.streams, &self.packets, flow))
     }
 
-    /// Appends one frame to the aggregate, with up to `most` bytes of data. False where there is none to send.
-    pub fn produce(&mut self, out: &mut Ring, most: usize) -> bool {
-        let share = self.share();
-        if let Some(((id, control), frame)) = self.control.pop_first() {
-            out.push(&frame);
-            if control == Control::Reset {
-                self.forget_if_done(id);
+    /// Whether something of it waits for no other.
+    #[must_use]
+    pub fn has_urgent(&self) -> bool {
+        !self.control.is_empty() || self.turns.any_new(|flow| waiting(&self.streams, &self.packets, flow))
+    }
+
+    /// Appends a group of whole frames to the aggregate, of up to `most` bytes where no single frame is longer. Frames of a
+    /// group stay together. False where there is none to send.
+    pub fn produce(&mut self, out: &mut Ring, most: usize, class: Class) -> bool {
+        let begin = out.end();
+        loop {
+            let used = (out.end() - begin) as usize;
+            let left = most.saturating_sub(used);
+            if used > 0 && left < LEAST_LEFT {
+                return true;
             }
-            return true;
-        }
-        if let Some(packet) = self.packets.pop_front() {
-            self.packet_bytes -= packet.len() as u64;
-            out.push(&[kind::PACKET]);
-            out.push(&(packet.len() as u16).to_be_bytes());
-            out.push(&packet);
-            return true;
-        }
-        while let Some(id) = self.ready.pop_front() {
-            let Some(stream) = self.streams.get_mut(&id) else { continue };
-            stream.in_turn = false;
-            if !stream.can_send() {
+            if class == Class::Urgent && !self.control.is_empty() {
+                self.push_control(out, begin, left);
                 continue;
             }
-            let credit = usize::try_from(stream.limit - stream.sent).unwrap_or(usize::MAX);
-            let len = stream.queue.len().min(credit).min(most.clamp(1, MAX_FRAME));
-            if len > 0 {
-                out.push(&head(kind::DATA, id));
-                out.push(&(len as u16).to_be_bytes());
-                let (first, second) = stream.queue.as_slices();
-                let from_first = len.min(first.len());
-                out.push(&first[..from_first]);
-                out.push(&second[..len - from_first]);
-                stream.queue.drain(..len);
-                stream.sent += len as u64;
-                self.queued -= len as u64;
-                if stream.queue.capacity() > 2 * share {
-                    // Of a time when fewer streams shared the memory.
-                    stream.queue.shrink_to(share);
+            let waiting = |flow| waiting(&self.streams, &self.packets, flow);
+            let flow = match class {
+                Class::Urgent => self.turns.next_new(waiting),
+                Class::Bulk => self.turns.next_old(waiting),
+            };
+            let before = out.end();
+            let sent = match flow {
+                Some(Flow::Stream(id)) => self.push_stream(id, out, left),
+                Some(Flow::Datagrams(flow)) => {
+                    self.push_packet(flow, out, if used > 0 { left } else { MAX_GROUP })
                 }
-                if stream.writer_waits && stream.queue.len() <= share / 2 {
-                    stream.writer_waits = false;
-                    self.events.push(Event::Writable(id));
-                }
-                if stream.sent == stream.limit
-                    && !stream.queue.is_empty()
-                    && stream.blocked_at != Some(stream.limit)
-                {
-                    stream.blocked_at = Some(stream.limit);
-                    self.control.insert((id, Control::Blocked), head(kind::BLOCKED, id));
-                }
-            } else {
-                out.push(&head(kind::END, id));
-                stream.end_sent = true;
+                None => false,
+            };
+            if !sent {
+                return used > 0;
             }
-            self.take_turn(id);
-            self.forget_if_done(id);
-            return true;
+            flow.into_iter().for_each(|flow| self.turns.spend(flow, (out.end() - before) as usize));
         }
-        false
+    }
+
+    /// Appends the next control frame. The first data of a stream goes with what opens it.
+    fn push_control(&mut self, out: &mut Ring, group: u64, left: usize) {
+        let Some(((id, control), frame)) = self.control.pop_first() else { return };
+        out.push(&frame);
+        match control {
+            Control::Reset => self.forget_if_done(id),
+            Control::Open => {
+                self.opening.insert(id, group);
+                let left = left.saturating_sub(frame.len());
+                if left >= LEAST_LEFT {
+                    self.push_stream(id, out, left);
+                }
+            }
+            Control::Opened | Control::Credit | Control::Blocked => {}
+        }
+    }
+
+    /// Appends data of a stream that has some and credit for it, or its end. False where it has neither.
+    fn push_stream(&mut self, id: StreamId, out: &mut Ring, left: usize) -> bool {
+        let share = self.share();
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.reset.is_none()) else {
+            return false;
+        };
+        let credit = usize::try_from(stream.limit - stream.sent).unwrap_or(usize::MAX);
+        let len = stream.queue.len().min(credit).min(left.saturating_sub(DATA_HEAD).clamp(1, MAX_FRAME));
+        if len == 0 {
+            let ends = stream.ending && !stream.end_sent && stream.queue.is_empty();
+            if ends {
+                out.push(&placed(kind::END, id, stream.sent));
+                stream.end_sent = true;
+                self.forget_if_done(id);
+            }
+            return ends;
+        }
+        out.push(&placed(kind::DATA, id, stream.sent));
+        out.push(&(len as u16).to_be_bytes());
+        let (first, second) = stream.queue.as_slices();
+        let from_first = len.min(first.len());
+        out.push(&first[..from_first]);
+        out.push(&second[..len - from_first]);
+        stream.queue.drain(..len);
+        stream.sent += len as u64;
+        self.queued -= len as u64;
+        if stream.queue.capacity() > 2 * share {
+            // Of a time when fewer streams shared the memory.
+            stream.queue.shrink_to(share);
+        }
+        if stream.writer_waits && stream.queue.len() <= share / 2 {
+            stream.writer_waits = false;
+            self.events.push(Event::Writable(id));
+        }
+        let blocked = stream.sent == stream.limit && !stream.queue.is_empty();
+        if blocked && stream.blocked_at != Some(stream.limit) {
+            stream.blocked_at = Some(stream.limit);
+            self.control.insert((id, Control::Blocked), head(kind::BLOCKED, id));
+        }
+        true
+    }
+
+    /// Appends the next packet of a flow, if it takes no more than `left`.
+    fn push_packet(&mut self, flow: u16, out: &mut Ring, left: usize) -> bool {
+        if self.packets.next_len(flow).is_none_or(|len| len + PACKET_HEAD > left) {
+            return false;
+        }
+        let Some(packet) = self.packets.pop(flow) else { return false };
+        out.push(&[kind::PACKET]);
+        out.push(&(packet.len() as u16).to_be_bytes());
+        out.push(&packet);
+        true
+    }
+
+    /// Of the aggregate, what lies at a place for which `is_missing` is false has arrived.
+    pub fn on_arrived(&mut self, is_missing: impl Fn(u64) -> bool) {
+        let known: Vec<_> =
+            self.opening.iter().filter(|(_, place)| !is_missing(**place)).map(|(id, _)| *id).collect();
+        known.into_iter().for_each(|id| self.heard_of(id));
+    }
+
+    /// The other end has heard of a stream of this end, so that more of it may go.
+    fn heard_of(&mut self, id: StreamId) {
+        if self.opening.remove(&id).is_none() {
+            return;
+        }
+        if let Some(reason) = self.late_resets.remove(&id) {
+            return self.say_reset(id, reason);
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.unknown = false;
+            self.take_turn(id);
+        }
     }
 
     /// The next event that no call has returned yet.
@@ -362,7 +471,7 @@ impl Mux {
     }
 
     fn new_stream(&self) -> Stream {
-        Stream::new(self.peer_window, u64::from(self.limits.window))
+        Stream::new(self.peer_window, u64::from(self.limits.window), false)
     }
 
     fn live(&self, id: StreamId) -> Result<&Stream, ResetReason> {
@@ -371,12 +480,8 @@ impl Mux {
     }
 
     fn take_turn(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&id)
-            && !stream.in_turn
-            && stream.can_send()
-        {
-            stream.in_turn = true;
-            self.ready.push_back(id);
+        if self.streams.get(&id).is_some_and(|stream| stream.waiting() == Waiting::Ready) {
+            self.turns.wake(Flow::Stream(id));
         }
     }
 
@@ -393,6 +498,9 @@ impl Mux {
         stream.reset = Some(reason);
         self.queued -= stream.queue.len() as u64;
         stream.queue = VecDeque::new();
+        self.early -= stream.inbox.held;
+        self.pieces -= stream.inbox.pieces();
+        stream.inbox.drop_early();
     }
 
     fn forget_if_done(&mut self, id: StreamId) {
@@ -407,8 +515,21 @@ impl Mux {
     }
 }
 
+/// What a flow has to send.
+fn waiting(streams: &HashMap<StreamId, Stream>, packets: &Packets, flow: Flow) -> Waiting {
+    match flow {
+        Flow::Stream(id) => streams.get(&id).map_or(Waiting::Nothing, Stream::waiting),
+        Flow::Datagrams(flow) if packets.next_len(flow).is_some() => Waiting::Ready,
+        Flow::Datagrams(_) => Waiting::Nothing,
+    }
+}
+
+/// A group that has less left than this is full: a frame of so few bytes would be half head.
+const LEAST_LEFT: usize = 4 * DATA_HEAD;
 /// Data of one frame at most.
 const MAX_FRAME: usize = u16::MAX as usize;
+/// Bytes of a group at most: the longest packet.
+pub(crate) const MAX_GROUP: usize = PACKET_HEAD + MAX_PACKET;
 const MAX_PACKET: usize = u16::MAX as usize;
 /// Bytes that one stream may have waiting to be sent: enough that its writer need not be quick.
 const MAX_QUEUE: u64 = 256 * 1024;
@@ -437,11 +558,25 @@ mod tests {
 
     /// Carries all that `from` would send to `to`.
     fn carry(from: &mut Mux, to: &mut Mux) {
-        let mut ring = Ring::default();
-        while from.produce(&mut ring, 700) {}
-        let mut bytes = Vec::new();
-        ring.copy(0, ring.len(), &mut bytes);
-        to.receive(&bytes).unwrap();
+        let mut groups = produce(from);
+        while !groups.is_empty() {
+            // What opens a stream has arrived, so that more of it may go.
+            groups.iter().for_each(|group| to.receive(group).unwrap());
+            from.on_arrived(|_| false);
+            groups = produce(from);
+        }
+    }
+
+    /// All groups that `from` would send.
+    fn produce(from: &mut Mux) -> Vec<Vec<u8>> {
+        let (mut ring, mut groups) = (Ring::default(), Vec::new());
+        while from.produce(&mut ring, 700, Class::Urgent) || from.produce(&mut ring, 700, Class::Bulk) {
+            let mut group = Vec::new();
+            ring.copy(ring.start(), ring.len(), &mut group);
+            ring.forget_before(ring.end());
+            groups.push(group);
+        }
+        groups
     }
 
     fn events(mux: &mut Mux) -> Vec<Event> {
@@ -461,6 +596,28 @@ mod tests {
         carry(server, client);
         assert!(client.is_opened(id).unwrap());
         id
+    }
+
+    #[test]
+    fn what_is_written_before_the_other_end_knows_the_stream_goes_with_what_opens_it_or_waits() {
+        for early in [true, false] {
+            let (mut client, mut server) = pair();
+            let id = client.open(&target("example.org:80")).unwrap();
+            if early {
+                client.write(id, b"early").unwrap();
+            }
+            let groups = produce(&mut client);
+            assert_eq!(groups.len(), 1, "what opens it, and what was there");
+            client.write(id, b" and late").unwrap();
+            client.end(id);
+            assert_eq!(produce(&mut client), [[0_u8; 0]; 0], "nothing may overtake it");
+            server.receive(&groups[0]).unwrap();
+            client.on_arrived(|_| false);
+            carry(&mut client, &mut server);
+            let expected = if early { &b"early and late"[..] } else { b" and late" };
+            assert_eq!(server.take(id), Ok(Some(expected.to_vec())));
+            assert_eq!(server.take(id), Ok(None));
+        }
     }
 
     #[test]
@@ -557,11 +714,8 @@ mod tests {
             let head = [1, 0, 0, 0, late, bytes.len() as u8];
             server.receive(&[&head[..], bytes].concat()).unwrap();
             assert_eq!(events(&mut server), [], "nobody is asked to reach it");
-            let mut answers = Ring::default();
-            assert!(server.produce(&mut answers, 100));
-            let mut told = Vec::new();
-            answers.copy(0, answers.len(), &mut told);
-            assert_eq!(told, [kind::RESET, 0, 0, 0, late, ResetReason::UnknownName as u8]);
+            let told = produce(&mut server);
+            assert_eq!(told, [[kind::RESET, 0, 0, 0, late, ResetReason::UnknownName as u8]]);
         }
         assert_eq!(server.open_streams(), 1, "a refused stream takes no memory");
         client.write(id, b"goes on").unwrap();
@@ -577,11 +731,22 @@ mod tests {
             server.receive(bytes).unwrap_err().to_string()
         };
         assert_eq!(refused(&[9]), "an unknown frame in the aggregate");
-        assert_eq!(refused(&[3, 0, 0, 0, 7, 0, 1]), "a stream that was never opened");
+        let data = |id: StreamId, place: u64, bytes: &[u8]| {
+            [&placed(kind::DATA, id, place)[..], &(bytes.len() as u16).to_be_bytes(), bytes].concat()
+        };
+        let end = |id: StreamId, place| placed(kind::END, id, place);
+        assert_eq!(refused(&data(7, 0, b"x")), "a stream that was never opened");
+        assert_eq!(refused(&end(7, 0)), "a stream that was never opened");
         assert_eq!(refused(&[1, 0, 0, 0, 0, 1, b'x']), "a stream that it may not open");
         assert_eq!(refused(&[6, 0, 0, 0, 0, 99]), "an unknown reason to reset a stream");
-        let beyond = [&[3, 0, 0, 0, 0, 7, 208][..], &[0; 2_000]].concat();
-        assert_eq!(refused(&beyond), "data beyond a stream's credit or end");
+        assert_eq!(refused(&data(0, 0, &[0; 2_000])), "data beyond a stream's credit or end");
+        assert_eq!(refused(&data(0, 1_000, b"x")), "data beyond a stream's credit or end");
+        assert_eq!(refused(&[end(0, 5), data(0, 5, b"x")].concat()), "data beyond a stream's credit or end");
+        assert_eq!(refused(&[data(0, 5, b"x"), end(0, 5)].concat()), "data beyond a stream's credit or end");
+        assert_eq!(refused(&end(0, 1_001)), "data beyond a stream's credit or end");
+        assert_eq!(refused(&[end(0, 5), end(0, 5)].concat()), "a second end of a stream");
+        assert_eq!(refused(&data(0, 1 << 62, b"x")), "a place in a stream beyond 2^62");
+        assert_eq!(refused(&data(0, 0, b"water")[..18]), "a frame that is cut off");
     }
 
     #[test]
@@ -616,7 +781,7 @@ mod tests {
         let mut packet = vec![kind::PACKET, 0, 100];
         packet.extend([0; 100]);
         for _ in 0..10_000 {
-            server.receive(&[&head(kind::DATA, id)[..], &[0, 0]].concat()).unwrap();
+            server.receive(&[&placed(kind::DATA, id, 0)[..], &[0, 0]].concat()).unwrap();
             server.receive(&head(kind::OPENED, id)).unwrap();
             server.receive(&head(kind::BLOCKED, id)).unwrap();
             server.receive(&packet).unwrap();

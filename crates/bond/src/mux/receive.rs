@@ -2,124 +2,147 @@
 
 use strum::VariantArray;
 
-use super::wire::{kind, missing};
 use suimon_service::{NoTarget, Target};
 
+use super::wire::{StreamFrame, split};
 use super::{Event, Mux, ResetReason, StreamId, Violation};
 
 impl Mux {
-    /// The next bytes of the aggregate have arrived.
+    /// Whole frames have arrived, in any order with others.
     ///
     /// # Errors
     /// The other end broke the protocol.
     pub fn receive(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         while !bytes.is_empty() {
-            if let Some((id, left)) = self.decoder.data {
-                let part = left.min(bytes.len());
-                self.on_data(id, &bytes[..part])?;
-                bytes = &bytes[part..];
-                self.decoder.data = (left > part).then_some((id, left - part));
-                continue;
+            let (frame, rest) = split(bytes)?;
+            self.on_frame(frame)?;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    fn on_frame(&mut self, frame: StreamFrame<'_>) -> Result<(), Violation> {
+        match frame {
+            StreamFrame::Packet(packet) => self.events.push(Event::Packet(packet.to_vec())),
+            StreamFrame::Open(id, target) => return self.on_open(id, target),
+            StreamFrame::Data(id, offset, bytes) => return self.on_data(id, offset, bytes),
+            StreamFrame::End(id, length) => return self.on_end(id, length),
+            StreamFrame::Reset(id, reason) => return self.on_reset(id, reason),
+            StreamFrame::Opened(id) => {
+                self.was_used(id)?;
+                self.heard_of(id);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.opened = true;
+                    self.events.push(Event::Opened(id));
+                }
             }
-            let part = missing(&self.decoder.head)?.min(bytes.len());
-            self.decoder.head.extend_from_slice(&bytes[..part]);
-            bytes = &bytes[part..];
-            if missing(&self.decoder.head)? == 0 {
-                let head = std::mem::take(&mut self.decoder.head);
-                self.on_frame(&head)?;
-                self.decoder.head = head;
-                self.decoder.head.clear();
+            StreamFrame::Credit(id, limit) => {
+                self.was_used(id)?;
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.limit = stream.limit.max(limit);
+                    self.take_turn(id);
+                }
+            }
+            StreamFrame::Blocked(id) => {
+                self.was_used(id)?;
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.wanted = true;
+                    if self.grow(id) {
+                        self.grant(id);
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn on_data(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), Violation> {
+    fn on_data(&mut self, id: StreamId, offset: u64, bytes: &[u8]) -> Result<(), Violation> {
         // A stream that was reset here may still get frames that were in flight.
         let Some(stream) = self.streams.get_mut(&id) else { return self.was_used(id) };
         if stream.reset.is_some() {
             return Ok(());
         }
-        if stream.ended || stream.received + bytes.len() as u64 > stream.granted {
+        let end = offset + bytes.len() as u64;
+        if end > stream.granted || stream.length.is_some_and(|length| end > length) {
             return Err(Violation("data beyond a stream's credit or end"));
         }
-        stream.received += bytes.len() as u64;
-        if stream.buffer.capacity() - stream.buffer.len() < bytes.len() {
-            // A quarter more than it holds: twice as much would be twice what was granted.
-            stream.buffer.reserve_exact(bytes.len().max(stream.buffer.len() / 4));
+        let (held, pieces) = (stream.inbox.held, stream.inbox.pieces());
+        if stream.inbox.put(offset, bytes) {
+            self.events.push(Event::Readable(id));
         }
-        stream.buffer.extend_from_slice(bytes);
-        self.events.push(Event::Readable(id));
+        self.early = self.early + stream.inbox.held - held;
+        self.pieces = self.pieces + stream.inbox.pieces() - pieces;
+        if stream.ended() {
+            self.forget_if_done(id);
+        }
+        Ok(())
+    }
+
+    fn on_end(&mut self, id: StreamId, length: u64) -> Result<(), Violation> {
+        let Some(stream) = self.streams.get_mut(&id) else { return self.was_used(id) };
+        if stream.reset.is_some() {
+            return Ok(());
+        }
+        if stream.length.is_some() {
+            return Err(Violation("a second end of a stream"));
+        }
+        if length < stream.inbox.end() || length > stream.granted {
+            return Err(Violation("data beyond a stream's credit or end"));
+        }
+        stream.length = Some(length);
+        if stream.ended() {
+            self.events.push(Event::Readable(id));
+            self.forget_if_done(id);
+        }
+        Ok(())
+    }
+
+    fn on_reset(&mut self, id: StreamId, reason: u8) -> Result<(), Violation> {
+        let reason = *ResetReason::VARIANTS
+            .get(usize::from(reason))
+            .ok_or(Violation("an unknown reason to reset a stream"))?;
+        if !self.opens && !self.heard.contains(&id) {
+            // The other end gave the stream up before it said that there is one.
+            return self.hear(id);
+        }
+        self.was_used(id)?;
+        self.heard_of(id);
+        if self.streams.get(&id).is_some_and(|stream| !stream.is_done()) {
+            self.abandon(id, reason);
+            self.unsay(id);
+            self.events.push(Event::Reset(id));
+            self.forget_if_done(id);
+        }
         Ok(())
     }
 
     /// Whether `id` is a stream that may have been, or a violation.
     fn was_used(&self, id: StreamId) -> Result<(), Violation> {
-        if id < self.next { Ok(()) } else { Err(Violation("a stream that was never opened")) }
+        let used = if self.opens { id < self.next } else { self.heard.contains(&id) };
+        if used { Ok(()) } else { Err(Violation("a stream that was never opened")) }
     }
 
-    fn on_frame(&mut self, frame: &[u8]) -> Result<(), Violation> {
-        let word = |at: usize| frame[at..at + 4].try_into().map(u32::from_be_bytes).expect("four bytes");
-        if frame[0] == kind::PACKET {
-            self.events.push(Event::Packet(frame[3..].to_vec()));
-            return Ok(());
+    /// The other end uses the number of a stream.
+    fn hear(&mut self, id: StreamId) -> Result<(), Violation> {
+        if id == StreamId::MAX {
+            return Err(Violation("a stream that it may not open"));
         }
-        let id: StreamId = word(1);
-        if frame[0] == kind::OPEN {
-            return self.on_open(id, &frame[6..]);
-        }
-        self.was_used(id)?;
-        if frame[0] == kind::DATA {
-            let len = usize::from(u16::from_be_bytes([frame[5], frame[6]]));
-            self.decoder.data = (len > 0).then_some((id, len));
-            return Ok(());
-        }
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        match frame[0] {
-            kind::OPENED => {
-                stream.opened = true;
-                self.events.push(Event::Opened(id));
-            }
-            kind::CREDIT => {
-                let limit = frame[5..13].try_into().map(u64::from_be_bytes).expect("eight bytes");
-                stream.limit = stream.limit.max(limit);
-                self.take_turn(id);
-            }
-            kind::BLOCKED => {
-                stream.wanted = true;
-                if self.grow(id) {
-                    self.grant(id);
-                }
-            }
-            kind::END if stream.ended => return Err(Violation("a second end of a stream")),
-            kind::END => {
-                stream.ended = true;
-                self.events.push(Event::Readable(id));
-                self.forget_if_done(id);
-            }
-            _ => {
-                let reason = ResetReason::VARIANTS.get(usize::from(frame[5]));
-                let reason = *reason.ok_or(Violation("an unknown reason to reset a stream"))?;
-                if !stream.is_done() {
-                    self.abandon(id, reason);
-                    self.unsay(id);
-                    self.events.push(Event::Reset(id));
-                    self.forget_if_done(id);
-                }
-            }
+        self.heard.insert(id..id + 1);
+        // Numbers come in another order than they were given, but none is left out for ever.
+        if self.heard.len() > MAX_GAPS.max(4 * self.limits.streams as usize) {
+            return Err(Violation("streams in more pieces than paths could make"));
         }
         Ok(())
     }
 
     fn on_open(&mut self, id: StreamId, target: &[u8]) -> Result<(), Violation> {
-        if self.opens || id < self.next || id == StreamId::MAX {
+        if self.opens || self.heard.contains(&id) {
             return Err(Violation("a stream that it may not open"));
         }
         if self.control.len() > MAX_CONTROL.max(4 * self.limits.streams as usize) {
             return Err(Violation("streams opened faster than answers are read"));
         }
-        // Numbers grow, but one that was given up before it was sent is left out.
-        self.next = id + 1;
+        self.hear(id)?;
         let most = self.limits.streams as usize;
         let open = self.streams.values().filter(|stream| !stream.is_done()).count();
         let target = match Target::from_bytes(target) {
@@ -142,3 +165,5 @@ impl Mux {
 
 /// Frames that may wait for the other end to read.
 const MAX_CONTROL: usize = 1024;
+/// Gaps between the numbers of streams that have come.
+const MAX_GAPS: usize = 4_096;

@@ -1,12 +1,12 @@
-//! Frames of the streams, in network byte order, one behind the other in the aggregate.
+//! Frames of the streams, in network byte order. Each names its stream and its place in it, so that frames may come in any order.
 //!
 //! | Frame | Type | Fields |
 //! | --- | --- | --- |
 //! | Open | 1 | stream 4, target 1 + n |
 //! | Opened | 2 | stream 4 |
-//! | Data | 3 | stream 4, length 2, bytes |
+//! | Data | 3 | stream 4, offset 8, length 2, bytes |
 //! | Credit | 4 | stream 4, limit 8 |
-//! | End | 5 | stream 4 |
+//! | End | 5 | stream 4, length of the stream 8 |
 //! | Reset | 6 | stream 4, reason 1 |
 //! | Packet | 7 | length 2, an IP packet |
 //! | Blocked | 8 | stream 4: it has more to send than credit |
@@ -25,13 +25,22 @@ pub(super) mod kind {
     pub(in crate::mux) const BLOCKED: u8 = 8;
 }
 
-/// Where in a frame the aggregate was cut.
-#[derive(Debug, Default)]
-pub(super) struct Decoder {
-    /// The head of a frame, or a packet, as far as it came.
-    pub(super) head: Vec<u8>,
-    /// Data of a stream that is still to come.
-    pub(super) data: Option<(StreamId, usize)>,
+/// Bytes of a data frame before its data.
+pub(super) const DATA_HEAD: usize = 15;
+/// Bytes of a packet's frame before the packet.
+pub(super) const PACKET_HEAD: usize = 3;
+
+/// A frame that came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StreamFrame<'a> {
+    Open(StreamId, &'a [u8]),
+    Opened(StreamId),
+    Data(StreamId, u64, &'a [u8]),
+    Credit(StreamId, u64),
+    End(StreamId, u64),
+    Reset(StreamId, u8),
+    Packet(&'a [u8]),
+    Blocked(StreamId),
 }
 
 /// The head of a frame of a stream.
@@ -42,24 +51,61 @@ pub(super) fn head(kind: u8, id: StreamId) -> Vec<u8> {
     head
 }
 
-/// How many bytes a frame that begins with `head` lacks, as far as can be told; those of a data frame are not
-/// part of it.
-pub(super) fn missing(head: &[u8]) -> Result<usize, Violation> {
-    let Some(kind) = head.first() else { return Ok(1) };
-    let whole = match *kind {
-        kind::OPEN => match head.get(5) {
-            Some(len) => 6 + usize::from(*len),
-            None => 6,
-        },
-        kind::OPENED | kind::END | kind::BLOCKED => 5,
-        kind::DATA => 7,
-        kind::CREDIT => 13,
-        kind::RESET => 6,
-        kind::PACKET => match head.get(1..3) {
-            Some(len) => 3 + usize::from(u16::from_be_bytes([len[0], len[1]])),
-            None => 3,
-        },
+/// The head of a frame of a stream that has a place in it.
+pub(super) fn placed(kind: u8, id: StreamId, place: u64) -> Vec<u8> {
+    let mut head = head(kind, id);
+    head.extend_from_slice(&place.to_be_bytes());
+    head
+}
+
+/// The first frame of `bytes`, and what follows it.
+pub(super) fn split(bytes: &[u8]) -> Result<(StreamFrame<'_>, &[u8]), Violation> {
+    let mut reader = Reader(bytes);
+    let frame = match reader.array::<1>()?[0] {
+        kind::OPEN => {
+            let id = reader.id()?;
+            let len = usize::from(reader.array::<1>()?[0]);
+            StreamFrame::Open(id, reader.take(len)?)
+        }
+        kind::OPENED => StreamFrame::Opened(reader.id()?),
+        kind::DATA => {
+            let (id, offset) = (reader.id()?, reader.place()?);
+            let len = usize::from(u16::from_be_bytes(reader.array()?));
+            StreamFrame::Data(id, offset, reader.take(len)?)
+        }
+        kind::CREDIT => StreamFrame::Credit(reader.id()?, reader.place()?),
+        kind::END => StreamFrame::End(reader.id()?, reader.place()?),
+        kind::RESET => StreamFrame::Reset(reader.id()?, reader.array::<1>()?[0]),
+        kind::PACKET => {
+            let len = usize::from(u16::from_be_bytes(reader.array()?));
+            StreamFrame::Packet(reader.take(len)?)
+        }
+        kind::BLOCKED => StreamFrame::Blocked(reader.id()?),
         _ => return Err(Violation("an unknown frame in the aggregate")),
     };
-    Ok(whole - head.len())
+    Ok((frame, reader.0))
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Violation> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Violation("a frame that is cut off"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Violation> {
+        Ok(self.take(N)?.try_into().expect("as many as asked for"))
+    }
+
+    fn id(&mut self) -> Result<StreamId, Violation> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// A place in a stream: far enough from the last one that sums with lengths do not overflow.
+    fn place(&mut self) -> Result<u64, Violation> {
+        let place = self.array().map(u64::from_be_bytes)?;
+        if place >> 62 == 0 { Ok(place) } else { Err(Violation("a place in a stream beyond 2^62")) }
+    }
 }

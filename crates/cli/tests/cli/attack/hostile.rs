@@ -23,6 +23,7 @@ pub(super) struct Hostile {
 pub(super) mod kind {
     pub(crate) const OPEN: u8 = 1;
     pub(crate) const OPENED: u8 = 2;
+    pub(crate) const DATA: u8 = 3;
     pub(crate) const END: u8 = 5;
     pub(crate) const RESET: u8 = 6;
     pub(crate) const PACKET: u8 = 7;
@@ -37,6 +38,17 @@ pub(super) fn open(stream: u32, target: &[u8]) -> Vec<u8> {
 /// A frame of a stream without anything but its head.
 pub(super) fn head(kind: u8, stream: u32) -> Vec<u8> {
     [&[kind][..], &stream.to_be_bytes()].concat()
+}
+
+/// Data of a stream from `place` on.
+pub(super) fn data(stream: u32, place: u64, bytes: &[u8]) -> Vec<u8> {
+    let len = (bytes.len() as u16).to_be_bytes();
+    [&head(kind::DATA, stream)[..], &place.to_be_bytes(), &len, bytes].concat()
+}
+
+/// The end of a stream of so many bytes.
+pub(super) fn end(stream: u32, length: u64) -> Vec<u8> {
+    [&head(kind::END, stream)[..], &length.to_be_bytes()].concat()
 }
 
 /// A connection from `from` to the server, over which nothing was said.
@@ -101,12 +113,10 @@ impl Hostile {
         self.tls.write_all(frames)
     }
 
-    /// Sends frames of streams, in order.
+    /// Sends whole frames of streams, as many as a frame of the connection takes.
     pub(super) fn stream(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for piece in bytes.chunks(16_000) {
-            self.send(&Frame::Data { start: self.sent, bytes: piece })?;
-            self.sent += piece.len() as u64;
-        }
+        self.send(&Frame::Data { start: self.sent, bytes })?;
+        self.sent += bytes.len() as u64;
         self.drain()
     }
 

@@ -17,7 +17,7 @@ use suimon_bond::keys::PrivateKey;
 use suimon_testing::{assert_in_time, can_emulate, in_time};
 
 use self::arena::{Arena, DESCRIPTORS, FLOODS, MEMORY, SILENT};
-use self::hostile::{Hostile, head, kind, knock, open};
+use self::hostile::{Hostile, data, end, head, kind, knock, open};
 
 /// One kind of attack: its name, how many do it at once, and one turn of it, which is taken again and again.
 struct Attack {
@@ -26,14 +26,15 @@ struct Attack {
     turn: fn(&Arena, &mut RandomStream) -> io::Result<()>,
 }
 
-const ATTACKS: [Attack; 13] = [
+const ATTACKS: [Attack; 14] = [
     Attack { name: "names that nobody answers", threads: 1, turn: slow_names },
     Attack { name: "targets that are none", threads: 1, turn: bad_targets },
     Attack { name: "silent connections of four networks", threads: 4, turn: silent_connections },
     Attack { name: "connections that say one byte", threads: 4, turn: one_byte },
     Attack { name: "no TLS at all", threads: 2, turn: noise },
     Attack { name: "sessions that are joined and left", threads: 1, turn: join_and_leave },
-    Attack { name: "single bytes at every second place", threads: 1, turn: pieces },
+    Attack { name: "shortest frames with gaps between", threads: 1, turn: pieces },
+    Attack { name: "single bytes at every second place of streams", threads: 1, turn: single_bytes },
     Attack { name: "frames that tell nothing new", threads: 1, turn: nothing_new },
     Attack { name: "streams opened and reset", threads: 1, turn: open_and_reset },
     Attack { name: "the last number of a stream again and again", threads: 1, turn: last_number },
@@ -135,10 +136,10 @@ fn join_and_leave(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
 
 fn pieces(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     let mut client = join(arena, random)?;
-    for first in (1..8_000_000).step_by(2_600) {
+    for first in (1..8_000_000).step_by(5_200) {
         let mut frames = Vec::new();
-        for start in (first..first + 2_600).step_by(2) {
-            Frame::Data { start, bytes: b"x" }.encode(&mut frames);
+        for start in (first..first + 5_200).step_by(4) {
+            Frame::Data { start, bytes: &[kind::PACKET, 0, 0] }.encode(&mut frames);
         }
         client.send_all(&frames)?;
         client.drain()?;
@@ -146,20 +147,35 @@ fn pieces(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     Ok(())
 }
 
+fn single_bytes(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
+    let mut client = join(arena, random)?;
+    let target = SILENT.to_string();
+    for id in 0..1_000_u32 {
+        client.stream(&open(id, target.as_bytes()))?;
+        for first in (1..64_000_u64).step_by(2_000) {
+            let bytes: Vec<_> =
+                (first..first + 2_000).step_by(2).flat_map(|place| data(id, place, b"x")).collect();
+            client.stream(&bytes)?;
+        }
+    }
+    Ok(())
+}
+
 fn nothing_new(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     let mut client = join(arena, random)?;
-    let frames =
-        [head(kind::BLOCKED, 0), head(kind::OPENED, 0), vec![kind::PACKET, 0, 0], head(kind::BLOCKED, 0)]
-            .concat();
-    // All but the first byte first, so that the rest is taken in at once.
-    let all = [open(0, SILENT.to_string().as_bytes()), frames.repeat(200_000), head(kind::END, 0)].concat();
-    for (nth, piece) in all.chunks(16_000).enumerate().skip(1) {
-        client.send(&Frame::Data { start: nth as u64 * 16_000, bytes: piece })?;
-        client.drain()?;
+    client.stream(&open(0, SILENT.to_string().as_bytes()))?;
+    let frames = [
+        &head(kind::BLOCKED, 0)[..],
+        &head(kind::OPENED, 0),
+        &[kind::PACKET, 0, 0],
+        &data(0, 0, b""),
+        &head(kind::BLOCKED, 0),
+    ]
+    .concat();
+    for _ in 0..250 {
+        client.stream(&frames.repeat(800))?;
     }
-    client.send(&Frame::Data { start: 0, bytes: &all[..16_000] })?;
-    client.sent = all.len() as u64;
-    client.stream(&head(kind::END, 0))
+    client.stream(&end(0, 0).repeat(2))
 }
 
 fn open_and_reset(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
