@@ -12,6 +12,7 @@ use suimon_lab::bond::datagrams::Datagrams;
 use suimon_lab::bond::faults::Faults;
 use suimon_lab::bond::goodput::{Goodput, News};
 use suimon_lab::bond::speed::Speed;
+use suimon_lab::bond::waits::Waits;
 use suimon_units::{Bytes, Rate};
 
 use crate::error::CliError;
@@ -25,6 +26,7 @@ Example:
   suimon bond bench speed                                        # over links that have no bound
   suimon bond bench faults --bytes 1GB                           # paths cut, a device unplugged, a server restarted
   suimon bond bench cuts --seed 1                                # a day of random cuts in minutes
+  suimon bond bench waits                                        # requests and a call beside a download, and through cuts
   suimon bond bench datagrams                                    # what datagrams on one path cost
 
 Needs root, or the right to make network namespaces; nothing of this host's network is touched.";
@@ -56,6 +58,7 @@ enum Command {
     Faults(Bench<Faults>),
     Cuts(Bench<Cuts>),
     Datagrams(Bench<Datagrams>),
+    Waits(Bench<Waits>),
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +79,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         Some(Command::Faults(one)) => faults(&one.bench, one.form.json),
         Some(Command::Cuts(one)) => cuts(&one.bench, one.form.json),
         Some(Command::Datagrams(one)) => datagrams(&one.bench, one.form.json),
+        Some(Command::Waits(one)) => waits(&one.bench, one.form.json),
     }
 }
 
@@ -162,6 +166,26 @@ fn datagrams(bench: &Datagrams, json: bool) -> Result<(), CliError> {
             mbit(row.datagrams_bps),
             mbit(row.goodput_bps),
             row.loss.map_or_else(String::new, |loss| format!("{loss:.2}")),
+        ]
+    })
+}
+
+fn waits(bench: &Waits, json: bool) -> Result<(), CliError> {
+    let rows = bench.measure(Path::new(PROGRAM), |row| {
+        tell(format_args!("{}, {} beside {}: {:.1} ms", row.over, row.what, row.beside, row.median_ms));
+    })?;
+    let header = ["over", "what", "beside", "count", "median", "99 of 100", "longest", "lost"];
+    print(&rows, json, &header, 3, |row| {
+        let ms = |ms: f64| format!("{ms:.1} ms");
+        vec![
+            row.over.clone(),
+            row.what.clone(),
+            row.beside.clone(),
+            row.count.to_string(),
+            ms(row.median_ms),
+            ms(row.p99_ms),
+            ms(row.longest_ms),
+            row.lost.map_or_else(String::new, |lost| format!("{:.1} %", lost * 100.0)),
         ]
     })
 }

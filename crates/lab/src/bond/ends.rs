@@ -89,6 +89,8 @@ pub(super) struct Options<'a> {
     pub(super) cc: String,
     pub(super) reorder_buffer: Bytes,
     pub(super) path_buffer: Option<Bytes>,
+    /// All traffic of the near host goes over the bond.
+    pub(super) tun: bool,
 }
 
 impl<'a> Options<'a> {
@@ -100,6 +102,7 @@ impl<'a> Options<'a> {
             cc: "cubic".to_owned(),
             reorder_buffer: Bytes::new(8_000_000),
             path_buffer: None,
+            tun: false,
         }
     }
 }
@@ -165,6 +168,7 @@ impl Bond {
             .extend(["--server", &address, "--server-key", &server.public().to_string()].map(str::to_owned));
         of_client.extend(["--via".to_owned(), hosts.via.join(",")]);
         of_client.extend(["--forward".to_owned(), format!("{ENTRY}={TARGET}")]);
+        of_client.extend(options.tun.then(|| "--tun".to_owned()));
         let server = spawn(&hosts.far, options.program, &of_server)?;
         thread::sleep(Duration::from_millis(200));
         let client = spawn(&hosts.near, options.program, &of_client)?;

@@ -7,6 +7,7 @@ pub mod faults;
 pub mod goodput;
 mod reliable;
 pub mod speed;
+pub mod waits;
 
 use suimon_scenario::{Capacity, Link, LinkSpec, drop_tail};
 use suimon_units::{Duration, Rate};
