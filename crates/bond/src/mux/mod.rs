@@ -599,6 +599,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_before_the_other_end_knows_the_stream_goes_with_what_opens_it_or_waits() {
+        for early in [true, false] {
+            let (mut client, mut server) = pair();
+            let id = client.open(&target("example.org:80")).unwrap();
+            if early {
+                client.write(id, b"early").unwrap();
+            }
+            let groups = produce(&mut client);
+            assert_eq!(groups.len(), 1, "what opens it, and what was there");
+            client.write(id, b" and late").unwrap();
+            client.end(id);
+            assert_eq!(produce(&mut client), [[0_u8; 0]; 0], "nothing may overtake it");
+            server.receive(&groups[0]).unwrap();
+            client.on_arrived(|_| false);
+            carry(&mut client, &mut server);
+            let expected = if early { &b"early and late"[..] } else { b" and late" };
+            assert_eq!(server.take(id), Ok(Some(expected.to_vec())));
+            assert_eq!(server.take(id), Ok(None));
+        }
+    }
+
+    #[test]
     fn a_stream_that_nobody_reads_holds_up_no_other() {
         let (mut client, mut server) = pair();
         let (stuck, free) = (open(&mut client, &mut server), open(&mut client, &mut server));
