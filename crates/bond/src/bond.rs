@@ -239,9 +239,9 @@ impl Bond {
         self.with(|state| state.closed = true);
     }
 
-    /// Opens a stream to `target`, waiting for a session and for room among its streams. What is written to it before the
-    /// server has reached the target goes with the question.
-    pub(crate) async fn begin(&self, target: &Target) -> Result<Stream, ResetReason> {
+    /// Opens a stream to `target`, waiting for a session and for room among its streams, and for the server's
+    /// word that it has reached it.
+    pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
         let (id, generation) = poll_fn(|cx| {
             self.with(|state| {
                 if state.closed {
@@ -260,7 +260,9 @@ impl Bond {
             })
         })
         .await?;
-        Ok(Stream { bond: self.clone(), id, generation })
+        let stream = Stream { bond: self.clone(), id, generation };
+        stream.opened().await?;
+        Ok(stream)
     }
 
     /// Sends an IP packet, unless too many wait.
@@ -290,8 +292,7 @@ impl Stream {
         if state.generation == self.generation { act(&mut state) } else { Err(ResetReason::SessionLost) }
     }
 
-    /// Waits for the server's word that it has reached the target.
-    pub(crate) async fn opened(&self) -> Result<(), ResetReason> {
+    async fn opened(&self) -> Result<(), ResetReason> {
         poll_fn(|cx| {
             let opened = self.look(|state| {
                 let opened = state.session.mux.is_opened(self.id)?;

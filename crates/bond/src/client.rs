@@ -94,23 +94,10 @@ impl Client {
         &self.descriptors
     }
 
-    /// Opens a stream to `target`, seen from the server, once the server has reached that.
+    /// Opens a stream to `target`, seen from the server.
     pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
-        let open = async {
-            let stream = self.bond.begin(target).await?;
-            stream.opened().await?;
-            Ok(stream)
-        };
-        match timeout(OPEN_TIMEOUT, open).await {
+        match timeout(OPEN_TIMEOUT, self.bond.open(target)).await {
             Ok(opened) => opened,
-            Err(_) => Err(ResetReason::TimedOut),
-        }
-    }
-
-    /// As [`open`](Self::open), but what is written meanwhile goes along: for programs whose connection was taken already.
-    pub(crate) async fn begin(&self, target: &Target) -> Result<Stream, ResetReason> {
-        match timeout(OPEN_TIMEOUT, self.bond.begin(target)).await {
-            Ok(begun) => begun,
             Err(_) => Err(ResetReason::TimedOut),
         }
     }

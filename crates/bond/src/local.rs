@@ -46,8 +46,7 @@ where
 }
 
 async fn forward(tcp: TcpStream, target: Target, client: Client) -> io::Result<()> {
-    // The program's connection stands already, so its first bytes need not wait for the target.
-    match client.begin(&target).await {
+    match client.open(&target).await {
         Ok(stream) => {
             relay(tcp, stream).await;
             Ok(())
