@@ -202,7 +202,7 @@ def rows(case: Case, suimon: Path) -> list[Row]:
             for row in waits
             if row["link"] == link and begin <= (float(row["time_s"]) - first) * 1e6 + start < span["to_us"]
         ]
-        true_buffer = way.buffer_bytes if way.kind == "drop_tail" and isinstance(way.rate, float) else None
+        true_buffer = way.buffer_bytes if way.kind == "drop_tail" else None
         result.append(
             Row(
                 case,

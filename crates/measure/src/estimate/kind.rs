@@ -42,6 +42,8 @@ pub(super) struct Signs {
     pub(super) own: f64,
     /// The longest wait of probes from the beginning on.
     pub(super) peak: f64,
+    /// The same of the load itself.
+    pub(super) own_peak: f64,
     /// Median wait of probes around the settled load's losses, where there are enough of them.
     pub(super) at_losses: Option<f64>,
     /// Whether packets were marked (ECN), which no drop-tail queue does.
@@ -61,7 +63,8 @@ const LOSSES: usize = 3;
 
 impl QueueKind {
     pub(super) fn of(signs: &Signs) -> Self {
-        let is_apart = signs.probes < APART * signs.own;
+        // Both, since a load that comes in bursts waits for itself where a probe comes in between.
+        let is_apart = signs.probes < APART * signs.own && signs.peak < APART * signs.own_peak;
         if signs.own < LEAST_MS && signs.peak < LEAST_MS {
             return Self::Unknown;
         }
@@ -88,6 +91,7 @@ impl Signs {
             probes: most(&probes.within(settled)),
             own: most(&own.within(settled)),
             peak: super::longest(probes, load.span).unwrap_or_default(),
+            own_peak: super::longest(own, load.span).unwrap_or_default(),
             at_losses: at_losses(probes, load, settled, clocks, direction),
             marks: last_of_flows(&load.sender).any(|sample| sample.marked > 0),
             loses_idle,
@@ -134,10 +138,13 @@ mod tests {
         probes: 90.0,
         own: 91.0,
         peak: 120.0,
+        own_peak: 120.0,
         at_losses: Some(115.0),
         marks: false,
         loses_idle: false,
     };
+
+    const APART_FLOWS: Signs = Signs { probes: 3.0, peak: 9.0, ..DEEP };
 
     #[test]
     fn each_kind_has_its_signs() {
@@ -146,8 +153,10 @@ mod tests {
             (Signs { at_losses: None, ..DEEP }, QueueKind::DropTail),
             (Signs { probes: 3.0, own: 4.0, at_losses: Some(20.0), ..DEEP }, QueueKind::Aqm),
             (Signs { marks: true, ..DEEP }, QueueKind::Aqm),
-            (Signs { probes: 1.0, own: 10.0, ..DEEP }, QueueKind::Fair),
-            (Signs { probes: 1.0, own: 10.0, marks: true, ..DEEP }, QueueKind::Fair),
+            (Signs { probes: 1.0, own: 10.0, ..APART_FLOWS }, QueueKind::Fair),
+            // Bursts of a load that does not fill the line.
+            (Signs { probes: 1.0, own: 10.0, ..DEEP }, QueueKind::DropTail),
+            (Signs { probes: 1.0, own: 10.0, marks: true, ..APART_FLOWS }, QueueKind::Fair),
             // Random losses come at any wait.
             (Signs { at_losses: Some(20.0), loses_idle: true, ..DEEP }, QueueKind::DropTail),
             (Signs { probes: 0.1, own: 0.4, peak: 0.9, ..DEEP }, QueueKind::Unknown),
@@ -158,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_share_holds_just_below_it_and_not_at_it() {
-        let apart = |probes| QueueKind::of(&Signs { probes, own: 100.0, ..DEEP });
+        let apart = |probes| QueueKind::of(&Signs { probes, own: 100.0, at_losses: None, ..APART_FLOWS });
         assert_eq!((apart(44.9), apart(45.0)), (QueueKind::Fair, QueueKind::DropTail));
         let early = |wait| QueueKind::of(&Signs { at_losses: Some(wait), ..DEEP });
         assert_eq!((early(47.9), early(48.0)), (QueueKind::Aqm, QueueKind::DropTail));
