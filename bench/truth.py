@@ -9,13 +9,14 @@ Records stay in target/bench, and the same job takes its record again. `--write`
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, pstdev
 
 from guest_link import (
     BYTES_PER_S,
@@ -213,22 +214,37 @@ def of_kernel(cell: Cell, record: Record) -> Outcome:
     )
 
 
+def spread(suimon: Path, cell: Cell) -> str:
+    """How far runs of the simulator alone lie apart: mean and standard deviation over starts, delays and seeds."""
+    found = []
+    for seed in range(1, 9):
+        senders = cell.senders(seed)
+        phase = random.Random(seed).uniform(0, 1e-3)
+        senders = replace(senders, starts_s=[start + phase for start in senders.starts_s])
+        found += runs_of_simulator(suimon, cell, WORK / "truth" / f"{cell.name}-spread", senders)
+    shown = {name: [getattr(one, name) for one in found] for name in ("goodput_mbps", "backlog_kb", "drops", "marks")}
+    texts = [f"{name} {fmean(values):.2f} ± {pstdev(values):.2f}" for name, values in shown.items()]
+    return f"{cell.name}: {', '.join(texts)}, of {len(found)} runs"
+
+
 def of_simulator(suimon: Path, cell: Cell, folder: Path, senders: Senders) -> Outcome:
     """The cell in the simulator: the mean over its seeds."""
+    return mean_of(runs_of_simulator(suimon, cell, folder, senders))
+
+
+def runs_of_simulator(suimon: Path, cell: Cell, folder: Path, senders: Senders) -> list[Outcome]:
     queue = QUEUES[cell.queue]
     simulated = Simulated(queue.simulator, f"{queue.buffer} packets", SECONDS, cell.loss)
-    return mean_of(
-        [
-            Outcome(
-                goodput_mbps=float(run.whole["goodput_bps"]) / 1e6,
-                backlog_kb=float(run.whole["backlog_mean_bytes"]) / 1e3,
-                p95_ms=float(run.whole["delay_p95_ms"]) if queue.in_order else None,
-                drops=float(run.whole["packets_lost"]),
-                marks=float(run.whole["packets_marked"]),
-            )
-            for run in in_simulator(suimon, folder, senders, simulated, SIMULATED_SEEDS)
-        ]
-    )
+    return [
+        Outcome(
+            goodput_mbps=float(run.whole["goodput_bps"]) / 1e6,
+            backlog_kb=float(run.whole["backlog_mean_bytes"]) / 1e3,
+            p95_ms=float(run.whole["delay_p95_ms"]) if queue.in_order else None,
+            drops=float(run.whole["packets_lost"]),
+            marks=float(run.whole["packets_marked"]),
+        )
+        for run in in_simulator(suimon, folder, senders, simulated, SIMULATED_SEEDS)
+    ]
 
 
 def measures(ours: Outcome, kernel: Outcome) -> list[Measure]:
@@ -254,6 +270,7 @@ def main() -> int:
     parser.add_argument("--only", metavar="TEXT", help="cells whose names contain this")
     parser.add_argument("--guests", type=int, default=2, metavar="N", help="guests at a time (default: 2)")
     parser.add_argument("--kernel", metavar="VERSION", help="the kernel, by the beginning of its version")
+    parser.add_argument("--spread", action="store_true", help="only how far runs of the simulator lie apart")
     parser.add_argument("--recorded", action="store_true", help="only cells of which there are records")
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
@@ -264,6 +281,10 @@ def main() -> int:
     def jobs_of(cell: Cell) -> list[tuple[Cell, int, str | None]]:
         return [(cell, seed, options.kernel) for seed in range(1, cell.seeds(options.seeds) + 1)]
 
+    if options.spread:
+        for cell in cells:
+            print(spread(suimon, cell), flush=True)
+        return 0
     if options.recorded:
         cells = [cell for cell in cells if all(job_of(*job).is_recorded for job in jobs_of(cell))]
     jobs = [job for cell in cells for job in jobs_of(cell)]
