@@ -54,13 +54,25 @@ struct Round {
     sum: f64,
     count: f64,
     most: f64,
+    /// The longest time between two readings.
+    read: Instant,
+    gap: Duration,
 }
 
 impl FlightBound {
     /// The connection was read; it is given about `chunk` bytes at once.
     pub fn on_reading(&mut self, now: Instant, flight: Flight, chunk: Bytes) {
         let buffered = flight.buffered.as_f64();
-        let round = self.round.get_or_insert(Round { began: now, sum: 0.0, count: 0.0, most: 0.0 });
+        let round = self.round.get_or_insert(Round {
+            began: now,
+            sum: 0.0,
+            count: 0.0,
+            most: 0.0,
+            read: now,
+            gap: Duration::ZERO,
+        });
+        round.gap = round.gap.max(now.saturating_since(round.read));
+        round.read = now;
         round.sum += buffered;
         round.count += 1.0;
         round.most = round.most.max(buffered);
@@ -89,7 +101,8 @@ impl FlightBound {
         // Little's law: what is under way over the time that it takes.
         let rate = round.sum / round.count / flight.srtt.as_secs_f64();
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
-        let own = target(flight);
+        // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
+        let own = target(flight).max(round.gap.min(MAX_GAP).as_secs_f64());
         let target = own.max(HELD_CHUNKS * chunk / rate.max(1.0));
         let aimed_at = rate * (flight.rtt_min.as_secs_f64() + target);
         match self.phase {
@@ -137,6 +150,8 @@ const GROWTH: f64 = 0.25;
 const HELD_CHUNKS: f64 = 2.0;
 /// The time in which a program sees an acknowledgement that it has to look for.
 const MIN_QUEUE: Duration = Duration::from_millis(2);
+/// A program that looks no more often than this has little to send.
+const MAX_GAP: Duration = Duration::from_millis(10);
 /// Shorter rounds have too few readings.
 const MIN_ROUND: Duration = Duration::from_millis(10);
 /// So many times the queue that was aimed at is somebody else's, if it stays for so many rounds.

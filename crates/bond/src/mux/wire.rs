@@ -31,7 +31,7 @@ pub(super) const DATA_HEAD: usize = 15;
 pub(super) const PACKET_HEAD: usize = 3;
 
 /// A frame that came.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamFrame<'a> {
     Open(StreamId, &'a [u8]),
     Opened(StreamId),
