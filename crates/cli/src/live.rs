@@ -1,6 +1,6 @@
 //! Runs on a kernel's own stacks, in real time here or in virtual time in guests.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::Args;
@@ -9,14 +9,15 @@ use suimon_live::{Glance, KernelNames, Observer};
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_study::Pair;
-use suimon_study::sweep::{Folder, Sweep, make, make_by};
 use suimon_units::Duration;
 
 use crate::error::CliError;
-use crate::guests::{Guests, LabOptions, Only, guests, hand_over_all};
-use crate::lab::named_files;
+use crate::guests::{LabOptions, Only, guests, hand_over_all};
 use crate::progress::{Progress, simulate};
 use crate::view::{View, ViewOptions};
+
+#[cfg(feature = "parquet")]
+mod sweep;
 
 /// Options of commands that run on a kernel rather than in the simulator.
 #[derive(Debug, Args, Default)]
@@ -53,28 +54,6 @@ impl LiveOptions {
         })
     }
 
-    /// A sweep as it runs where this says. In a guest that has one of the runs to make, this run is made and handed over.
-    pub(crate) fn place<'a>(
-        &self,
-        sweep: Sweep<'a>,
-        scenario: &Path,
-    ) -> Result<(Sweep<'a>, Place), CliError> {
-        if let Some(only) = Only::here() {
-            let runs = [sweep.run(only.0 as u64)?];
-            only.hand_over(&suimon_live::run_all(&runs, &hold_missing(&runs)?.names, &Unseen)?)?;
-        }
-        match self.lab.lab {
-            Some(seed) => {
-                let guests =
-                    Guests::open(&["--live"], named_files(&[scenario.to_string_lossy().into()]), &self.lab)?;
-                let kernel = format!("{}, seed {seed}", guests.kernel());
-                Ok((sweep.on_kernel(kernel, &format!("--lab={seed}")), Place::Guests(guests)))
-            }
-            None if self.live => Ok((sweep.on_kernel("of the machine".to_owned(), "--live"), Place::Here)),
-            None => Ok((sweep, Place::Simulator)),
-        }
-    }
-
     /// The same in virtual time; the command in the guests has these `words` in place of `--lab`.
     #[cfg(feature = "bpf")]
     pub(crate) fn run_as(
@@ -98,41 +77,6 @@ impl LiveOptions {
         runs.iter_mut().for_each(|run| suimon_live::write_as_live(&mut run.scenario));
         let pair = |(simulated, live)| Pair { simulated, live };
         Ok(simulate(&runs).into_iter().zip(live).map(pair).collect())
-    }
-}
-
-/// Where the runs of a sweep are made.
-pub(crate) enum Place {
-    Simulator,
-    /// On this machine's kernel, one after another.
-    Here,
-    Guests(Guests),
-}
-
-impl Place {
-    /// Makes the parts that are missing, `jobs` runs at a time where runs do not disturb each other.
-    pub(crate) fn make(
-        &self,
-        sweep: &Sweep<'_>,
-        folder: &Folder,
-        missing: &[u64],
-        jobs: usize,
-        progress: &Progress,
-    ) -> Result<(), CliError> {
-        match self {
-            Self::Simulator => Ok(make(sweep, folder, missing, jobs, progress)?),
-            Self::Guests(guests) => {
-                make_by(sweep, folder, missing, jobs, &|nth, _| guests.run(nth as usize, progress))
-            }
-            Self::Here => make_by(sweep, folder, missing, 1, &|_, run| {
-                let runs = std::slice::from_ref(run);
-                let made = suimon_live::run_all(runs, &hold_missing(runs)?.names, &Unseen)?;
-                progress.advance_by(run.scenario.duration.as_nanos());
-                made.into_iter()
-                    .next()
-                    .ok_or_else(|| CliError::Input("--live: a run gave no result".to_owned()))
-            }),
-        }
     }
 }
 

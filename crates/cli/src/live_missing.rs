@@ -1,15 +1,19 @@
 //! Live runs of a command that was built without them: each is refused.
 
-use std::path::{Path, PathBuf};
+#[cfg(feature = "parquet")]
+use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Args;
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_study::Pair;
+#[cfg(feature = "parquet")]
 use suimon_study::sweep::{Folder, Sweep, make};
 
 use crate::error::CliError;
 use crate::part::Part;
+#[cfg(feature = "parquet")]
 use crate::progress::Progress;
 use crate::view::ViewOptions;
 
@@ -35,6 +39,7 @@ impl LiveOptions {
         Part::LIVE.refuse()
     }
 
+    #[cfg(feature = "parquet")]
     pub(crate) fn place<'a>(&self, sweep: Sweep<'a>, _: &Path) -> Result<(Sweep<'a>, Place), CliError> {
         if self.is_wanted() { Part::LIVE.refuse() } else { Ok((sweep, Place::Simulator)) }
     }
@@ -50,10 +55,12 @@ impl LiveOptions {
 }
 
 /// Where the runs of a sweep are made.
+#[cfg(feature = "parquet")]
 pub(crate) enum Place {
     Simulator,
 }
 
+#[cfg(feature = "parquet")]
 impl Place {
     pub(crate) fn make(
         &self,

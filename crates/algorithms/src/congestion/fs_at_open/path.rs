@@ -73,7 +73,16 @@ pub(super) struct Round {
 
 impl Default for Round {
     fn default() -> Self {
-        Self { began: 0, end: 0, flight_size: 0, delivered: 0, lost: 0, low: u64::MAX, samples: 0, app_limited: false }
+        Self {
+            began: 0,
+            end: 0,
+            flight_size: 0,
+            delivered: 0,
+            lost: 0,
+            low: u64::MAX,
+            samples: 0,
+            app_limited: false,
+        }
     }
 }
 
