@@ -87,6 +87,7 @@ impl Guests {
     }
 
     /// The version of their kernel.
+    #[cfg(feature = "parquet")]
     pub(crate) fn kernel(&self) -> &str {
         self.lab.kernel()
     }

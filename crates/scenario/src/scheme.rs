@@ -123,10 +123,10 @@ mod tests {
     #[test]
     fn an_unknown_scheme_is_told_of_receive_windows_too() {
         let message = Scheme::parse("dsr").unwrap_err().to_string();
-        assert!(message.contains("fs-at-open, drs"), "{message}");
+        assert!(message.contains("abe, drs"), "{message}");
         assert!(message.contains("did you mean \"drs\""), "{message}");
         let message = Scheme::parse("dsr/drs").unwrap_err().to_string();
-        assert!(!message.contains("fs-at, drs"), "{message}");
+        assert!(!message.contains("abe, drs"), "{message}");
     }
 
     #[test]

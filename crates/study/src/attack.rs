@@ -20,7 +20,7 @@ use crate::simulate::{Observer, simulate_totals};
 pub enum Worst {
     /// The goodput of all flows.
     Utilisation,
-    /// The 95th percentile of the queueing delay, beside rivals with as much goodput. Up to [`SHORT`] it is as good as none.
+    /// The 95th percentile of the queueing delay, beside rivals with as much goodput. One up to 5 ms is as good as none.
     Delay,
     /// Jain's index of the sender's own flows, beside rivals with as much goodput.
     Fairness,

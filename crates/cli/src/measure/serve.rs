@@ -15,7 +15,7 @@ use crate::service::{bind, run, tell, until_told};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Serving")]
 pub(crate) struct Options {
-    /// Where clients connect, by TCP and UDP; a port alone is one of all addresses of this host [default: [::]:7423]
+    /// Where clients connect, by TCP and UDP; a port alone is one of all addresses of this host [default: 7423]
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address, requires = "serve")]
     listen: Option<SocketAddr>,
     /// Measurements at once

@@ -154,7 +154,10 @@ fn options_are_refused_by_name_with_what_is_accepted() {
 #[test]
 fn values_of_options_are_refused_with_the_option() {
     for (arguments, parts) in [
-        (&["compare"][..], ["<--link <LINK>|--trace <FILE>|--paths <LINKS>|--preset <NAME>|--down <RATE>>"]),
+        (
+            &["compare"][..],
+            ["<--link <LINK>|--line <FILE>|--trace <FILE>|--paths <LINKS>|--preset <NAME>|--down <RATE>>"],
+        ),
         (
             &["compare", "--link", "1Mbit 20ms", "--seeds", "-1"],
             ["suimon: --seeds: \"-1\": accepted: a whole number from 1 to"],
