@@ -525,6 +525,7 @@ mod tests {
                 });
                 for pipe in self.pipes.iter_mut().filter(|pipe| pipe.up) {
                     pipe.bytes[from].extend(report.iter().flatten());
+                    pipe.held[from] += report.as_ref().map_or(0, |report| report.len() as u64);
                 }
                 for (index, pipe) in self.pipes.iter().enumerate().filter(|(_, pipe)| pipe.up) {
                     let srtt = Duration::from_millis(10 + 90 * index as u64);
