@@ -1,10 +1,10 @@
-"""A gateway measured: python3 bench/gateway.py [links] [speed] [memory] [programs] [--write]
+"""A gateway measured: python3 bench/gateway.py [links] [pages] [speed] [memory] [programs] [--write]
 
 `links`: downloads over emulated radios on a real kernel in virtual time (`suimon lab`), through a gateway and without
-one, and the same in the simulator. `speed`: throughput and new connections a second between network namespaces, beside
-HAProxy, socat and a plain route. `memory`: what ten thousand open connections take. `speed` needs root and a
-calm machine. `programs`: a browser, curl, git, ssh and mail, with a gateway and without one; needs root.
-`--write` puts the tables into docs/guides/gateway.md.
+one, and the same in the simulator. `pages`: the same for a page, alone and beside a download. `speed`: throughput and
+new connections a second between network namespaces, beside HAProxy, socat and a plain route; needs root and a calm
+machine. `memory`: what ten thousand open connections take. `programs`: a browser, curl, git, ssh and mail, with a
+gateway and without one; needs root. `--write` puts the tables into docs/guides/gateway.md.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import gateway_pages
 import gateway_programs
 import gateway_speed
 from measure import ROOT, WORK, BenchError, run
@@ -261,7 +262,7 @@ def place_of(row: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help="links, speed, memory, programs (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="links, pages, speed, memory, programs (default: all)")
     parser.add_argument("--only", metavar="TEXT", help="radios whose names contain this")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of speed (default: 3)")
     parser.add_argument("--seconds", type=int, default=5, metavar="N", help="seconds of each measurement (default: 5)")
@@ -271,6 +272,7 @@ def main() -> int:
     suimon = options.suimon.resolve()
     known = {
         "links": lambda: links(suimon, options.only),
+        "pages": lambda: gateway_pages.table(suimon),
         "speed": lambda: speed(suimon, options.rounds, options.seconds),
         "memory": lambda: memory(suimon),
         "programs": lambda: gateway_programs.table(suimon),

@@ -48,6 +48,17 @@ MEASURES = [
 ]
 
 
+# The links of each place, their number, and its factor; the last place is not a link.
+WHERE = [
+    ("transit", "delay_p95_ms", 1.0),
+    ("backhaul-a", "delay_p95_ms", 1.0),
+    ("backhaul-a", "utilisation", 100.0),
+    ("radio-a", "delay_p95_ms", 1.0),
+    ("radio-b", "delay_p95_ms", 1.0),
+    ("", "", 1.0),
+]
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A mean with half the width of its 95 % interval."""
@@ -100,6 +111,25 @@ def measured(result: dict[str, Any]) -> dict[str, list[list[float]]]:
     return found
 
 
+def on_the_way(result: dict[str, Any]) -> dict[str, list[float]]:
+    """What queues and other customers have, by the combination's name: means of all runs, in the order of `PLACES`."""
+    setups = {one["run"]: one["setup"] for one in result["runs"]}
+    found: dict[str, list[list[float]]] = {}
+    for queue in result["queues"]:
+        lists = found.setdefault(setups[queue["run"]], [[] for _ in whole_page.PLACES])
+        for place, (links, key, factor) in zip(lists, WHERE, strict=True):
+            if links and queue["link"].startswith(links):
+                place.append(float(queue[key]) * factor)
+    others: dict[tuple[int, str], float] = {}
+    for flow in result["flows"]:
+        if flow["flow"].startswith("home-"):
+            of_run = flow["run"], setups[flow["run"]]
+            others[of_run] = others.get(of_run, 0.0) + flow["goodput_bps"] / 1e6
+    for (_, setup), goodput in others.items():
+        found[setup][-1].append(goodput)
+    return {name: [statistics.fmean(values) for values in lists] for name, lists in found.items()}
+
+
 def effect(found: dict[str, list[list[float]]], part: str, measure: int) -> Estimate:
     """What `part` adds to a measure in percent: the geometric mean over all combinations of the others, by seed."""
     seeds = len(next(iter(found.values()))[measure])
@@ -137,7 +167,7 @@ def main() -> int:
     found = measured(result)
     estimates = {name: [Estimate.of(values) for values in lists] for name, lists in found.items()}
     effects = {part: [effect(found, part, at) for at in range(len(MEASURES))] for part in PARTS}
-    lines = whole_page.tables(MEASURES, estimates, effects)
+    lines = whole_page.tables(MEASURES, estimates, effects, on_the_way(result))
     print("\n".join(lines))
     print(f"\nwhole: {len(result['runs'])} runs in {time.monotonic() - began:.0f} s")
     if options.write:

@@ -16,6 +16,15 @@ PAGE, PICTURE = ROOT / "docs" / "whole.md", ROOT / "docs" / "whole.svg"
 MARKS = "<!-- tables: written by bench/whole.py -->", "<!-- end of the tables -->"
 ALL = name_of(PARTS)
 NAMES = {TODAY: "none: CUBIC and Compound from end to end, drop tail, one radio", ALL: f"**{ALL}**"}
+# What `places` has of each combination.
+PLACES = [
+    "shared link: wait",
+    "router before a gateway: wait",
+    "its use, %",
+    "own radio: wait",
+    "HSDPA: wait",
+    "other customers, Mbit/s",
+]
 WIDTH, LEFT, RIGHT, PANEL, GAP, TOP = 900, 60, 20, 110, 52, 64
 INK, SOFT, LINES = "#17202b", "#5b6877", "#e3e7ec"
 COLOURS = {TODAY: "#8a94a0", ALL: "#e15759"}
@@ -52,8 +61,9 @@ def tables(
     measures: Sequence[Heading],
     estimates: dict[str, list[Any]],
     effects: dict[str, list[Any]],
+    places: dict[str, list[float]],
 ) -> list[str]:
-    """What each combination gives, and what each part adds."""
+    """What each combination gives, what each part adds, and what waits on the way."""
 
     def number(measure: Heading, one: Number) -> str:
         return f"{one.mean:.{measure.digits}f} ± {one.half_width:.{measure.digits}f}"
@@ -77,7 +87,10 @@ def tables(
         "What a part adds, as the mean over the eight combinations of the others; bold helps, italic hinders, "
         "and what is plain is within the interval:"
     )
-    return [*table(["Parts", *heads], rows), "", added, "", *table(["Part", *heads], parts)]
+    waits = [[NAMES.get(name, name), *(f"{value:.1f}" for value in of)] for name, of in places.items()]
+    way = "On the way; waits are the 95th percentiles of the time in a queue, in ms:"
+    results = [*table(["Parts", *heads], rows), "", added, "", *table(["Part", *heads], parts)]
+    return [*results, "", way, "", *table(["Parts", *PLACES], waits)]
 
 
 def write(suimon: Path, scenario: Path, lines: list[str]) -> None:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Connections of this host to one client share one target: FS-AT measures all of them as one, and each may have an equal share of
- * the space in flight. crates/simulator/src/gateway.rs has the same for simulations. Included behind struct connection.
+ * Connections of this host to one client share one target: FS-AT measures all of them as one, and each may have a share of the
+ * space in flight. Young connections have larger shares, so that a page need not wait for a download.
+ * crates/simulator/src/gateway.rs has the same for simulations. Included behind struct connection.
  *
  * Without SHARED a connection has all of its own space.
  */
@@ -13,6 +14,11 @@
 
 #ifdef SHARED
 
+/* A connection is young until it has carried so much since it began or was silent, in bytes: what a large page weighs. */
+#define YOUNG 2000000
+/* So often a young connection counts. A download beside it keeps a ninth. */
+#define WEIGHT_OF_YOUNG 8
+
 /* An IPv4 address, or an IPv6 network of 64 bits, in which a host chooses its addresses. */
 struct client_key {
 	u64 namespace;
@@ -22,7 +28,7 @@ struct client_key {
 struct client {
 	struct bpf_spin_lock lock;
 	u32 connections;
-	u32 sending;		/* of those, have data to send */
+	u32 weights;		/* of those that have data to send */
 	u64 id;			/* that of its first connection; 0: just made */
 	u64 flight_size;	/* of all connections, as far as each is known */
 	u64 last_ack_us;
@@ -75,25 +81,31 @@ static __always_inline void count_in(struct client *client, struct connection *c
 		return;
 	c->client = client->id;
 	c->client_flight = 0;
-	c->client_sending = 0;
+	c->client_weight = 0;
 	client->connections++;
 }
 
-/* Under the lock: what this connection has in flight, and whether it has data to send, from now on. */
-static __always_inline void count(struct client *client, struct connection *c, u64 flight_size, u32 sending)
+/* Under the lock: what this connection has in flight, and its weight, 0 where it has nothing to send, from now on. */
+static __always_inline void count(struct client *client, struct connection *c, u64 flight_size, u32 weight)
 {
 	client->flight_size += flight_size - c->client_flight;
-	client->sending += sending - c->client_sending;
+	client->weights += weight - c->client_weight;
 	c->client_flight = flight_size;
-	c->client_sending = sending;
+	c->client_weight = weight;
 }
 
-/* The client's space in equal parts, of two segments at least. */
-static __always_inline u64 part(const struct client *client, u32 connections, u64 mss)
+/* How often a connection counts in its client's space. */
+static __always_inline u32 weight_of(const struct tcp_sock *tp, const struct connection *c)
 {
-	u64 equal = client->fs_at.space / max(connections, 1);
+	return tp->bytes_acked - c->before_silence < YOUNG ? WEIGHT_OF_YOUNG : 1;
+}
 
-	return max(equal, 2 * mss);
+/* The part of the client's space that a weight gives, of two segments at least. */
+static __always_inline u64 part(const struct client *client, u32 weight, u32 weights, u64 mss)
+{
+	u64 part = client->fs_at.space * weight / max(weights, weight);
+
+	return max(part, 2 * mss);
 }
 
 /* What this connection has sent and not heard of, or may send at once. */
@@ -127,15 +139,15 @@ static __always_inline void share_at_start(struct sock *sk, struct connection *c
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct client *client = client_of(sk, 1);
 	u64 mss = max(tp->mss_cache, 1), cwnd = c->cwnd * mss, share;
-	u32 ours, kernels;
+	u32 weight = weight_of(tp, c), ours, kernels;
 
 	c->share = ~0ULL;
 	if (!client)
 		return;
 	bpf_spin_lock(&client->lock);
 	count_in(client, c, cwnd);
-	c->share = part(client, client->sending + !c->client_sending, mss);
-	count(client, c, due(tp, c, 0), 1);
+	c->share = part(client, weight, client->weights - c->client_weight + weight, mss);
+	count(client, c, due(tp, c, 0), weight);
 	bpf_spin_unlock(&client->lock);
 	share = c->share / mss;
 	ours = once(c->cwnd);
@@ -154,6 +166,7 @@ static __always_inline void share_on_ack(struct sock *sk, struct connection *c, 
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct client *client = client_of(sk, 1);
 	u64 mss = max(tp->mss_cache, 1), cwnd = c->cwnd * mss;
+	u32 weight = weight_of(tp, c);
 	struct fs_at_ack all = *a;
 
 	c->share = ~0ULL;
@@ -161,16 +174,16 @@ static __always_inline void share_on_ack(struct sock *sk, struct connection *c, 
 		return;
 	bpf_spin_lock(&client->lock);
 	count_in(client, c, cwnd);
-	count(client, c, a->flight_size, !a->app_limited);
+	count(client, c, a->flight_size, a->app_limited ? 0 : weight);
 	all.flight_size = client->flight_size;
 	all.snd_wnd *= client->connections;
-	all.app_limited = !client->sending;
+	all.app_limited = !client->weights;
 	if (client->last_ack_us && a->now_us > client->last_ack_us + IDLE_FORGETS_US)
 		fs_at_forget_path(&client->fs_at);
 	fs_at_on_ack(&client->fs_at, &all, min_target);
 	client->last_ack_us = a->now_us;
-	c->share = part(client, client->sending, mss);
-	count(client, c, due(tp, c, a->flight_size), c->client_sending);
+	c->share = part(client, weight, client->weights, mss);
+	count(client, c, due(tp, c, a->flight_size), c->client_weight);
 	bpf_spin_unlock(&client->lock);
 }
 

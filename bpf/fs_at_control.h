@@ -37,7 +37,8 @@ struct connection {
 	u64 share;		/* of the space of all connections to the client; 2^64 - 1 where none is shared */
 	u64 client;		/* the id of the client that counts it */
 	u64 client_flight;	/* as that client counts it */
-	u32 client_sending;
+	u64 before_silence;	/* acknowledged before the connection was last silent, in bytes */
+	u32 client_weight;	/* as that client counts it */
 	u8 reducing;		/* in recovery, or answering a mark */
 	u8 by_space;		/* space, not cwnd, was the smaller */
 	u8 radio;		/* the last loss was judged one of the radio */
@@ -187,7 +188,10 @@ static __always_inline void restart_after_idle(struct sock *sk, struct connectio
 	u32 idle = (u32)bpf_jiffies64() - tp->lsndtime;
 	u32 rto = max(inet_csk(sk)->icsk_rto, 1), halvings, floor, kept;
 
-	if (!sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_slow_start_after_idle || (s32)idle <= (s32)rto)
+	if ((s32)idle <= (s32)rto)
+		return;
+	c->before_silence = tp->bytes_acked;
+	if (!sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_slow_start_after_idle)
 		return;
 	c->cwnd = current_cwnd(tp, c);
 	kept = (c->cwnd >> 1) + (c->cwnd >> 2);

@@ -119,6 +119,7 @@ struct tcp_sock {
 	u32 mss_cache;
 	u32 snd_una;
 	u32 snd_nxt;
+	u64 bytes_acked;
 	u32 write_seq;
 	u32 snd_wnd;
 	u32 snd_cwnd;

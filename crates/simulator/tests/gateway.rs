@@ -2,7 +2,7 @@
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_results::RunResult;
-use suimon_scenario::{Aggregate, Buffer, Flow, Gateway, Link, Loss, Outage, Scenario, Traffic};
+use suimon_scenario::{Aggregate, Buffer, Flow, Gateway, Link, Loss, Outage, Scenario, Start, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use crate::common::{link, scenario, tcp};
@@ -118,6 +118,27 @@ fn connections_to_one_phone_share_its_target() {
     assert!(eight.0 <= 1.5 * one.0, "{eight:?} ms and bit/s; one has {one:?}");
     assert!(eight.1 >= 0.98 * one.1, "{eight:?} ms and bit/s; one has {one:?}");
     assert!(apart.0 > eight.0, "{apart:?} without sharing, {eight:?} with it");
+}
+
+#[test]
+fn a_page_hardly_waits_for_a_download_to_the_same_phone() {
+    let time = |shared, beside: bool| {
+        let page = download("page", Some("fs-at"), shared, Some(Bytes::new(1_000_000)));
+        let download = download("download", Some("fs-at"), shared, None);
+        let flows = if beside { vec![page, download] } else { vec![page] };
+        let mut world = world(RADIO, 60, flows);
+        let begins = Instant::ZERO + MS(20_000);
+        world.flows[0].start = Start::At(begins);
+        let result = run(&world);
+        let taken = result.flows[0].completed.unwrap().saturating_since(begins);
+        (taken.as_secs_f64(), result.flows.last().unwrap().goodput)
+    };
+    let ((alone, _), (shared, download), (apart, _)) =
+        (time(true, false), time(true, true), time(false, true));
+    // The download keeps a ninth.
+    assert!(shared <= 1.25 * alone, "{shared} s beside a download, {alone} s alone");
+    assert!(apart >= 1.5 * alone, "{apart} s where each has a target of its own");
+    assert!(download.as_bps_f64() >= 0.85 * RADIO.as_bps_f64(), "{download}");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use suimon_units::{Bytes, Instant};
 
 use super::World;
-use crate::flow::Endpoints;
+use crate::flow::{Endpoints, Flow};
 use crate::gateway::Half;
+use crate::tcp::Sender;
 
 impl World<'_> {
     /// The sender of a half of a split connection has news: an acknowledgement, or packets that it has sent.
@@ -73,11 +74,12 @@ impl World<'_> {
 
     /// A connection to a receiver starts beside others.
     pub(super) fn enter_client(&mut self, index: usize, client: usize) {
+        let Endpoints::Tcp { sender, .. } = &self.flows[index].endpoints else { return };
         let client = &self.clients[client];
-        let started = |flow: &&usize| **flow != index && self.flows[**flow].started.is_some();
-        let others = client.flows.iter().filter(started).count();
+        let started = |flow: &usize| *flow != index && self.flows[*flow].started.is_some();
+        let others = client.flows.iter().copied().filter(started);
+        let share = client.share_at_start(sender, senders(&self.flows, others));
         if let Endpoints::Tcp { sender, .. } = &mut self.flows[index].endpoints {
-            let share = client.share_at_start(sender, others);
             sender.tell();
             sender.limit_share(share);
         }
@@ -89,15 +91,10 @@ impl World<'_> {
         let Some(ack) = sender.take_told() else { return };
         // They are put back below; a share is computed and told without a copy of the list.
         let members = std::mem::take(&mut self.clients[client].flows);
-        let flows = &self.flows;
-        let senders = members.iter().filter_map(|flow| match &flows[*flow].endpoints {
-            Endpoints::Tcp { sender, .. } => Some(&**sender),
-            Endpoints::Udp { .. } => None,
-        });
-        let share = self.clients[client].on_ack(&ack, &senders);
+        self.clients[client].on_ack(&ack, &senders(&self.flows, members.iter().copied()));
         for &flow in &members {
             if let Endpoints::Tcp { sender, .. } = &mut self.flows[flow].endpoints {
-                sender.limit_share(share);
+                sender.limit_share(self.clients[client].share(sender));
                 sender.on_wakeup(now, &mut self.outbox);
             }
             self.after_sender(now, flow as u32);
@@ -117,4 +114,15 @@ impl World<'_> {
             self.flow_completed(now);
         }
     }
+}
+
+/// The sending ends of `members` among `flows`.
+fn senders(
+    flows: &[Flow],
+    members: impl Iterator<Item = usize> + Clone,
+) -> impl Iterator<Item = &Sender> + Clone {
+    members.filter_map(|flow| match &flows[flow].endpoints {
+        Endpoints::Tcp { sender, .. } => Some(sender.as_ref()),
+        Endpoints::Udp { .. } => None,
+    })
 }

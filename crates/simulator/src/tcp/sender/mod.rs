@@ -60,6 +60,8 @@ pub(crate) struct Sender {
     /// `snd_nxt` when the congestion window was last full.
     full_at: u64,
     last_sent: Instant,
+    /// Acknowledged before the connection was last silent.
+    before_silence: u64,
     /// Timestamp to echo.
     ts_recent: Instant,
     /// The next new data says that the window was cut.
@@ -131,6 +133,7 @@ impl Sender {
             stopped_by: StoppedBy::Application,
             full_at: 0,
             last_sent: Instant::ZERO,
+            before_silence: 0,
             ts_recent: Instant::ZERO,
             announce_cut: false,
             share: Bytes::new(u64::MAX),
@@ -174,6 +177,11 @@ impl Sender {
     /// Bytes that the peer has acknowledged.
     pub(crate) fn snd_una(&self) -> u64 {
         self.board.snd_una()
+    }
+
+    /// Bytes that the peer has acknowledged since the connection began, or was last silent.
+    pub(crate) fn carried(&self) -> u64 {
+        self.snd_una() - self.before_silence
     }
 
     /// Bytes handed over by the application so far.
@@ -534,6 +542,9 @@ impl Sender {
     /// After a silence longer than the timeout the old window says nothing any more (RFC 5681 §4.1).
     fn restart_after_idle(&mut self, now: Instant) {
         let idle = self.board.is_empty() && now.saturating_since(self.last_sent) > self.rto.timeout();
+        if idle {
+            self.before_silence = self.snd_una();
+        }
         if idle && self.board.snd_nxt() > 0 && self.deliveries.is_none() {
             let initial = self.profile.mss * u64::from(self.profile.initial_window);
             self.limits.cwnd = self.limits.cwnd.min(initial);
