@@ -45,6 +45,15 @@ class Radio:
         loss = "" if self.loss == "0%" else f" loss={self.loss}"
         return f"{self.speed} {self.rtt_ms}ms {self.buffer}{loss}"
 
+    @property
+    def in_scenario(self) -> str:
+        """The speed as a key of a scenario's link."""
+        if self.speed.startswith("hsdpa "):
+            _, profile, geometry = self.speed.split()
+            return f'hsdpa = {{ profile = "{profile}", geometry = "{geometry}" }}'
+        kind, _, value = self.speed.rpartition("=")
+        return f'{kind or "rate"} = "{value}"'
+
 
 RADIOS = [
     Radio("384 kbit/s, 80 ms", "384kbit", 80, "48kB", 40),
@@ -52,6 +61,7 @@ RADIOS = [
     Radio("2 Mbit/s, 80 ms, 1 % loss", "2Mbit", 80, "250kB", 30, "1%"),
     Radio("20 Mbit/s, 80 ms", "20Mbit", 80, "2500kB", 20),
     Radio("20 Mbit/s, 80 ms, 1 % loss", "20Mbit", 80, "2500kB", 20, "1%"),
+    Radio("HSDPA cell PA3 of 10 dB, 80 ms", "hsdpa PA3 10dB", 80, "400kB", 30),
     Radio("UMTS trace, 80 ms", f"trace={UMTS}", 80, "1MB", 60, needs=UMTS),
     Radio("LTE trace, 80 ms", f"trace={LTE}", 80, "1MB", 30, needs=LTE),
 ]
@@ -164,11 +174,10 @@ def of_simulator(suimon: Path, case: Case) -> Outcome:
     radio = case.radio
     file = WORK / "gateway" / "scenario.toml"
     file.parent.mkdir(parents=True, exist_ok=True)
-    kind, _, value = radio.speed.rpartition("=")
     gateway = 'gateway = { node = "gateway", cc = "fs-at", buffer = "6MB" }' if case.gateway else ""
     text = SCENARIO.format(
         seconds=radio.seconds,
-        speed=f'{kind or "rate"} = "{value}"',
+        speed=radio.in_scenario,
         radio_delay=radio.rtt_ms // 2,
         buffer=radio.buffer.replace("kB", " kB").replace("MB", " MB").replace(" ", ""),
         loss=radio.loss,
