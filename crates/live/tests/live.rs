@@ -103,7 +103,7 @@ fn finite_transfers_datagrams_and_late_starts_end_a_run_early() {
             flow("file", "size = \"500kB\"\ncc = \"cubic\"\nstart = \"300ms\""),
             flow("voice", "udp = { rate = \"1Mbit\", packet = \"500B\" }\nsize = \"100kB\""),
         );
-        let results = run_all(&runs(&text), &KernelNames::new(), &Unobserved).unwrap();
+        let results = run_all(&runs(&text), &KernelNames::new(), Links::Emulated, &Unobserved).unwrap();
         let flows = &results[0].flows;
         assert_in_time!(flows.iter().all(|flow| flow.completed.is_some()), "{flows:?}");
         assert_eq!(flows[0].delivered.get(), 500_000);
