@@ -1,7 +1,7 @@
 //! Scenarios on real stacks, beside the simulator. Needs root, or the right to make namespaces and devices; skips
 //! elsewhere.
 
-use suimon_live::{KernelNames, LiveError, Unobserved, run, run_all, write_as_live};
+use suimon_live::{KernelNames, Links, LiveError, Unobserved, run, run_all, write_as_live};
 use suimon_results::{EventKind, RunResult};
 use suimon_scenario::{Document, Run, Scenario};
 use suimon_testing::{assert_in_time, can_emulate, in_time};
