@@ -174,7 +174,7 @@ impl Arguments {
     }
 
     /// These names and values.
-    pub(crate) fn of(values: impl Iterator<Item = (&'static str, Value)>) -> Self {
+    pub fn of(values: impl Iterator<Item = (&'static str, Value)>) -> Self {
         Self { values: values.collect() }
     }
 

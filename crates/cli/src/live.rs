@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use clap::Args;
 use suimon_lab::controls::hold_missing;
-use suimon_live::{Glance, KernelNames, Observer};
+use suimon_live::{Glance, KernelNames, Links, Observer};
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_study::Pair;
@@ -50,7 +50,7 @@ impl LiveOptions {
     ) -> Result<Vec<RunResult>, CliError> {
         hand_over_all(match self.lab.lab {
             Some(_) => guests(runs, &["--live"], files, &self.lab)?,
-            None => live_with(runs, &hold_missing(runs)?.names, view)?,
+            None => live_with(runs, &hold_missing(runs)?.names, Links::Emulated, view)?,
         })
     }
 
@@ -65,6 +65,22 @@ impl LiveOptions {
         guests(runs, words, files, &self.lab)
     }
 
+    /// As [`LiveOptions::run`], the links being devices and queues of the kernel; where a command has `--kernel` already,
+    /// guests run it with nothing in place of `--lab`.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn on_kernel_links(
+        &self,
+        runs: &[Run],
+        files: &[PathBuf],
+        view: &ViewOptions,
+    ) -> Result<Vec<Pair>, CliError> {
+        let live = match self.lab.lab {
+            Some(_) => guests(runs, &[], files, &self.lab)?,
+            None => live_with(runs, &hold_missing(runs)?.names, Links::Kernel, view)?,
+        };
+        Ok(pairs(runs, live))
+    }
+
     /// The same runs live and simulated, the simulator being told what the senders do and the scenario does not say.
     pub(crate) fn beside_simulation(
         &self,
@@ -73,11 +89,16 @@ impl LiveOptions {
         view: &ViewOptions,
     ) -> Result<Vec<Pair>, CliError> {
         let live = self.run(runs, files, view)?;
-        let mut runs = runs.to_vec();
-        runs.iter_mut().for_each(|run| suimon_live::write_as_live(&mut run.scenario));
-        let pair = |(simulated, live)| Pair { simulated, live };
-        Ok(simulate(&runs).into_iter().zip(live).map(pair).collect())
+        Ok(pairs(runs, live))
     }
+}
+
+/// Each of `live` beside its run, simulated.
+fn pairs(runs: &[Run], live: Vec<RunResult>) -> Vec<Pair> {
+    let mut runs = runs.to_vec();
+    runs.iter_mut().for_each(|run| suimon_live::write_as_live(&mut run.scenario));
+    let pair = |(simulated, live)| Pair { simulated, live };
+    simulate(&runs).into_iter().zip(live).map(pair).collect()
 }
 
 /// Runs everything on this kernel; congestion controls go by `names` there. In a guest that has one of the runs to make
@@ -85,16 +106,17 @@ impl LiveOptions {
 pub(crate) fn live_with(
     runs: &[Run],
     names: &KernelNames,
+    links: Links,
     view: &ViewOptions,
 ) -> Result<Vec<RunResult>, CliError> {
     if let Some(only) = Only::here() {
         let run = runs.get(only.0..=only.0).unwrap_or_default();
-        return only.hand_over(&suimon_live::run_all(run, names, &Unseen)?);
+        return only.hand_over(&suimon_live::run_all(run, names, links, &Unseen)?);
     }
     let title = runs.first().map_or("", |run| run.scenario.name.as_str());
     let view = if view.is_wanted() { Some(view.show(title, None)?) } else { None };
     let progress = LiveProgress::new(runs, view);
-    Ok(suimon_live::run_all(runs, names, &progress)?)
+    Ok(suimon_live::run_all(runs, names, links, &progress)?)
 }
 
 /// Nobody watches.

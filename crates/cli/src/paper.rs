@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use suimon_study::in_both_worlds;
+use suimon_report::Verdict;
+use suimon_scenario::Run;
 use suimon_study::paper::{Judged, Paper, World, evaluate, find};
+use suimon_study::{Pair, compare_windows, in_both_worlds};
 
 use crate::error::CliError;
 use crate::live::LiveOptions;
@@ -17,6 +19,7 @@ Examples:
   suimon paper fs-at
   suimon paper fs-at --experiment wired --json
   sudo suimon paper fs-at --kernel
+  suimon paper rtt-aqm --kernel --lab
   sudo suimon paper dpd-qt --live
 
 Exits with 1 if a claim that once held no longer does.";
@@ -33,8 +36,8 @@ pub(crate) struct Arguments {
     /// Only this experiment
     #[arg(long, value_name = "NAME")]
     experiment: Option<String>,
-    /// On the running kernel, over emulated links, beside the simulator: some minutes, needs root
-    #[arg(long, conflicts_with_all = ["experiment", "live"])]
+    /// On the running kernel, with its own queues where the paper is about queues, beside the simulator; needs root
+    #[arg(long, conflicts_with = "live")]
     kernel: bool,
     #[command(flatten)]
     live: LiveOptions,
@@ -51,21 +54,21 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         return Err(CliError::Option { option: "--series", problem });
     }
     let folder = find(&arguments.name, &places(arguments))?;
-    if arguments.kernel || (arguments.live.is_virtual() && folder.join("kernel.toml").exists()) {
+    if folder.join("kernel.toml").exists() && (arguments.kernel || arguments.live.is_virtual()) {
         #[cfg(not(feature = "bpf"))]
         return crate::part::Part::BPF.refuse();
         #[cfg(feature = "bpf")]
-        return crate::paper_kernel::execute(
-            &folder,
-            arguments.output.json(),
-            &arguments.live,
-            &arguments.view,
-        );
+        return transfers(arguments, &folder);
     }
     let paper = Paper::read(&folder)?;
-    let world = if arguments.live.is_wanted() { World::Live } else { World::Simulated };
+    let world = match arguments.live.is_wanted() {
+        _ if arguments.kernel => World::Kernel,
+        true => World::Live,
+        false => World::Simulated,
+    };
     let experiments = paper.select(arguments.experiment.as_deref(), world)?;
-    let Judged { findings, broken } =
+    let mut beside = Vec::new();
+    let Judged { mut findings, mut broken } =
         evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| match world {
             World::Simulated if arguments.output.with_series() => Ok::<_, CliError>(simulate(runs)),
             World::Simulated => Ok(simulate_totals(runs)),
@@ -74,13 +77,41 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
                 std::slice::from_ref(&folder),
                 &arguments.view,
             )?)),
+            World::Kernel => {
+                let pairs = on_kernel_links(arguments, runs, &folder)?;
+                beside = compare_windows(&pairs);
+                Ok(in_both_worlds(pairs))
+            }
         })?;
+    let rows = beside.iter().flat_map(|table| &table.rows);
+    broken += rows.filter(|row| row.verdict == Verdict::NotReproduced).count();
+    findings.verdicts.splice(0..0, beside);
     arguments.output.deliver(&findings)?;
     match broken {
         0 => Ok(()),
         1 => Err(CliError::ClaimsBroken("a claim".to_owned(), "does")),
         count => Err(CliError::ClaimsBroken(format!("{count} claims"), "do")),
     }
+}
+
+/// The paper's transfers over emulated links, which all run together.
+#[cfg(feature = "bpf")]
+fn transfers(arguments: &Arguments, folder: &Path) -> Result<(), CliError> {
+    if arguments.experiment.is_some() {
+        let problem = "this paper's transfers run together; accepted: none with --kernel".to_owned();
+        return Err(CliError::Option { option: "--experiment", problem });
+    }
+    crate::paper_kernel::execute(folder, arguments.output.json(), &arguments.live, &arguments.view)
+}
+
+#[cfg(feature = "bpf")]
+fn on_kernel_links(arguments: &Arguments, runs: &[Run], folder: &Path) -> Result<Vec<Pair>, CliError> {
+    arguments.live.on_kernel_links(runs, &[folder.to_owned()], &arguments.view)
+}
+
+#[cfg(not(feature = "bpf"))]
+fn on_kernel_links(_: &Arguments, _: &[Run], _: &Path) -> Result<Vec<Pair>, CliError> {
+    crate::part::Part::BPF.refuse()
 }
 
 /// Where papers may be.

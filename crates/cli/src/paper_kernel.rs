@@ -6,6 +6,7 @@ use std::path::Path;
 use comfy_table::Table;
 use suimon_lab::controls::hold_missing;
 use suimon_lab::kernel::{Experiment, Program, ProgramRows, Results, Row};
+use suimon_live::Links;
 use suimon_scenario::Run;
 
 use crate::error::CliError;
@@ -31,7 +32,7 @@ pub(crate) fn execute(
             return Ok((results, ProgramRows::left_out("programs, which run with --kernel only")));
         }
         let held = hold_missing(runs)?;
-        let results = live_with(runs, &held.names, view)?;
+        let results = live_with(runs, &held.names, Links::Emulated, view)?;
         Ok((results, experiment.programs(&held.names, Progress::new)?))
     };
     let results: Results = experiment.measure(on_kernel, simulate)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use suimon_algorithms::queue::integer::{ONE, Program, Settings, Tables, WORDS};
+use suimon_algorithms::queue::integer::{ONE, Program, Settings, WORDS};
 use suimon_algorithms::queue::policy::{Arrival, Verdict};
 use suimon_algorithms::queue::{Backlog, DropReason, Ecn, FlowId};
 use suimon_linux::congestion::on_host;
@@ -176,7 +176,7 @@ pub(crate) fn policy_of(
         Program::read(&text, rate, buffer, seed).map_err(|error| CliError::Input(error.to_string()))?;
     let policy = POLICIES.iter().find(|policy| policy.name == program.name);
     let policy = policy.ok_or_else(|| CliError::Input(format!("{} is not in this build", program.name)))?;
-    Ok((policy, words(&settings)))
+    Ok((policy, settings.program_words()))
 }
 
 /// RTT-AQM's target where none is given: PIE's 15 ms (RFC 8033, `QDELAY_REF`), as half of a router's buffer is long.
@@ -186,16 +186,6 @@ fn with_target(policy: &str, rate: Rate, buffer: Bytes) -> String {
     }
     let target = rate.amount_in(TARGET_TIME).max(LEAST_TARGET).min(buffer);
     format!("{policy}:target={}B", target.get())
-}
-
-/// The settings as the program has them.
-fn words(settings: &Settings) -> Vec<u64> {
-    let tables = Tables::default();
-    let first = [settings.bytes_per_second, settings.buffer_bytes, settings.seed];
-    let mut words = first.to_vec();
-    words.extend(settings.words);
-    words.extend(tables.log2.iter().chain(tables.exp2.iter()));
-    words
 }
 
 pub(crate) fn random_seed() -> Result<u64, CliError> {

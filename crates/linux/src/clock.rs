@@ -2,6 +2,7 @@
 
 use std::time::{self, SystemTime};
 
+use nix::time::{ClockId, clock_gettime};
 use suimon_units::{Duration, Instant};
 
 /// A monotonic clock that began at zero, so that algorithms see live time as they see simulated time.
@@ -30,6 +31,19 @@ impl Clock {
     pub fn now(&self) -> Instant {
         let nanos = self.began.elapsed().as_nanos();
         Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// The time at which the kernel's monotonic clock shows so many nanoseconds, as programs in the kernel tell it; zero
+    /// before this clock began.
+    #[must_use]
+    pub fn at_monotonic(&self, nanos: u64) -> Instant {
+        // Both readings are of one clock, some nanoseconds apart.
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+        let now = time::Duration::from(now);
+        let since_begin = time::Instant::now().saturating_duration_since(self.began);
+        let until_begin = self.began.saturating_duration_since(time::Instant::now());
+        let began = (now + until_begin).saturating_sub(since_begin).as_nanos() as u64;
+        Instant::from_nanos(nanos.saturating_sub(began))
     }
 
     /// The calendar time at `instant`.

@@ -113,6 +113,9 @@ impl RouteMetrics {
     }
 }
 
+/// A locally administered Ethernet address (IEEE 802, 02 in the first octet).
+const PAIR_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
 /// Counters of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceCounters {
@@ -186,6 +189,20 @@ impl Namespace {
         ]));
         let made = self.run(|| netlink::request(Message::NewLink(near), NLM_F_CREATE | NLM_F_EXCL))?;
         made.doing(format_args!("making the devices {device} and {peer}"))
+    }
+
+    /// Lets `device` take whatever comes from the other end of its pair, without asking for addresses of neighbours. Both
+    /// ends must be set so.
+    ///
+    /// # Errors
+    /// The errors are those of [`Namespace::set_up`].
+    pub fn set_point_to_point(&self, device: &str) -> Result<(), LinuxError> {
+        self.change_device(device, "setting the address of", |message| {
+            // A device without ARP sends to its own address, which is the other end's too.
+            message.attributes.push(LinkAttribute::Address(PAIR_ADDRESS.to_vec()));
+            message.header.flags = LinkFlags::Noarp;
+            message.header.change_mask = LinkFlags::Noarp;
+        })
     }
 
     /// The names of its devices.

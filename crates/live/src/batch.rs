@@ -8,7 +8,7 @@ use suimon_results::RunResult;
 use suimon_units::Rate;
 
 use crate::error::LiveError;
-use crate::plan::Plan;
+use crate::plan::{Links, Plan};
 use crate::run::{Observer, available, run_planned};
 use crate::stack_options::KernelNames;
 
@@ -18,18 +18,21 @@ const MAX_LOAD: Rate = Rate::from_bps(120_000_000);
 const MAX_RUNS: usize = 12;
 
 /// Runs everything; results come in the order of `runs`. `names` are the kernel's names of congestion controls that
-/// have others. A run that cannot be live is refused before anything begins.
+/// have others, and `links` says who makes the links. A run that cannot be live is refused before anything begins.
 ///
 /// # Errors
 /// As [`run`](crate::run()); runs that have begun come to their end first.
 pub fn run_all(
     runs: &[Run],
     names: &KernelNames,
+    links: Links,
     observer: &dyn Observer,
 ) -> Result<Vec<RunResult>, LiveError> {
     let available = available()?;
-    let plans: Vec<_> =
-        runs.iter().map(|run| Plan::new(&run.scenario, &available, names)).collect::<Result<_, _>>()?;
+    let plans: Vec<_> = runs
+        .iter()
+        .map(|run| Plan::new(&run.scenario, &available, names, links))
+        .collect::<Result<_, _>>()?;
     let capacity = Capacity::default();
     thread::scope(|scope| {
         let mut threads = Vec::new();

@@ -181,6 +181,12 @@ impl Stage<'_> {
         let data = vec![0; CHUNK];
         let (began, mut written) = (self.clock.now(), 0_u64);
         while !self.is_over() && self.clock.now() < until {
+            // An even number of turns has passed while the application speaks.
+            let silent = planned.toggles.partition_point(|time| *time <= self.clock.now()) % 2 == 1;
+            if silent {
+                std::thread::sleep(APPLICATION_TICK);
+                continue;
+            }
             let mut offered = tcp.size.map_or(u64::MAX, Bytes::get);
             if let Some(rate) = tcp.application_rate {
                 let produced = rate.amount_in(self.clock.now().saturating_since(began)).get();
@@ -251,7 +257,7 @@ pub(crate) enum Listener {
 /// IPv4's and UDP's.
 const UDP_HEADERS: Bytes = Bytes::new(28);
 
-/// An application that produces at a rate does so every so often.
+/// An application that produces at a rate, or is silent now and then, looks at the time every so often.
 const APPLICATION_TICK: time::Duration = time::Duration::from_millis(1);
 
 /// The connection ends at once and leaves nothing behind, so that its namespace can end too.

@@ -18,6 +18,18 @@ pub enum LiveError {
     /// The kernel refused something.
     #[error("cannot run live: {0}")]
     Linux(#[from] LinuxError),
+    /// A queue in the kernel was refused.
+    #[cfg(feature = "bpf")]
+    #[error("cannot run live: {0}")]
+    Queue(#[from] suimon_linux::queue::QueueError),
+    /// A queue discipline of the kernel was refused.
+    #[error("cannot run live: tc qdisc add {command}: {source}")]
+    Discipline {
+        /// What `tc` was told.
+        command: String,
+        /// Its answer.
+        source: std::io::Error,
+    },
     /// A socket was refused.
     #[error("flow {flow}: {source}")]
     Socket {

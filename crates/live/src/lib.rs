@@ -7,15 +7,20 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+#[cfg(feature = "bpf")]
+mod discipline;
 mod endpoints;
 mod error;
 mod plan;
 mod result;
+#[cfg(feature = "bpf")]
+mod router;
 mod run;
 mod stack_options;
 
 pub use batch::run_all;
 pub use endpoints::write_as_live;
 pub use error::LiveError;
+pub use plan::Links;
 pub use run::{Glance, Observer, Unobserved, run};
 pub use stack_options::KernelNames;

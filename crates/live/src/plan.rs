@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use suimon_algorithms::RandomStream;
 use suimon_emulator::FlowKey;
 use suimon_linux::RouteMetrics;
 use suimon_model::{Capacity, Flow, Impairments, Link, Scenario, Traffic};
@@ -20,10 +21,13 @@ use crate::stack_options::{FlowOptions, KernelNames, Refusal, StackOptions};
 pub(crate) struct Plan {
     pub(crate) hosts: usize,
     pub(crate) links: Vec<PlannedLink>,
+    pub(crate) links_by: Links,
     /// Each host with each of its addresses.
     pub(crate) addresses: Vec<(usize, Ipv4Addr)>,
     pub(crate) routes: Vec<PlannedRoute>,
     pub(crate) flows: Vec<PlannedFlow>,
+    /// The time after which hosts let their answers go, where links are the kernel's: all delay of the flows that end there.
+    pub(crate) answers_after: Vec<(usize, Duration)>,
     pub(crate) timestamps: bool,
     /// The largest packet.
     pub(crate) mtu: u32,
@@ -59,6 +63,8 @@ pub(crate) struct PlannedFlow {
     pub(crate) from: SocketAddrV4,
     pub(crate) to: SocketAddrV4,
     pub(crate) start: Instant,
+    /// When its application falls silent, speaks again, and so on.
+    pub(crate) toggles: Vec<Instant>,
     /// The emulated links that its packets cross.
     pub(crate) crosses: Vec<Place>,
     /// Congestion control as the kernel calls it.
@@ -92,6 +98,7 @@ impl Plan {
         scenario: &Scenario,
         available: &[String],
         names: &KernelNames,
+        links: Links,
     ) -> Result<Self, LiveError> {
         let refuse = |key: String, problem: String| LiveError::Scenario {
             scenario: scenario.name.clone(),
@@ -120,26 +127,41 @@ impl Plan {
         }
         // Only links that results show count.
         let slowest = slowest(scenario.links.iter().filter(|link| link.reported));
-        let emulates = |link: &Link| !is_left_to_hosts(link, slowest);
+        let emulates = |link: &Link| links == Links::Kernel || !is_left_to_hosts(link, slowest);
+        if links == Links::Kernel {
+            for link in &scenario.links {
+                check_device(link).map_err(|problem| refuse(format!("link.{}", link.name), problem))?;
+            }
+        }
         let mut planning = Planning::new(scenario, &emulates);
         let mut options = StackOptions::new(available, names);
         for (index, flow) in scenario.flows.iter().enumerate() {
             let options = options
                 .of(flow)
                 .map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
-            planning
-                .add(index, flow, options)
-                .map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
+            let added = planning.add(index, flow, options);
+            let added = added.and_then(|()| match links {
+                Links::Kernel => planning.answer(index, flow),
+                Links::Emulated => Ok(()),
+            });
+            added.map_err(|(key, problem)| refuse(format!("flow.{}.{key}", flow.name), problem))?;
         }
         let mut notes = options.notes;
-        if scenario.links.iter().any(|link| !emulates(link) && link.impairments.jitter > Duration::ZERO) {
+        let is_left = |link: &Link| links == Links::Kernel || !emulates(link);
+        if scenario.links.iter().any(|link| is_left(link) && link.impairments.jitter > Duration::ZERO) {
             notes.push(
                 "Live: the jitter of links that are not emulated is left to the hosts, which have their own."
                     .to_owned(),
             );
         }
         let mtu = scenario.flows.iter().map(|flow| packet_sizes(flow).0.get()).max().unwrap_or(0).max(1_500);
-        Ok(Self { timestamps: options.timestamps.unwrap_or(true), mtu: mtu as u32, notes, ..planning.plan })
+        Ok(Self {
+            timestamps: options.timestamps.unwrap_or(true),
+            mtu: mtu as u32,
+            notes,
+            links_by: links,
+            ..planning.plan
+        })
     }
 
     /// The sum of the emulated links' rates, as far as they have one.
@@ -156,6 +178,34 @@ impl Plan {
         let rates = self.links.iter().flat_map(|link| &link.directions).map(rate);
         Rate::from_bps(rates.fold(0, u64::saturating_add))
     }
+}
+
+/// Who delays and queues packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// The emulator of this project, with the queues of the simulator.
+    Emulated,
+    /// Devices, queue disciplines and loaded programs of the kernel.
+    Kernel,
+}
+
+/// The rate at which a device of the kernel sends for `link`, where anything waits there: one that results show.
+pub(crate) fn rate_of(link: &Link) -> Option<Rate> {
+    match link.capacity {
+        Capacity::Rate(rate) if link.reported && rate < Rate::MAX => Some(rate),
+        _ => None,
+    }
+}
+
+/// Whether devices of the kernel can be `link`.
+fn check_device(link: &Link) -> Result<(), String> {
+    let rate = matches!(link.capacity, Capacity::Rate(_));
+    let harmless = Impairments { jitter: Duration::ZERO, ..link.impairments.clone() }.are_none();
+    if rate && harmless && link.overhead == Bytes::ZERO {
+        return Ok(());
+    }
+    Err("a device of the kernel only has a rate and a queue; accepted: rate, delay, buffer, queue, jitter"
+        .to_owned())
 }
 
 /// The slowest rate of `links`.
@@ -248,9 +298,11 @@ impl<'a> Planning<'a> {
         let plan = Plan {
             hosts: numbers.len(),
             links: links.collect(),
+            links_by: Links::Emulated,
             addresses: Vec::new(),
             routes: Vec::new(),
             flows: Vec::new(),
+            answers_after: Vec::new(),
             timestamps: true,
             mtu: 1_500,
             notes: Vec::new(),
@@ -272,11 +324,14 @@ impl<'a> Planning<'a> {
         let hosts = (self.hosts[flow.from.as_str()], self.hosts[flow.to.as_str()]);
         let (from, to) = self.route(flow, hosts, (&there, &back), &options);
         let number = index as u16;
+        let mut random = flow.random(self.scenario.seed);
+        let start = flow.start.drawn(&mut random);
         let planned = PlannedFlow {
             hosts,
             from: SocketAddrV4::new(from, FIRST_PORT + number),
             to: SocketAddrV4::new(to, FIRST_PORT + MAX_FLOWS as u16 + number),
-            start: flow.start.drawn(&mut flow.random(self.scenario.seed)),
+            start,
+            toggles: toggles(flow, start, Instant::ZERO + self.scenario.duration, &mut random),
             crosses: there,
             kernel_cc: options.kernel_cc,
         };
@@ -288,6 +343,44 @@ impl<'a> Planning<'a> {
         }
         self.plan.flows.push(planned);
         Ok(())
+    }
+
+    /// Lets the host that `flow` leads to delay its answers by all delay of the flow. Delay on the way of data would change
+    /// how much the kernel's senders have on the way at once.
+    fn answer(&mut self, index: usize, flow: &Flow) -> Result<(), Refusal> {
+        let [there, back] = self.scenario.ways(flow);
+        if there.first().is_some_and(|link| rate_of(link).is_some()) {
+            let problem = "its host would hold packets back in its own sockets (TCP small queues); accepted: a \
+                           further link before the first that has a queue";
+            return Err(("from", problem.to_owned()));
+        }
+        let extra = flow.drawn_extra_delay(self.scenario.seed);
+        let (full, answer) = packet_sizes(flow);
+        let delay = |sum: Duration, (link, size): (&&Link, Bytes)| {
+            let sending = match link.capacity {
+                // A token bucket too lets a packet go before the time of its transmission.
+                Capacity::Rate(rate) if rate < Rate::MAX => rate.transmission_time(size),
+                _ => Duration::ZERO,
+            };
+            sum + link.delay + sending
+        };
+        let there = there.iter().map(|link| (link, full)).fold(extra, delay);
+        let total = back.iter().map(|link| (link, answer)).fold(there + extra, delay);
+        let host = self.plan.flows[index].hosts.1;
+        match self.plan.answers_after.iter().find(|(known, _)| *known == host) {
+            Some((_, known)) if *known != total => {
+                let problem = format!(
+                    "all delay is where flows end, and others that end there have {known} rather than {total}; \
+                     accepted: a node for each round-trip time"
+                );
+                Err(("to", problem))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.plan.answers_after.push((host, total));
+                Ok(())
+            }
+        }
     }
 
     /// Adds the delay of links that are not emulated behind the emulated link at `place`.
@@ -355,6 +448,18 @@ impl<'a> Planning<'a> {
             return (from, to);
         }
     }
+}
+
+/// When the application of `flow` falls silent, speaks again, and so on until `end`: at the simulator's times.
+fn toggles(flow: &Flow, start: Instant, end: Instant, random: &mut RandomStream) -> Vec<Instant> {
+    let Traffic::Tcp(tcp) = &flow.traffic else { return Vec::new() };
+    let Some(on_off) = tcp.on_off else { return Vec::new() };
+    let periods = [on_off.on, on_off.off].into_iter().cycle();
+    let times = periods.scan(start, |time, mean| {
+        *time += random.exponential(mean);
+        Some(*time)
+    });
+    times.take_while(|time| *time < end).collect()
 }
 
 /// A link back that does nothing, for one that has none.

@@ -4,17 +4,19 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use suimon_emulator::{Emulation, End, LinkSetup, LinkStatistics, Measuring, Setup};
+use suimon_emulator::{Emulation, End, LinkReport, LinkSetup, LinkStatistics, Measuring, Setup};
 use suimon_linux::schedule::{Scheduling, Urgency, become_real_time};
-use suimon_linux::{LinuxError, Namespace, Route};
+use suimon_linux::{Clock, LinuxError, Namespace, Route};
 use suimon_model::Scenario;
 use suimon_results::RunResult;
 use suimon_units::{Duration, Instant};
 
 use crate::endpoints::{Shared, Stage, most_unsent};
 use crate::error::LiveError;
-use crate::plan::{Plan, slowest};
+use crate::plan::{Links, Plan, slowest};
 use crate::result::Statistics;
+#[cfg(feature = "bpf")]
+use crate::router::Routers;
 use crate::stack_options::KernelNames;
 
 /// Follows runs. Several may go on at once.
@@ -57,7 +59,7 @@ pub fn run(
     labels: &[(String, String)],
     observer: &dyn Observer,
 ) -> Result<RunResult, LiveError> {
-    let plan = Plan::new(scenario, &available()?, &KernelNames::new())?;
+    let plan = Plan::new(scenario, &available()?, &KernelNames::new(), Links::Emulated)?;
     thread::scope(|scope| {
         let run = scope.spawn(|| run_planned(scenario, labels, 0, &plan, observer));
         run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -103,8 +105,8 @@ pub(crate) fn run_planned(
         measuring: Measuring { warmup: scenario.record.warmup, windows: scenario.record.windows.clone() },
         ..Setup::default()
     };
-    let emulation = emulate(&setup, plan, &hosts)?;
-    let clock = emulation.clock();
+    let path = Path::open(&setup, scenario, plan, &hosts)?;
+    let clock = path.clock();
     let (over, failed) = (AtomicBool::new(false), AtomicBool::new(false));
     let failed = &failed;
     let end = Instant::ZERO + scenario.duration;
@@ -148,7 +150,7 @@ pub(crate) fn run_planned(
             let now = clock.now();
             statistics.keep(now);
             if now >= next_glance {
-                let links: Vec<_> = emulation.statistics().into_iter().flatten().collect();
+                let links = path.statistics();
                 let passed = now.saturating_since(Instant::ZERO).min(scenario.duration);
                 let scenario = scenario.name.as_str();
                 observer.glance(&Glance { run: number, scenario, labels, passed, links: &links });
@@ -161,14 +163,18 @@ pub(crate) fn run_planned(
         }
         statistics.finish(clock.now());
         // The links stop at once, so that none counts later packets.
-        let reports = emulation.finish();
+        let reports = path.finish(scenario, plan, clock.now());
         drop(ends);
         for (index, thread) in threads {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(refused(index))?;
         }
         Ok(reports?)
     })?;
-    Ok(statistics.result(labels, &reports))
+    let mut result = statistics.result(labels, &reports);
+    if plan.links_by == Links::Kernel {
+        result.emulated.clear();
+    }
+    Ok(result)
 }
 
 /// Tells the threads of the flows that the run is over when this goes.
@@ -202,6 +208,75 @@ fn host(plan: &Plan) -> Result<Namespace, LinuxError> {
     Ok(host)
 }
 
+/// The links of a run.
+enum Path {
+    Emulated(Emulation),
+    #[cfg(feature = "bpf")]
+    Kernel(Routers),
+}
+
+impl Path {
+    /// The links of `plan` between `hosts`, which get their addresses and routes.
+    fn open(setup: &Setup, scenario: &Scenario, plan: &Plan, hosts: &[Namespace]) -> Result<Self, LiveError> {
+        for (host, address) in &plan.addresses {
+            hosts[*host].add_address("lo", (*address).into(), 32)?;
+        }
+        let path = match plan.links_by {
+            Links::Emulated => Self::Emulated(emulate(setup, plan, hosts)?),
+            #[cfg(feature = "bpf")]
+            Links::Kernel => Self::Kernel(Routers::start(setup.starts_in, scenario, plan, hosts)?),
+            #[cfg(not(feature = "bpf"))]
+            Links::Kernel => {
+                let scenario = scenario.name.clone();
+                let problem = "this build loads no programs; accepted: emulated links".to_owned();
+                return Err(LiveError::Scenario { scenario, key: "link".to_owned(), problem });
+            }
+        };
+        for (index, link) in plan.links.iter().enumerate() {
+            for host in link.ends {
+                hosts[host].set_most_segments(&format!("link{index}"), 1)?;
+            }
+        }
+        for route in &plan.routes {
+            let (host, options) = (route.host, route.options);
+            let route = Route {
+                destination: Some((route.to.into(), 32)),
+                via: None,
+                device: format!("link{}", route.link),
+                table: Route::MAIN,
+                local: false,
+            };
+            hosts[host].add_route_with(&route, options)?;
+        }
+        Ok(path)
+    }
+
+    fn clock(&self) -> Clock {
+        match self {
+            Self::Emulated(emulation) => emulation.clock(),
+            #[cfg(feature = "bpf")]
+            Self::Kernel(routers) => routers.clock(),
+        }
+    }
+
+    /// The links that can be looked at while they run.
+    fn statistics(&self) -> Vec<LinkStatistics> {
+        match self {
+            Self::Emulated(emulation) => emulation.statistics().into_iter().flatten().collect(),
+            #[cfg(feature = "bpf")]
+            Self::Kernel(_) => Vec::new(),
+        }
+    }
+
+    fn finish(self, scenario: &Scenario, plan: &Plan, end: Instant) -> Result<Vec<LinkReport>, LinuxError> {
+        match self {
+            Self::Emulated(emulation) => emulation.finish(),
+            #[cfg(feature = "bpf")]
+            Self::Kernel(routers) => Ok(routers.finish(scenario, plan, end)),
+        }
+    }
+}
+
 fn emulate(setup: &Setup, plan: &Plan, hosts: &[Namespace]) -> Result<Emulation, LiveError> {
     let end = |host: usize, index: usize| End {
         namespace: hosts[host].clone(),
@@ -218,25 +293,5 @@ fn emulate(setup: &Setup, plan: &Plan, hosts: &[Namespace]) -> Result<Emulation,
             flow_delays: link.flow_delays.clone(),
         })
         .collect();
-    for (host, address) in &plan.addresses {
-        hosts[*host].add_address("lo", (*address).into(), 32)?;
-    }
-    let emulation = Emulation::start(setup, &links)?;
-    for (index, link) in plan.links.iter().enumerate() {
-        for host in link.ends {
-            hosts[host].set_most_segments(&format!("link{index}"), 1)?;
-        }
-    }
-    for route in &plan.routes {
-        let (host, options) = (route.host, route.options);
-        let route = Route {
-            destination: Some((route.to.into(), 32)),
-            via: None,
-            device: format!("link{}", route.link),
-            table: Route::MAIN,
-            local: false,
-        };
-        hosts[host].add_route_with(&route, options)?;
-    }
-    Ok(emulation)
+    Ok(Emulation::start(setup, &links)?)
 }

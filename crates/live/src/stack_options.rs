@@ -56,8 +56,9 @@ impl<'a> StackOptions<'a> {
     }
 
     fn of_tcp(&mut self, tcp: &TcpFlow) -> Result<FlowOptions, Refusal> {
-        if tcp.on_off.is_some() {
-            return Err(on_off());
+        if tcp.on_off.is_some_and(|on_off| on_off.reconnect) {
+            let problem = "a live flow keeps its connection; accepted: false".to_owned();
+            return Err(("on_off.reconnect", problem));
         }
         if tcp.receiver.name() != "fixed" {
             let problem = format!("\"{}\" does not run in a kernel; accepted: fixed", tcp.receiver.label());
@@ -139,5 +140,5 @@ impl<'a> StackOptions<'a> {
 const MIN_DATAGRAM: Bytes = Bytes::new(29);
 
 fn on_off() -> Refusal {
-    ("on_off", "random silence is for simulations; accepted: none".to_owned())
+    ("on_off", "datagrams with random silence are for simulations; accepted: none".to_owned())
 }

@@ -1,7 +1,7 @@
 //! Scenarios on real stacks, beside the simulator. Needs root, or the right to make namespaces and devices; skips
 //! elsewhere.
 
-use suimon_live::{KernelNames, LiveError, Unobserved, run, run_all, write_as_live};
+use suimon_live::{KernelNames, Links, LiveError, Unobserved, run, run_all, write_as_live};
 use suimon_results::{EventKind, RunResult};
 use suimon_scenario::{Document, Run, Scenario};
 use suimon_testing::{assert_in_time, can_emulate, in_time};
@@ -103,7 +103,7 @@ fn finite_transfers_datagrams_and_late_starts_end_a_run_early() {
             flow("file", "size = \"500kB\"\ncc = \"cubic\"\nstart = \"300ms\""),
             flow("voice", "udp = { rate = \"1Mbit\", packet = \"500B\" }\nsize = \"100kB\""),
         );
-        let results = run_all(&runs(&text), &KernelNames::new(), &Unobserved).unwrap();
+        let results = run_all(&runs(&text), &KernelNames::new(), Links::Emulated, &Unobserved).unwrap();
         let flows = &results[0].flows;
         assert_in_time!(flows.iter().all(|flow| flow.completed.is_some()), "{flows:?}");
         assert_eq!(flows[0].delivered.get(), 500_000);

@@ -163,7 +163,9 @@ impl<'a> Topology<'a> {
             if node == to {
                 let back = |node: &&'a Link| came_by.get(node.from.as_str()).copied();
                 let last = came_by.get(to).copied();
-                return Some(std::iter::successors(last, back).collect());
+                let mut way: Vec<_> = std::iter::successors(last, back).collect();
+                way.reverse();
+                return Some(way);
             }
             for link in self.leaving[node].iter().map(|position| &links[*position]) {
                 if link.to != from && !came_by.contains_key(link.to.as_str()) {
@@ -193,7 +195,8 @@ impl Scenario {
         split_via(&self.links, via, node).expect("the gateway of a validated scenario is on the way")
     }
 
-    /// The links that the packets of `flow` take, and those that answers to them take; none where nothing answers.
+    /// The links that the packets of `flow` take, first to last, and those that answers to them take; none where nothing
+    /// answers.
     ///
     /// # Panics
     /// When there is no way; a validated scenario has one for each of its flows.

@@ -186,3 +186,24 @@ fn lists_of_capacity_made_by_hand_are_checked_too() {
     good.links[0].impairments.loss = Loss::Random(Probability::ONE);
     assert_eq!(good.check(), Ok(()));
 }
+
+#[test]
+fn the_links_of_a_way_come_first_to_last() {
+    let mut scenario = scenario();
+    let hop =
+        |from: &str, to: &str| Link::delaying(format!("{from}-{to}"), from, to, Duration::from_millis(1));
+    scenario.links = vec![
+        hop("b", "receiver"),
+        hop("sender", "a"),
+        hop("a", "b"),
+        hop("receiver", "b"),
+        hop("b", "a"),
+        hop("a", "sender"),
+    ]
+    .into();
+    let names = scenario
+        .ways(&scenario.flows[0])
+        .map(|way| way.iter().map(|link| link.name.clone()).collect::<Vec<_>>());
+    assert_eq!(names[0], ["sender-a", "a-b", "b-receiver"]);
+    assert_eq!(names[1], ["receiver-b", "b-a", "a-sender"]);
+}

@@ -34,7 +34,7 @@ pub use request::defaults;
 pub use shaping::{Shaped, Shaping, duration_of_shaping, misses, simulate_shaping};
 pub use simulate::{Observer, Unobserved, simulate, simulate_one, simulate_totals, total_duration};
 pub use topology::topology;
-pub use worlds::{Pair, compare_worlds, in_both_worlds};
+pub use worlds::{Pair, compare_windows, compare_worlds, in_both_worlds};
 
 /// The version that made the results, for their header: the release, and the commit that it was built from with a mark
 /// where the sources differed from it, as in `0.1.0+59807616e.dirty`.

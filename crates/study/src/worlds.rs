@@ -1,7 +1,7 @@
 //! The same runs simulated and live, side by side.
 
 use suimon_report::{Headings, Verdict, VerdictRow, VerdictTable};
-use suimon_results::{QueueResult, RunResult};
+use suimon_results::{QueueResult, RunResult, WindowResult};
 
 /// One run in both worlds.
 #[derive(Debug, Clone)]
@@ -51,6 +51,126 @@ pub fn in_both_worlds(pairs: Vec<Pair>) -> Vec<RunResult> {
     };
     let both = |pair: Pair| [labelled(pair.simulated, "simulated"), labelled(pair.live, "live")];
     pairs.into_iter().flat_map(both).collect()
+}
+
+/// A number of a link in a window, and how far apart the simulator's and the kernel's may be.
+struct InWindow {
+    name: &'static str,
+    unit: &'static str,
+    digits: usize,
+    percent: f64,
+    /// Where it is no more than this in both, it is shown and not judged.
+    chance: f64,
+    of: fn(&WindowResult) -> f64,
+}
+
+/// Counts of up to this are chance.
+const FEW: f64 = 50.0;
+
+const IN_WINDOWS: [InWindow; 5] = [
+    InWindow {
+        name: "goodput",
+        unit: " Mbit/s",
+        digits: 2,
+        percent: 3.0,
+        chance: 0.0,
+        of: |window| window.goodput.as_bps_f64() / 1e6,
+    },
+    InWindow {
+        name: "mean queue",
+        unit: " kB",
+        digits: 1,
+        percent: 10.0,
+        chance: 0.0,
+        of: |window| window.backlog_mean_bytes / 1e3,
+    },
+    InWindow {
+        name: "COV of the queue",
+        unit: "",
+        digits: 3,
+        percent: 15.0,
+        chance: 0.0,
+        of: |window| window.backlog_cov,
+    },
+    InWindow {
+        name: "marks",
+        unit: "",
+        digits: 0,
+        percent: 15.0,
+        chance: FEW,
+        of: |window| window.marked as f64,
+    },
+    InWindow {
+        name: "drops",
+        unit: "",
+        digits: 0,
+        percent: 15.0,
+        chance: FEW,
+        of: |window| (window.dropped_early + window.dropped_overflow) as f64,
+    },
+];
+
+/// One table an experiment, with a row for each setting, window and quantity: the mean over the seeds of a setting, in the
+/// simulator and with the links of the kernel. Links that leave nothing waiting have no row.
+#[must_use]
+pub fn compare_windows(pairs: &[Pair]) -> Vec<VerdictTable> {
+    let mut tables: Vec<VerdictTable> = Vec::new();
+    let mut left = pairs;
+    while let Some(first) = left.first() {
+        let of_one = left.partition_point(|pair| pair.live.labels == first.live.labels);
+        let (seeds, others) = left.split_at(of_one.max(1));
+        left = others;
+        let title = first.live.labels.first().map_or("", |(_, name)| name.as_str());
+        let title = format!("Kernel beside simulator: {title}");
+        if tables.last().is_none_or(|table| table.title != title) {
+            tables.push(VerdictTable {
+                title,
+                headings: Headings::Worlds,
+                note: Some(format!(
+                    "Means over the seeds. The queue is what waits whenever a packet joins or leaves. Counts of up to \
+                     {FEW:.0} are shown and not judged."
+                )),
+                rows: Vec::new(),
+            });
+        }
+        if let Some(table) = tables.last_mut() {
+            table.rows.extend(rows_of(seeds));
+        }
+    }
+    tables
+}
+
+fn rows_of(seeds: &[Pair]) -> Vec<VerdictRow> {
+    let Some(first) = seeds.first() else { return Vec::new() };
+    let setting: Vec<_> = first.live.labels.iter().skip(1).map(|(_, value)| value.as_str()).collect();
+    let mut rows = Vec::new();
+    for (place, window) in first.live.windows.iter().enumerate().filter(|(_, one)| one.backlog_records > 0) {
+        for quantity in &IN_WINDOWS {
+            let mean = |of: fn(&Pair) -> &RunResult| {
+                let found: Vec<_> =
+                    seeds.iter().filter_map(|pair| of(pair).windows.get(place).map(quantity.of)).collect();
+                found.iter().sum::<f64>() / found.len() as f64
+            };
+            let (simulated, kernel) = (mean(|pair| &pair.simulated), mean(|pair| &pair.live));
+            let change = 100.0 * (kernel / simulated - 1.0);
+            let verdict = match change.abs() <= quantity.percent {
+                _ if simulated.max(kernel) <= quantity.chance => Verdict::Shown,
+                true => Verdict::Reproduced,
+                false => Verdict::NotReproduced,
+            };
+            let written = |value: f64| format!("{value:.*}{}", quantity.digits, quantity.unit);
+            let change = if change.is_finite() { format!(" ({change:+.1} %)") } else { String::new() };
+            rows.push(VerdictRow {
+                claim: format!("{}, {}: {}", setting.join(", "), window.window, quantity.name),
+                paper: written(simulated),
+                tolerance: format!("{} %", quantity.percent),
+                measured: written(kernel) + &change,
+                verdict,
+                basis: None,
+            });
+        }
+    }
+    rows
 }
 
 fn row(pair: &Pair, quantity: &Quantity) -> VerdictRow {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use suimon_lab::controls::hold_missing;
+use suimon_live::Links;
 use suimon_study::sweep::{Folder, Sweep, make, make_by};
 
 use super::{LiveOptions, Unseen};
@@ -20,7 +21,12 @@ impl LiveOptions {
     ) -> Result<(Sweep<'a>, Place), CliError> {
         if let Some(only) = Only::here() {
             let runs = [sweep.run(only.0 as u64)?];
-            only.hand_over(&suimon_live::run_all(&runs, &hold_missing(&runs)?.names, &Unseen)?)?;
+            only.hand_over(&suimon_live::run_all(
+                &runs,
+                &hold_missing(&runs)?.names,
+                Links::Emulated,
+                &Unseen,
+            )?)?;
         }
         match self.lab.lab {
             Some(seed) => {
@@ -60,7 +66,7 @@ impl Place {
             }
             Self::Here => make_by(sweep, folder, missing, 1, &|_, run| {
                 let runs = std::slice::from_ref(run);
-                let made = suimon_live::run_all(runs, &hold_missing(runs)?.names, &Unseen)?;
+                let made = suimon_live::run_all(runs, &hold_missing(runs)?.names, Links::Emulated, &Unseen)?;
                 progress.advance_by(run.scenario.duration.as_nanos());
                 made.into_iter()
                     .next()

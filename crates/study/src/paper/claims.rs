@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use suimon_report::Basis;
 
+use super::World;
 use crate::error::StudyError;
 
 /// `claims.toml` of a paper's folder.
@@ -45,8 +46,22 @@ pub struct Experiment {
     /// It is run in both worlds: simulated, and live.
     #[serde(default)]
     pub(crate) live: bool,
+    /// It is run in both worlds: simulated, and on links and queues of the kernel.
+    #[serde(default)]
+    pub(crate) kernel: bool,
     /// What a reader should know, such as how the setting differs from the paper's.
     pub(crate) note: Option<String>,
+}
+
+impl Experiment {
+    /// Where it is run.
+    pub(crate) fn world(&self) -> World {
+        match self {
+            Self { kernel: true, .. } => World::Kernel,
+            Self { live: true, .. } => World::Live,
+            _ => World::Simulated,
+        }
+    }
 }
 
 /// A claim: one measurement, at one or several places of the matrix.

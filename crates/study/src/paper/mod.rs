@@ -28,6 +28,8 @@ pub enum World {
     Simulated,
     /// Those that are run live, beside the simulator.
     Live,
+    /// Those that are run on links and queues of the kernel, beside the simulator.
+    Kernel,
 }
 
 /// An experiment with its results, or why there are none.
@@ -142,8 +144,9 @@ impl Paper {
     /// The claims that held when `claims.toml` was written, of those that are judged without running anything live.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        let live =
-            |name: &str| self.experiments.iter().any(|experiment| experiment.live && experiment.name == name);
+        let live = |name: &str| {
+            self.experiments.iter().any(|one| one.world() != World::Simulated && one.name == name)
+        };
         let mut tally = Tally::default();
         for claim in self.claims.iter().filter(|claim| !live(&claim.experiment)) {
             for cell in claim.cells.iter().filter(|cell| cell.is_judged()) {
@@ -158,10 +161,10 @@ impl Paper {
     /// # Errors
     /// When none is called so.
     pub fn select(&self, name: Option<&str>, world: World) -> Result<Vec<&Experiment>, StudyError> {
-        let mut of_world =
-            self.experiments.iter().filter(|one| one.live == (world == World::Live)).peekable();
+        let mut of_world = self.experiments.iter().filter(|one| one.world() == world).peekable();
         if of_world.peek().is_none() {
-            let problem = format!("\"{}\" has nothing to run live; accepted: without --live", self.title);
+            let option = if world == World::Kernel { "--kernel" } else { "--live" };
+            let problem = format!("\"{}\" has nothing to run so; accepted: without {option}", self.title);
             return Err(StudyError::input("name", problem));
         }
         let chosen = self.experiments.iter().find(|experiment| name == Some(experiment.name.as_str()));

@@ -44,6 +44,18 @@ pub struct Settings {
     pub words: [u64; WORDS],
 }
 
+impl Settings {
+    /// The settings as the program in the kernel reads them: `struct settings` of `bpf/queue/law.h`.
+    #[must_use]
+    pub fn program_words(&self) -> Vec<u64> {
+        let tables = Tables::default();
+        let mut words = Vec::from([self.bytes_per_second, self.buffer_bytes, self.seed]);
+        words.extend(self.words);
+        words.extend(tables.log2.iter().chain(tables.exp2.iter()));
+        words
+    }
+}
+
 /// The advice of a law for an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Advice {
