@@ -13,7 +13,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::bond::{Bond, Stream, random};
+use crate::bond::{Bond, ClassedPacket, Stream, random};
+use crate::classes::Classes;
 use crate::connection::{TlsConnection, invalid};
 use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Ended, Joined, Patience, drive};
@@ -40,6 +41,8 @@ pub struct ClientConfigBond {
     pub path_buffer: Option<Bytes>,
     /// The session.
     pub session: SessionConfig,
+    /// Flows that go before others.
+    pub classes: Classes,
     /// When a path and when a session is given up.
     pub path_timeout: Duration,
     /// When a session without any path is given up.
@@ -55,6 +58,7 @@ pub struct Client {
     bond: Bond,
     commands: mpsc::Sender<Command>,
     descriptors: Share,
+    classes: Arc<Classes>,
 }
 
 impl Client {
@@ -63,13 +67,14 @@ impl Client {
     ///
     /// # Errors
     /// With no way, or more than the protocol has numbers for.
-    pub fn start(config: ClientConfigBond) -> io::Result<(Self, mpsc::Receiver<Vec<u8>>)> {
+    pub fn start(config: ClientConfigBond) -> io::Result<(Self, mpsc::Receiver<ClassedPacket>)> {
         if config.via.is_empty() || config.via.len() > MAX_PATHS {
             return Err(invalid(format!("between one and {MAX_PATHS} interfaces")));
         }
         let (bond, incoming) = Bond::new(true, config.session.clone(), random());
         let (commands, received) = mpsc::channel(64);
         let patience = Patience { path: config.path_timeout, session: config.session_timeout };
+        let classes = Arc::new(config.classes.clone());
         let config = Arc::new(config);
         let changes = watch_changes();
         tokio::spawn(keep_driving(bond.clone(), received, patience));
@@ -86,7 +91,7 @@ impl Client {
         }
         // Servers open no streams.
         let descriptors = Descriptors::of_process().share();
-        Ok((Self { bond, commands, descriptors }, incoming.packets))
+        Ok((Self { bond, commands, descriptors, classes }, incoming.packets))
     }
 
     /// Descriptors for connections of programs.
@@ -96,7 +101,8 @@ impl Client {
 
     /// Opens a stream to `target`, seen from the server.
     pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
-        match timeout(OPEN_TIMEOUT, self.bond.open(target)).await {
+        let class = self.classes.of_target(target);
+        match timeout(OPEN_TIMEOUT, self.bond.open(class, target)).await {
             Ok(opened) => opened,
             Err(_) => Err(ResetReason::TimedOut),
         }
@@ -105,7 +111,7 @@ impl Client {
     /// Sends an IP packet to the server, which passes datagrams on, unless too many wait.
     #[must_use]
     pub fn send_packet(&self, packet: &[u8]) -> bool {
-        self.bond.send_packet(packet)
+        self.bond.send_packet(self.classes.of_packet(packet), packet)
     }
 
     /// The state of the session.

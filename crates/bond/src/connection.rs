@@ -207,8 +207,8 @@ impl TlsConnection {
         }
     }
 
-    /// Reads the state of the connection, which is given about `chunk` bytes at once.
-    pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes) -> io::Result<Reading> {
+    /// Reads the state of the connection, which is given about `chunk` bytes at once, and real-time data where `is_realtime`.
+    pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes, is_realtime: bool) -> io::Result<Reading> {
         let connection = tcp_state(&self.tcp)?;
         let held = unacknowledged(&self.tcp)?;
         let rtt = connection.srtt.map(|srtt| Rtt { srtt, rttvar: connection.rttvar });
@@ -217,7 +217,8 @@ impl TlsConnection {
         if let Some(rtt) = rtt {
             self.rate.on_reading(now, Occupancy { acknowledged, buffered: held, srtt: rtt.srtt, rtt_min });
             if let Some(rtt_min) = rtt_min {
-                let flight = Flight { buffered: held, srtt: rtt.srtt, rttvar: rtt.rttvar, rtt_min };
+                let flight =
+                    Flight { buffered: held, srtt: rtt.srtt, rttvar: rtt.rttvar, rtt_min, is_realtime };
                 self.bound.on_reading(now, flight, chunk);
             }
         }

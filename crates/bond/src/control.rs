@@ -51,7 +51,7 @@ type OfSession = fn(&SessionStatus) -> f64;
 type OfPath = fn(&PathStatusView) -> Option<f64>;
 
 /// Name, kind, meaning, value.
-const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
+const SESSION_METRICS: [(&str, &str, &str, OfSession); 10] = [
     ("streams", "gauge", "Open streams.", |s| s.streams as f64),
     ("sessions_ended_total", "counter", "Sessions of a client that ended.", |s| s.ended as f64),
     ("sent_bytes_total", "counter", "Bytes of the aggregate sent.", |s| s.session.sent_bytes as f64),
@@ -60,6 +60,12 @@ const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
         s.session.reorder_bytes as f64
     }),
     ("duplicate_bytes_total", "counter", "Bytes that came twice.", |s| s.session.duplicate_bytes as f64),
+    ("realtime_bytes_total", "counter", "Bytes of real-time and redundant flows sent.", |s| {
+        s.session.realtime_bytes as f64
+    }),
+    ("copied_bytes_total", "counter", "Bytes that went over a second path too.", |s| {
+        s.session.copied_bytes as f64
+    }),
     ("streams_bytes", "gauge", "Bytes that streams hold.", |s| s.session.streams_bytes as f64),
     ("unacknowledged_bytes", "gauge", "Bytes kept until the other end has them.", |s| {
         s.session.unacknowledged_bytes as f64

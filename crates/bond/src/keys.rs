@@ -180,7 +180,7 @@ impl PrivateKey {
 }
 
 /// Both ends speak this version of the protocol and no other ([`VERSION`](crate::frame::VERSION)).
-const ALPN: &[u8] = b"suimon-bond/2";
+const ALPN: &[u8] = b"suimon-bond/3";
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())

@@ -8,6 +8,7 @@
 
 mod admission;
 mod bond;
+mod classes;
 mod client;
 mod connection;
 pub mod control;
@@ -26,6 +27,8 @@ pub mod session;
 pub mod status;
 mod tun;
 
+pub use bond::ClassedPacket;
+pub use classes::{Classes, Selector};
 pub use client::{Client, ClientConfigBond};
 pub use interfaces::Via;
 pub use local::{serve_forward, serve_socks};

@@ -34,6 +34,10 @@ pub struct AggregateStatus {
     pub reorder_bytes: u64,
     /// Bytes that came twice.
     pub duplicate_bytes: u64,
+    /// Bytes of real-time and redundant flows sent.
+    pub realtime_bytes: u64,
+    /// Bytes that went over a second path too: of redundant flows, and of urgent data whose path was late.
+    pub copied_bytes: u64,
     /// Bytes that streams hold: not read, or not sent yet.
     pub streams_bytes: u64,
     /// Bytes kept until the other end has them.
@@ -112,6 +116,8 @@ impl From<SessionView> for AggregateStatus {
             received_bytes: view.received,
             reorder_bytes: view.reorder_held,
             duplicate_bytes: view.duplicates,
+            realtime_bytes: view.realtime,
+            copied_bytes: view.copied,
             streams_bytes: view.streams_held,
             unacknowledged_bytes: view.send_held,
         }

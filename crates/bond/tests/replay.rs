@@ -86,6 +86,7 @@ fn a_recorded_client_played_again_is_refused_and_leaves_nothing() {
             cc: None,
             path_buffer: None,
             session: session(),
+            classes: suimon_bond::Classes::default(),
             path_timeout: Duration::from_secs(2),
             session_timeout: Duration::from_secs(2),
             beside_tunnel: None,

@@ -12,7 +12,9 @@ use suimon_bond::control::Report;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{Client, ClientConfigBond, Fail, Server, ServerConfigBond, Tunnel, Via, serve_forward};
+use suimon_bond::{
+    Classes, Client, ClientConfigBond, Fail, Server, ServerConfigBond, Tunnel, Via, serve_forward,
+};
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::{Namespace, Route};
 use suimon_scenario::{Link, LinkSpec};
@@ -160,6 +162,7 @@ impl Running {
             cc: Some("cubic".to_owned()),
             path_buffer: None,
             session: session(),
+            classes: Classes::default(),
             path_timeout: Duration::from_secs(2),
             session_timeout: Duration::from_secs(60),
             beside_tunnel: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_bond::control::metrics;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::{
-    Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
+    Classes, Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
 };
 use suimon_service::Names;
 use suimon_service::descriptors::raise_limit;
@@ -79,6 +79,7 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         cc: shared.cc.clone(),
         path_buffer: shared.path_buffer,
         session: shared.session(),
+        classes: Classes::new(arguments.realtime.clone(), arguments.redundant.clone()),
         path_timeout: shared.path_timeout(),
         session_timeout: shared.session_timeout(),
         beside_tunnel: None,

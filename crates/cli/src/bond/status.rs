@@ -122,8 +122,17 @@ fn show_session(role: &str, session: &SessionReport) -> String {
         (1.., Some(why)) => format!("  sessions that ended before: {}; the last {why}\n", status.ended),
         _ => String::new(),
     };
+    let first = match (aggregate.realtime_bytes, aggregate.copied_bytes) {
+        (0, 0) => String::new(),
+        (realtime, copied) => format!(
+            "  real-time {}; copied to a second path {}, {:.1} % of what was sent\n",
+            kilobytes(realtime),
+            kilobytes(copied),
+            100.0 * copied as f64 / aggregate.sent_bytes.max(1) as f64,
+        ),
+    };
     format!(
-        "{role}: session{who}, {} streams; sent {}, received {}; waiting for reordering {}, twice {}\n{before}{paths}",
+        "{role}: session{who}, {} streams; sent {}, received {}; waiting for reordering {}, twice {}\n{first}{before}{paths}",
         status.streams,
         kilobytes(aggregate.sent_bytes),
         kilobytes(aggregate.received_bytes),
