@@ -62,6 +62,10 @@ pub(crate) struct State {
     pub(crate) generation: u64,
     /// Why the last of them ended.
     last_end: Option<String>,
+    /// The server that a client uses.
+    pub(crate) server: Option<String>,
+    /// When something came over any path last.
+    pub(crate) heard_at: Instant,
     /// Whether a path is up.
     pub(crate) has_path: watch::Sender<bool>,
     /// Nothing more will happen.
@@ -101,6 +105,8 @@ impl Bond {
             nonce: 0,
             generation: 0,
             last_end: None,
+            server: None,
+            heard_at: Instant::ZERO,
             has_path: watch::Sender::new(false),
             closed: false,
             driver: None,
@@ -129,7 +135,12 @@ impl Bond {
     /// The state of the session, and what became of those before it.
     pub(crate) fn status(&self) -> SessionStatus {
         let state = self.lock();
-        SessionStatus { ended: state.generation, last_end: state.last_end.clone(), ..state.status.clone() }
+        SessionStatus {
+            server: state.server.clone(),
+            ended: state.generation,
+            last_end: state.last_end.clone(),
+            ..state.status.clone()
+        }
     }
 
     /// Does something to the session, tells those whom it concerns, and has the driver look.

@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn ends_of_different_versions_refuse_each_other_and_say_why() {
         let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
-        let server = server_config(&server_key, [client_key.public()]).unwrap();
+        let server = server_config(&server_key, &[client_key.public()].into_iter().collect()).unwrap();
         let mut client = client_config(&client_key, server_key.public()).unwrap();
         // What version 1 said.
         client.alpn_protocols = vec![b"suimon-bond".to_vec()];

@@ -249,6 +249,7 @@ impl Driver<'_> {
                         slot.heard_at = now;
                         slot.stale = true;
                         state.session.on_heard(now, path);
+                        state.heard_at = now;
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {

@@ -15,6 +15,7 @@ pub mod control;
 mod datagrams;
 mod descriptors;
 mod driver;
+mod failover;
 pub mod frame;
 mod interfaces;
 pub mod keys;
@@ -29,7 +30,7 @@ mod tun;
 
 pub use bond::ClassedPacket;
 pub use classes::{Classes, Selector};
-pub use client::{Client, ClientConfigBond};
+pub use client::{Client, ClientConfigBond, ServerEnd};
 pub use interfaces::Via;
 pub use local::{serve_forward, serve_socks};
 pub use server::{Server, ServerConfigBond};

@@ -9,6 +9,8 @@ use crate::session::SessionView;
 /// One session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {
+    /// The server that a client uses.
+    pub server: Option<String>,
     /// The paths that are up.
     pub paths: Vec<PathStatusView>,
     /// The aggregate of the paths.
@@ -77,6 +79,8 @@ pub struct PathStatusView {
     pub rtt_ms: Option<f64>,
     /// Least round-trip time of late.
     pub rtt_min_ms: Option<f64>,
+    /// Time that data sent now waits in the path's queues: the smoothed round-trip time beyond the least.
+    pub queue_ms: Option<f64>,
     /// How fast it carries data, in bits per second, as the scheduler takes it.
     pub capacity_bps: Option<u64>,
     /// Segments sent again over this connection.
@@ -93,6 +97,7 @@ impl PathStatusView {
         self.cwnd_bytes = status.cwnd.get();
         self.rtt_ms = status.rtt.map(|rtt| rtt.srtt.as_millis_f64());
         self.rtt_min_ms = connection.rtt_min.map(Duration::as_millis_f64);
+        self.queue_ms = self.rtt_ms.zip(self.rtt_min_ms).map(|(rtt, least)| (rtt - least).max(0.0));
         self.capacity_bps = status.delivery_rate.map(Rate::as_bps);
         self.retransmitted_segments = connection.retransmissions;
         self.last_ack_ms = (connection.since_ack.as_nanos() / 1_000_000) as u32;

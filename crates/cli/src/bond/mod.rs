@@ -75,7 +75,7 @@ struct ServerArguments {
     /// A client's public key, several by repeating it
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     client: Vec<PublicKey>,
-    /// A file with clients' public keys, one a line
+    /// A file with clients' public keys, one a line; SIGHUP has it read again, and ends sessions of those who are gone from it
     #[arg(long, value_name = "FILE")]
     clients: Option<PathBuf>,
     /// Sessions at most
@@ -88,12 +88,12 @@ struct ServerArguments {
 /// Keep a connection to the server over each interface, and let programs use them as one
 #[derive(Debug, Args)]
 struct ClientArguments {
-    /// The server
-    #[arg(long, value_name = "HOST:PORT")]
-    server: String,
-    /// The server's public key, as `suimon bond keygen` printed it there
-    #[arg(long, value_name = "KEY", value_parser = public_key)]
-    server_key: PublicKey,
+    /// The server; further ones by repeating it: where no path to one answers, new streams go to the next that does
+    #[arg(long, value_name = "HOST:PORT", required = true)]
+    server: Vec<String>,
+    /// The server's public key, as `suimon bond keygen` printed it there; one for all servers, or one for each in their order
+    #[arg(long, value_name = "KEY", value_parser = public_key, required = true)]
+    server_key: Vec<PublicKey>,
     /// This client's private key, as `suimon bond keygen` makes it
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
