@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rangemap::{RangeMap, RangeSet};
 use suimon_algorithms::Probe;
-use suimon_algorithms::path::{Data, PathId, PathScheduler, PathStatus, PathView, Placement, SendState};
+use suimon_algorithms::path::{Data, PathId, PathScheduler, PathStatus, PathView, Placement, Rtt, SendState};
 use suimon_units::{Bytes, Duration, Instant};
 
 use crate::receiver::Feedback;
@@ -30,6 +30,8 @@ pub struct AggregateSender {
     chunk: Bytes,
     copy_stalled: bool,
     suspicion: Suspicion,
+    /// Until when silences are excused, as nobody looked.
+    excused_until: Instant,
     paths: Vec<Path>,
     views: Vec<PathView>,
     /// Produced by the application, and on no path.
@@ -76,7 +78,9 @@ pub enum Suspicion {
     Timeout,
     /// Once the oldest data is late by four mean deviations of the round-trip time, and nothing was acknowledged for as long:
     /// RFC 6298's timeout without a lower bound. Its granularity G is [`LATE`], and [`LATE_ALONE`] where so little is under
-    /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen.
+    /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen. Where this
+    /// program itself looks late, the path has as long again, up to a retransmission timeout: an end that stands still is no path
+    /// that fails.
     Late,
 }
 
@@ -125,6 +129,7 @@ impl AggregateSender {
             chunk,
             copy_stalled,
             suspicion: Suspicion::Timeout,
+            excused_until: Instant::ZERO,
             paths: (0..paths).map(|_| path()).collect(),
             views: Vec::with_capacity(paths),
             unassigned: RangeSet::new(),
@@ -330,7 +335,7 @@ impl AggregateSender {
     /// When to ask again though nothing happened: a path may have stalled by then, or be late with urgent data.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        let stalls = self.paths.iter().filter_map(|path| path.stalls_at(self.suspicion));
+        let stalls = self.paths.iter().filter_map(|path| self.stalls_at(path));
         stalls.chain(self.copies_at()).min().filter(|_| self.copy_stalled)
     }
 
@@ -359,12 +364,38 @@ impl AggregateSender {
         if !self.copy_stalled {
             return;
         }
+        if self.suspicion == Suspicion::Late && self.looks_late(now) {
+            self.excused_until = now;
+        }
         for index in 0..self.paths.len() {
-            if self.paths[index].stalls_at(self.suspicion).is_some_and(|at| at <= now) {
+            if self.stalls_at(&self.paths[index]).is_some_and(|at| at <= now) {
                 self.paths[index].state = PathState::Stalled;
                 self.release(PathId(index));
             }
         }
+    }
+
+    /// When a path will have stalled, if nothing is acknowledged until then.
+    fn stalls_at(&self, path: &Path) -> Option<Instant> {
+        if !path.carries() {
+            return None;
+        }
+        match (self.suspicion, path.status.and_then(|status| status.rtt.map(|rtt| (status, rtt)))) {
+            (Suspicion::Late, Some((status, rtt))) => {
+                let alone = path.unacknowledged <= 4 * status.mss.get();
+                let slack = (rtt.rttvar * 4).max(if alone { LATE_ALONE } else { LATE });
+                let late_at = path.late_by(rtt, slack);
+                let excused_at = (self.excused_until + slack).min(path.progress_at + path.timeout());
+                Some(late_at.max(excused_at))
+            }
+            _ => Some(path.progress_at + path.timeout()),
+        }
+    }
+
+    /// Whether this program looks so long after a path was to be suspected that it stood still itself, and others perhaps too.
+    fn looks_late(&self, now: Instant) -> bool {
+        let due = self.paths.iter().filter_map(|path| self.stalls_at(path)).min();
+        due.is_some_and(|due| now.saturating_since(due) > LATE_LOOK)
     }
 
     /// Brings the schedulers' view of the paths up to date.
@@ -497,20 +528,15 @@ impl Path {
         }
     }
 
-    /// When it will have stalled, if nothing is acknowledged until then.
-    fn stalls_at(&self, suspicion: Suspicion) -> Option<Instant> {
-        if self.state != PathState::Up || self.unacknowledged == 0 {
-            return None;
-        }
-        match (suspicion, self.status.and_then(|status| status.rtt.map(|rtt| (status, rtt)))) {
-            (Suspicion::Late, Some((status, rtt))) => {
-                let alone = self.unacknowledged <= 4 * status.mss.get();
-                let slack = (rtt.rttvar * 4).max(if alone { LATE_ALONE } else { LATE });
-                let oldest = self.given.front().map_or(self.progress_at, |given| given.at);
-                Some((self.progress_at + slack).max(oldest + rtt.srtt + slack))
-            }
-            _ => Some(self.progress_at + self.timeout()),
-        }
+    /// Established, with something under way and no stall.
+    fn carries(&self) -> bool {
+        self.state == PathState::Up && self.unacknowledged > 0
+    }
+
+    /// When what it carries is late by `slack`, if nothing is acknowledged until then.
+    fn late_by(&self, rtt: Rtt, slack: Duration) -> Instant {
+        let oldest = self.given.front().map_or(self.progress_at, |given| given.at);
+        (self.progress_at + slack).max(oldest + rtt.srtt + slack)
     }
 
     /// Established, and neither stalled nor unknown.
@@ -549,6 +575,8 @@ const RTO_INITIAL: Duration = Duration::from_secs(1);
 const RTO_MIN: Duration = Duration::from_millis(200);
 /// Two turns of the programs at both ends on busy machines.
 pub const LATE: Duration = Duration::from_millis(25);
+/// Programs look again within a timer's tick and a turn of the processor.
+const LATE_LOOK: Duration = Duration::from_millis(5);
 /// Linux delays an acknowledgement by 40 ms (`TCP_DELACK_MIN`).
 pub const LATE_ALONE: Duration = Duration::from_millis(60);
 
@@ -557,7 +585,6 @@ mod tests {
     use super::*;
     use crate::receiver::AggregateReceiver;
     use proptest::prelude::*;
-    use suimon_algorithms::path::Rtt;
     use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
 
     const CHUNK: Bytes = Bytes::new(1_000);
@@ -743,6 +770,25 @@ mod tests {
         assert_eq!(sender.next(at(31)), None, "one copy is enough");
         let rest = sender.next(at(45)).unwrap();
         assert_eq!((rest.path, rest.start, rest.len.get()), (PathId(1), 0, 10_000));
+    }
+
+    /// The first data that path 0 takes at `ms`, where path 1 is silent since 0 ms and both have 50 ms.
+    fn first_on_moving_path(sender: &mut AggregateSender, ms: u64) -> u64 {
+        sender.on_occupancy(at(ms), PathId(0), status(0, 50), true);
+        starts_on(sender, at(ms), 0)[0]
+    }
+
+    #[test]
+    fn where_this_program_looks_late_a_path_has_as_long_again_up_to_a_retransmission_timeout() {
+        for (looks, lent_at) in [(&[74][..], 80), (&[74, 81, 105], 106), (&[74, 90, 130, 190, 199], 200)] {
+            let mut sender = sender("least-buffered");
+            sender.set_suspicion(Suspicion::Late);
+            while sender.next(at(0)).is_some() {}
+            for ms in looks {
+                assert!(first_on_moving_path(&mut sender, *ms) >= 32_000, "{looks:?}: not at {ms} ms");
+            }
+            assert_eq!(first_on_moving_path(&mut sender, lent_at), 1_000, "{looks:?}: at {lent_at} ms");
+        }
     }
 
     #[test]

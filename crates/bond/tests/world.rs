@@ -346,8 +346,9 @@ fn streams_use_all_paths_both_ways() {
         return;
     }
     in_time(|| {
-        let world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
-        let bytes = 6_000_000;
+        // In virtual time, where there are guests: a guest's processor is slow, and other work makes no copies there.
+        let world = World::new(&["6Mbit 4ms 100packets", "3Mbit 30ms 100packets"]);
+        let bytes = 1_000_000;
         let (up, down) = exchange(world.both(), bytes, || ());
         assert_eq!((up.bytes, down.bytes), (bytes, bytes));
         // The status is half a second old at most.
@@ -358,6 +359,7 @@ fn streams_use_all_paths_both_ways() {
             assert_in_time!(path.sent_bytes > bytes / 10 && path.received_bytes > bytes / 10, "{status:?}");
         }
         let twice = status.session.duplicate_bytes;
+        eprintln!("{twice} of {bytes} bytes came twice");
         assert_in_time!(twice < bytes / 10, "{twice} bytes came twice though nothing was cut");
     });
 }

@@ -105,9 +105,7 @@ impl Path {
             PathState::Up if self.unacknowledged == 0 => None,
             PathState::Up => {
                 let rtt = self.status.and_then(|status| status.rtt)?;
-                let slack = (rtt.rttvar * 4).max(REPORTED);
-                let oldest = self.given.front().map_or(self.progress_at, |given| given.at);
-                Some((self.progress_at + slack).max(oldest + rtt.srtt + slack))
+                Some(self.late_by(rtt, (rtt.rttvar * 4).max(REPORTED)))
             }
         }
     }
