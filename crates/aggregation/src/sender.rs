@@ -79,7 +79,7 @@ pub enum Suspicion {
     /// Once the oldest data is late by four mean deviations of the round-trip time, and nothing was acknowledged for as long:
     /// RFC 6298's timeout without a lower bound. Its granularity G is [`LATE`], and [`LATE_ALONE`] where so little is under
     /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen. Where this
-    /// program itself looks late, the path has as long again, up to a retransmission timeout: an end that stands still is no path
+    /// program itself looks late, the path has up to as long again: an end that stands still is no path
     /// that fails.
     Late,
 }
@@ -385,8 +385,7 @@ impl AggregateSender {
                 let alone = path.unacknowledged <= 4 * status.mss.get();
                 let slack = (rtt.rttvar * 4).max(if alone { LATE_ALONE } else { LATE });
                 let late_at = path.late_by(rtt, slack);
-                let excused_at = (self.excused_until + slack).min(path.progress_at + path.timeout());
-                Some(late_at.max(excused_at))
+                Some((self.excused_until + slack).clamp(late_at, late_at + slack))
             }
             _ => Some(path.progress_at + path.timeout()),
         }
@@ -779,8 +778,8 @@ mod tests {
     }
 
     #[test]
-    fn where_this_program_looks_late_a_path_has_as_long_again_up_to_a_retransmission_timeout() {
-        for (looks, lent_at) in [(&[74][..], 80), (&[74, 81, 105], 106), (&[74, 90, 130, 190, 199], 200)] {
+    fn where_this_program_looks_late_a_path_has_as_long_again_and_no_longer() {
+        for (looks, lent_at) in [(&[74][..], 80), (&[74, 81, 99], 100), (&[74, 90, 98], 106)] {
             let mut sender = sender("least-buffered");
             sender.set_suspicion(Suspicion::Late);
             while sender.next(at(0)).is_some() {}

@@ -61,13 +61,14 @@ impl AggregateSender {
         wanted.iter().find_map(|wanted| {
             self.outstanding.overlapping(wanted.clone()).find_map(|(range, carriers)| {
                 let range = within(range, wanted);
-                let range = match self.twice.overlapping(range.clone()).next() {
-                    Some(twice) if carriers.count_ones() == 1 => within(twice, &range),
-                    _ if carriers & !late == 0 => range,
+                // The second path of what is wanted twice may be late too: the first one may be worse.
+                let (range, unfit) = match self.twice.overlapping(range.clone()).next() {
+                    Some(twice) if carriers.count_ones() == 1 => (within(twice, &range), *carriers),
+                    _ if carriers & !late == 0 => (range, carriers | late),
                     _ => return None,
                 };
                 let range = range.start..self.cut(range);
-                let others = |index: usize| (carriers | late) & 1 << index == 0;
+                let others = |index: usize| unfit & 1 << index == 0;
                 let path = self.soonest_of(now, Bytes::new(range.end - range.start), others)?;
                 Some((path, range))
             })
