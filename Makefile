@@ -100,7 +100,7 @@ test-links:
 lab: tested ## All tests on a real kernel in virtual time, papers there, and the simulator beside it (an hour)
 	$(GUEST)
 	$(IN_GUESTS) --ignore-default-filter \
-	    -E 'binary(emulator) & test(/^(links|congestion::(path|replay))::/) & not test(a_flood) | binary(live) | binary(bond) & test(/^world::/)'
+	    -E 'binary(emulator) & test(/^(links|congestion::(path|replay))::/) & not test(a_flood) | binary(live) | binary(bond) & test(/^(world|servers)::/)'
 	scripts/older_kernel.sh
 	$(TESTED) paper fs-at --lab
 	python3 bench/truth.py --suimon $(TESTED)

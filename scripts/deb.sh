@@ -79,7 +79,7 @@ cat > "$stage/DEBIAN/prerm" <<'SCRIPT'
 set -e
 # What runs from files that go away ends before them, and what is loaded leaves the kernel.
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl stop suimon-bond.service suimon-gateway.service suimon-measure.timer suimon-measure-server.service 'suimon-cc@*.service' 'suimon-queue@*.service' 'suimon-shape@*.service' || true
+    systemctl stop suimon-bond.service suimon-bond-server.service suimon-gateway.service suimon-measure.timer suimon-measure-server.service 'suimon-cc@*.service' 'suimon-queue@*.service' 'suimon-shape@*.service' || true
 fi
 SCRIPT
 for moment in postinst postrm; do

@@ -16,6 +16,8 @@ pub struct Flight {
     pub rttvar: Duration,
     /// The least of its round-trip times of late.
     pub rtt_min: Duration,
+    /// Real-time data goes over it too: the queue is to be as short as can be, at the cost of some of the path's capacity.
+    pub is_realtime: bool,
 }
 
 /// Bounds what a connection holds to its bandwidth-delay product and a short queue.
@@ -102,8 +104,12 @@ impl FlightBound {
         let rate = round.sum / round.count / flight.srtt.as_secs_f64();
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
-        let own = target(flight).max(round.gap.min(MAX_GAP).as_secs_f64());
-        let target = own.max(HELD_CHUNKS * chunk / rate.max(1.0));
+        let (own, held) = if flight.is_realtime {
+            (MIN_QUEUE.as_secs_f64(), chunk)
+        } else {
+            (target(flight).max(round.gap.min(MAX_GAP).as_secs_f64()), HELD_CHUNKS * chunk)
+        };
+        let target = own.max(held / rate.max(1.0));
         let aimed_at = rate * (flight.rtt_min.as_secs_f64() + target);
         match self.phase {
             Phase::Startup if queue > target => {
@@ -119,7 +125,7 @@ impl FlightBound {
                     self.full_at = now;
                 }
                 self.peak = self.peak.max(rate);
-                let explained = own.max(HELD_CHUNKS * chunk / self.peak.max(1.0));
+                let explained = own.max(held / self.peak.max(1.0));
                 self.crowded = if queue > CROWDED * explained { self.crowded + 1 } else { 0 };
                 self.phase = if self.crowded >= CROWDED_ROUNDS {
                     Phase::Competing(now + COMPETE.max(flight.srtt * COMPETE_ROUNDS))
@@ -130,7 +136,7 @@ impl FlightBound {
                     let more = GAIN * rate * (target - queue);
                     let more = if queue < target / 4.0 { more.max(bound * GROWTH) } else { more };
                     let moved = if is_full { bound + more } else { bound + more.min(0.0) };
-                    Phase::Bounded(moved.max(HELD_CHUNKS * chunk))
+                    Phase::Bounded(moved.max(held))
                 };
             }
         }
@@ -184,6 +190,7 @@ mod tests {
         rttvar_ms: f64,
         /// The congestion window, in bytes.
         cwnd: f64,
+        is_realtime: bool,
     }
 
     impl Path {
@@ -198,6 +205,7 @@ mod tests {
                 srtt_ms: rtt_min_ms,
                 rttvar_ms: 0.0,
                 cwnd: 14_480.0,
+                is_realtime: false,
             }
         }
 
@@ -228,6 +236,7 @@ mod tests {
                     srtt: time(self.srtt_ms),
                     rttvar: time(self.rttvar_ms),
                     rtt_min: time(self.rtt_min_ms),
+                    is_realtime: self.is_realtime,
                 };
                 self.bound.on_reading(self.now, flight, Bytes::new(CHUNK));
             }
@@ -244,6 +253,20 @@ mod tests {
             let least = f64::max(rtt_min / 8.0, 2.0 * CHUNK as f64 / path.rate).max(2.0);
             assert!(used > 0.99, "{mbit} Mbit/s, {rtt_min} ms: {used}");
             assert!(path.queue_ms() < 1.5 * least, "{mbit} Mbit/s, {rtt_min} ms: {}", path.queue_ms());
+        }
+    }
+
+    #[test]
+    fn beside_real_time_data_the_queue_is_a_chunk_and_the_path_nearly_full() {
+        for (mbit, rtt_min) in [(10.0, 20.0), (5.0, 80.0), (100.0, 10.0), (3.0, 40.0), (50.0, 200.0)] {
+            let mut path = Path::new(mbit, rtt_min);
+            path.run(3_000);
+            path.is_realtime = true;
+            path.run(1_000);
+            let used = path.run(1_000);
+            let most = f64::max(CHUNK as f64 / path.rate, 2.0);
+            assert!(used > 0.9, "{mbit} Mbit/s, {rtt_min} ms: {used}");
+            assert!(path.queue_ms() < 1.5 * most, "{mbit} Mbit/s, {rtt_min} ms: {}", path.queue_ms());
         }
     }
 
@@ -292,6 +315,7 @@ mod tests {
             srtt: Duration::from_millis(20),
             rttvar: Duration::ZERO,
             rtt_min: Duration::from_millis(20),
+            is_realtime: false,
         };
         for _ in 0..1_100 {
             path.now += Duration::from_millis(10);

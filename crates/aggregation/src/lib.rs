@@ -20,4 +20,4 @@ mod sender;
 pub use flight::{Flight, FlightBound};
 pub use meter::{CapacityMeter, Occupancy, RateMeter, WindowedMin};
 pub use receiver::{AggregateReceiver, Arrived, Feedback};
-pub use sender::{AggregateSender, Chunk, LATE, LATE_ALONE, Suspicion};
+pub use sender::{AggregateSender, Chunk, LATE, LATE_ALONE, Suspicion, Urgency};

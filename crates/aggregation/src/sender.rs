@@ -1,5 +1,7 @@
 //! The sending end: gives data to connections, and to others when a path fails.
 
+mod urgent;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -28,6 +30,8 @@ pub struct AggregateSender {
     chunk: Bytes,
     copy_stalled: bool,
     suspicion: Suspicion,
+    /// Until when silences are excused, as nobody looked.
+    excused_until: Instant,
     paths: Vec<Path>,
     views: Vec<PathView>,
     /// Produced by the application, and on no path.
@@ -38,6 +42,10 @@ pub struct AggregateSender {
     groups: VecDeque<u64>,
     /// Data that has not arrived and goes before all other.
     urgent: RangeSet<u64>,
+    /// Of it, data that goes over two paths.
+    twice: RangeSet<u64>,
+    /// Bytes of urgent data that went over a second path.
+    copied: Bytes,
     /// The data under way, with a bit for each path that carries it.
     outstanding: RangeMap<u64, u64>,
     feedback: Feedback,
@@ -70,8 +78,23 @@ pub enum Suspicion {
     Timeout,
     /// Once the oldest data is late by four mean deviations of the round-trip time, and nothing was acknowledged for as long:
     /// RFC 6298's timeout without a lower bound. Its granularity G is [`LATE`], and [`LATE_ALONE`] where so little is under
-    /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen.
+    /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen. Where this
+    /// program itself looks late, the path has up to as long again: an end that stands still is no path
+    /// that fails.
     Late,
+}
+
+/// What data waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Urgency {
+    /// Its turn, and the scheduler's choice of a path.
+    #[default]
+    None,
+    /// Nothing: it goes before all other data, over the path on which it arrives first. Where that path turns out to be late, it
+    /// goes over a second one as well.
+    First,
+    /// As `First`, and always over the second-best path too.
+    Twice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,12 +129,15 @@ impl AggregateSender {
             chunk,
             copy_stalled,
             suspicion: Suspicion::Timeout,
+            excused_until: Instant::ZERO,
             paths: (0..paths).map(|_| path()).collect(),
             views: Vec::with_capacity(paths),
             unassigned: RangeSet::new(),
             produced: 0,
             groups: VecDeque::new(),
             urgent: RangeSet::new(),
+            twice: RangeSet::new(),
+            copied: Bytes::ZERO,
             outstanding: RangeMap::new(),
             feedback: Feedback::default(),
         }
@@ -126,11 +152,13 @@ impl AggregateSender {
     }
 
     /// The application has produced `end` bytes in all; the last of them stay together, in one chunk, however long they are.
-    /// Where they are `urgent`, they go before all other data, over the path on which they arrive first.
-    pub fn produce_group(&mut self, end: u64, urgent: bool) {
+    pub fn produce_group(&mut self, end: u64, urgency: Urgency) {
         if end > self.produced {
-            if urgent {
+            if urgency != Urgency::None {
                 self.urgent.insert(self.produced..end);
+            }
+            if urgency == Urgency::Twice {
+                self.twice.insert(self.produced..end);
             }
             self.produce(end);
             self.groups.push_back(end);
@@ -230,6 +258,10 @@ impl AggregateSender {
         {
             return Some(self.give(now, path, range));
         }
+        if let Some((path, range)) = self.second_copy(now) {
+            self.copied += Bytes::new(range.end - range.start);
+            return Some(self.give(now, path, range));
+        }
         self.look(now);
         let first = self.unassigned.first().map_or(self.produced, |first| first.start);
         let first_len = self.unassigned.first().map_or(0, |first| first.end - first.start);
@@ -247,19 +279,6 @@ impl AggregateSender {
             Data::Copy => self.first_not_on(path)?,
         };
         Some(self.give(now, path, range))
-    }
-
-    /// The path over which `len` bytes given now arrive first. `None` where no path is usable, and where that one has not sent
-    /// all that it was given: over another they would arrive later still.
-    #[must_use]
-    pub fn soonest(&self, now: Instant, len: Bytes) -> Option<PathId> {
-        let usable = self.paths.iter().enumerate().filter(|(_, path)| path.is_usable());
-        let arrival = |path: &Path| {
-            let arrives_in = path.view(now, false, false).arrives_in(len);
-            arrives_in.map_or(Duration::MAX, |arrives_in| arrives_in + path.late(now))
-        };
-        let (index, path) = usable.min_by_key(|(_, path)| arrival(path))?;
-        path.status.is_some_and(|status| status.unsent == Bytes::ZERO).then_some(PathId(index))
     }
 
     /// Whether the data at `place` has not arrived yet, as far as this end knows.
@@ -313,14 +332,11 @@ impl AggregateSender {
         self.chunk
     }
 
-    /// When to ask again though nothing happened: a path may have stalled by then.
+    /// When to ask again though nothing happened: a path may have stalled by then, or be late with urgent data.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.paths
-            .iter()
-            .filter_map(|path| path.stalls_at(self.suspicion))
-            .min()
-            .filter(|_| self.copy_stalled)
+        let stalls = self.paths.iter().filter_map(|path| self.stalls_at(path));
+        stalls.chain(self.copies_at()).min().filter(|_| self.copy_stalled)
     }
 
     /// When the connection over `path` had better be given up and made anew, if nothing is acknowledged until
@@ -348,12 +364,37 @@ impl AggregateSender {
         if !self.copy_stalled {
             return;
         }
+        if self.suspicion == Suspicion::Late && self.looks_late(now) {
+            self.excused_until = now;
+        }
         for index in 0..self.paths.len() {
-            if self.paths[index].stalls_at(self.suspicion).is_some_and(|at| at <= now) {
+            if self.stalls_at(&self.paths[index]).is_some_and(|at| at <= now) {
                 self.paths[index].state = PathState::Stalled;
                 self.release(PathId(index));
             }
         }
+    }
+
+    /// When a path will have stalled, if nothing is acknowledged until then.
+    fn stalls_at(&self, path: &Path) -> Option<Instant> {
+        if !path.carries() {
+            return None;
+        }
+        match (self.suspicion, path.status.and_then(|status| status.rtt.map(|rtt| (status, rtt)))) {
+            (Suspicion::Late, Some((status, rtt))) => {
+                let alone = path.unacknowledged <= 4 * status.mss.get();
+                let slack = (rtt.rttvar * 4).max(if alone { LATE_ALONE } else { LATE });
+                let late_at = path.late_by(rtt, slack);
+                Some((self.excused_until + slack).clamp(late_at, late_at + slack))
+            }
+            _ => Some(path.progress_at + path.timeout()),
+        }
+    }
+
+    /// Whether this program looks so long after a path was to be suspected that it stood still itself, and others perhaps too.
+    fn looks_late(&self, now: Instant) -> bool {
+        let due = self.paths.iter().filter_map(|path| self.stalls_at(path)).min();
+        due.is_some_and(|due| now.saturating_since(due) > LATE_LOOK)
     }
 
     /// Brings the schedulers' view of the paths up to date.
@@ -365,25 +406,6 @@ impl AggregateSender {
             let can_copy = self.outstanding.iter().any(|(_, carriers)| carriers & bit == 0);
             self.views.push(path.view(now, can_copy, first & bit != 0));
         }
-    }
-
-    /// The part of the receiver's buffer that is left to urgent data, where there is any.
-    fn reserve(&self) -> u64 {
-        if self.groups.is_empty() { 0 } else { (self.feedback.edge - self.feedback.next) / RESERVE }
-    }
-
-    /// The first urgent data that no path has, where it fits the receiver's buffer.
-    fn first_urgent(&self) -> Option<Range<u64>> {
-        if self.unassigned.is_empty() {
-            return None;
-        }
-        let mut waiting = self.urgent.iter().filter_map(|urgent| {
-            let range = self.unassigned.overlapping(urgent.clone()).next()?;
-            Some(within(range, urgent))
-        });
-        let range = waiting.next()?;
-        let end = self.cut(range.clone());
-        (end <= self.feedback.edge).then_some(range.start..end)
     }
 
     /// Where a chunk ends that begins with `range`: as many whole groups as a chunk takes, and one at least.
@@ -491,6 +513,7 @@ impl AggregateSender {
     fn arrived(&mut self, range: Range<u64>) {
         self.unassigned.remove(range.clone());
         self.urgent.remove(range.clone());
+        self.twice.remove(range.clone());
         self.outstanding.remove(range);
     }
 }
@@ -504,32 +527,20 @@ impl Path {
         }
     }
 
-    /// When it will have stalled, if nothing is acknowledged until then.
-    fn stalls_at(&self, suspicion: Suspicion) -> Option<Instant> {
-        if self.state != PathState::Up || self.unacknowledged == 0 {
-            return None;
-        }
-        match (suspicion, self.status.and_then(|status| status.rtt.map(|rtt| (status, rtt)))) {
-            (Suspicion::Late, Some((status, rtt))) => {
-                let alone = self.unacknowledged <= 4 * status.mss.get();
-                let slack = (rtt.rttvar * 4).max(if alone { LATE_ALONE } else { LATE });
-                let oldest = self.given.front().map_or(self.progress_at, |given| given.at);
-                Some((self.progress_at + slack).max(oldest + rtt.srtt + slack))
-            }
-            _ => Some(self.progress_at + self.timeout()),
-        }
+    /// Established, with something under way and no stall.
+    fn carries(&self) -> bool {
+        self.state == PathState::Up && self.unacknowledged > 0
+    }
+
+    /// When what it carries is late by `slack`, if nothing is acknowledged until then.
+    fn late_by(&self, rtt: Rtt, slack: Duration) -> Instant {
+        let oldest = self.given.front().map_or(self.progress_at, |given| given.at);
+        (self.progress_at + slack).max(oldest + rtt.srtt + slack)
     }
 
     /// Established, and neither stalled nor unknown.
     fn is_usable(&self) -> bool {
         self.state == PathState::Up && self.status.is_some()
-    }
-
-    /// The time by which what is under way is late: without an acknowledgement beyond a round trip and its deviation.
-    fn late(&self, now: Instant) -> Duration {
-        let rtt = self.status.and_then(|status| status.rtt).filter(|_| self.unacknowledged > 0);
-        let expected = |rtt: Rtt| rtt.srtt + rtt.rttvar * 4;
-        rtt.map_or(Duration::ZERO, |rtt| now.saturating_since(self.progress_at).saturating_sub(expected(rtt)))
     }
 
     /// The retransmission timeout before any back-off.
@@ -563,10 +574,10 @@ const RTO_INITIAL: Duration = Duration::from_secs(1);
 const RTO_MIN: Duration = Duration::from_millis(200);
 /// Two turns of the programs at both ends on busy machines.
 pub const LATE: Duration = Duration::from_millis(25);
+/// Programs look again within a timer's tick and a turn of the processor.
+const LATE_LOOK: Duration = Duration::from_millis(5);
 /// Linux delays an acknowledgement by 40 ms (`TCP_DELACK_MIN`).
 pub const LATE_ALONE: Duration = Duration::from_millis(60);
-/// One part of the receiver's buffer out of so many is kept for urgent data.
-const RESERVE: u64 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -719,6 +730,64 @@ mod tests {
         sender.path_down(PathId(1));
         sender.on_status(at(10), PathId(0), status(0, 50));
         assert_eq!(starts_on(&mut sender, at(10), 0)[..3], [5_000, 7_000, 9_000]);
+    }
+
+    /// Two paths of 20 and 50 ms, 10 kB under way over both, and 500 bytes that are urgent.
+    fn urgent(urgency: Urgency) -> AggregateSender {
+        let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
+        sender.set_suspicion(Suspicion::Late);
+        sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+        for (path, rtt) in [(PathId(0), 20), (PathId(1), 50)] {
+            sender.path_up(at(0), path);
+            sender.on_occupancy(at(0), path, status(0, rtt), true);
+        }
+        sender.produce_group(10_000, Urgency::None);
+        assert_eq!(sender.next(at(0)).map(|chunk| (chunk.path, chunk.start)), Some((PathId(0), 0)));
+        sender.on_occupancy(at(0), PathId(0), status(10_000, 20), true);
+        sender.produce_group(10_500, urgency);
+        let first = sender.next(at(0)).unwrap();
+        assert_eq!((first.path, first.start, first.len.get()), (PathId(0), 10_000, 500));
+        sender
+    }
+
+    #[test]
+    fn what_is_wanted_twice_goes_over_the_second_best_path_too_and_once() {
+        let mut sender = urgent(Urgency::Twice);
+        let copy = sender.next(at(0)).unwrap();
+        assert_eq!((copy.path, copy.start, copy.len.get()), (PathId(1), 10_000, 500));
+        assert_eq!((sender.next(at(0)), sender.copied().get()), (None, 500));
+    }
+
+    #[test]
+    fn urgent_data_goes_over_a_second_path_once_its_own_is_late_and_other_data_once_it_has_stalled() {
+        let mut sender = urgent(Urgency::First);
+        assert_eq!(sender.next(at(29)), None);
+        assert_eq!(sender.next_wakeup(), Some(at(30)), "a round trip and twice the time of a report");
+        let copy = sender.next(at(30)).unwrap();
+        assert_eq!((copy.path, copy.start, copy.len.get()), (PathId(1), 10_000, 500));
+        sender.on_occupancy(at(31), PathId(1), status(500, 50), false);
+        assert_eq!(sender.next(at(31)), None, "one copy is enough");
+        let rest = sender.next(at(45)).unwrap();
+        assert_eq!((rest.path, rest.start, rest.len.get()), (PathId(1), 0, 10_000));
+    }
+
+    /// The first data that path 0 takes at `ms`, where path 1 is silent since 0 ms and both have 50 ms.
+    fn first_on_moving_path(sender: &mut AggregateSender, ms: u64) -> u64 {
+        sender.on_occupancy(at(ms), PathId(0), status(0, 50), true);
+        starts_on(sender, at(ms), 0)[0]
+    }
+
+    #[test]
+    fn where_this_program_looks_late_a_path_has_as_long_again_and_no_longer() {
+        for (looks, lent_at) in [(&[74][..], 80), (&[74, 81, 99], 100), (&[74, 90, 98], 106)] {
+            let mut sender = sender("least-buffered");
+            sender.set_suspicion(Suspicion::Late);
+            while sender.next(at(0)).is_some() {}
+            for ms in looks {
+                assert!(first_on_moving_path(&mut sender, *ms) >= 32_000, "{looks:?}: not at {ms} ms");
+            }
+            assert_eq!(first_on_moving_path(&mut sender, lent_at), 1_000, "{looks:?}: at {lent_at} ms");
+        }
     }
 
     #[test]

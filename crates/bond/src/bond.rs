@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use crate::frame::Welcome;
 use suimon_service::Target;
 
-use crate::mux::{Event, PACKETS, ResetReason, StreamId};
+use crate::mux::{Event, PACKETS, ResetReason, ServiceClass, StreamId};
 use crate::session::{Session, SessionConfig};
 use crate::status::SessionStatus;
 
@@ -27,7 +27,7 @@ struct Shared {
     state: Mutex<State>,
     /// Streams that the other end opens, and where they shall lead: no more than may be open.
     streams: mpsc::UnboundedSender<(Stream, Target)>,
-    packets: mpsc::Sender<Vec<u8>>,
+    packets: mpsc::Sender<ClassedPacket>,
 }
 
 /// A bond that those who hold this do not keep.
@@ -40,13 +40,16 @@ impl WeakBond {
     }
 }
 
+/// An IP packet and its class.
+pub type ClassedPacket = (ServiceClass, Vec<u8>);
+
 /// Streams and packets that the other end begins or sends.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     /// Streams that shall lead to a target.
     pub(crate) streams: mpsc::UnboundedReceiver<(Stream, Target)>,
     /// IP packets; those that nobody takes in time are lost.
-    pub(crate) packets: mpsc::Receiver<Vec<u8>>,
+    pub(crate) packets: mpsc::Receiver<ClassedPacket>,
 }
 
 #[derive(Debug)]
@@ -59,6 +62,10 @@ pub(crate) struct State {
     pub(crate) generation: u64,
     /// Why the last of them ended.
     last_end: Option<String>,
+    /// The server that a client uses.
+    pub(crate) server: Option<String>,
+    /// When something came over any path last.
+    pub(crate) heard_at: Instant,
     /// Whether a path is up.
     pub(crate) has_path: watch::Sender<bool>,
     /// Nothing more will happen.
@@ -98,6 +105,8 @@ impl Bond {
             nonce: 0,
             generation: 0,
             last_end: None,
+            server: None,
+            heard_at: Instant::ZERO,
             has_path: watch::Sender::new(false),
             closed: false,
             driver: None,
@@ -126,7 +135,12 @@ impl Bond {
     /// The state of the session, and what became of those before it.
     pub(crate) fn status(&self) -> SessionStatus {
         let state = self.lock();
-        SessionStatus { ended: state.generation, last_end: state.last_end.clone(), ..state.status.clone() }
+        SessionStatus {
+            server: state.server.clone(),
+            ended: state.generation,
+            last_end: state.last_end.clone(),
+            ..state.status.clone()
+        }
     }
 
     /// Does something to the session, tells those whom it concerns, and has the driver look.
@@ -167,8 +181,8 @@ impl Bond {
                     }
                     continue;
                 }
-                Event::Packet(packet) => {
-                    let _ = self.0.packets.try_send(packet);
+                Event::Packet(class, packet) => {
+                    let _ = self.0.packets.try_send((class, packet));
                     continue;
                 }
                 Event::Room => {
@@ -239,15 +253,15 @@ impl Bond {
         self.with(|state| state.closed = true);
     }
 
-    /// Opens a stream to `target`, waiting for a session and for room among its streams, and for the server's
+    /// Opens a stream of a class to `target`, waiting for a session and for room among its streams, and for the server's
     /// word that it has reached it.
-    pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
+    pub(crate) async fn open(&self, class: ServiceClass, target: &Target) -> Result<Stream, ResetReason> {
         let (id, generation) = poll_fn(|cx| {
             self.with(|state| {
                 if state.closed {
                     return Poll::Ready(Err(ResetReason::SessionLost));
                 }
-                match state.session.mux.open(target) {
+                match state.session.mux.open(class, target) {
                     Some(id) => {
                         state.streams.insert(id, Waiting::default());
                         Poll::Ready(Ok((id, state.generation)))
@@ -266,8 +280,8 @@ impl Bond {
     }
 
     /// Sends an IP packet, unless too many wait.
-    pub(crate) fn send_packet(&self, packet: &[u8]) -> bool {
-        self.with(|state| state.session.mux.send_packet(packet))
+    pub(crate) fn send_packet(&self, class: ServiceClass, packet: &[u8]) -> bool {
+        self.with(|state| state.session.mux.send_packet(class, packet))
     }
 }
 

@@ -9,14 +9,17 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use suimon_algorithms::path::PathId;
 use suimon_units::Bytes;
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::bond::{Bond, Stream, random};
+use crate::bond::{Bond, ClassedPacket, Stream, random};
+use crate::classes::Classes;
 use crate::connection::{TlsConnection, invalid};
 use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Ended, Joined, Patience, drive};
+use crate::failover::fail_over;
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
 use suimon_service::Target;
@@ -28,25 +31,35 @@ use crate::status::SessionStatus;
 /// The settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientConfigBond {
-    /// The server, as `host:port`.
-    pub server: String,
+    /// The servers: the first that answers is used until it answers no more.
+    pub servers: Vec<ServerEnd>,
     /// Ways to the server, one path each.
     pub via: Vec<Via>,
-    /// TLS, with both keys.
-    pub tls: Arc<ClientConfig>,
     /// Congestion control of the connections; the system's where none is named.
     pub cc: Option<String>,
     /// Bytes that a connection may hold; as many as its kernel lets it where none is said.
     pub path_buffer: Option<Bytes>,
     /// The session.
     pub session: SessionConfig,
+    /// Flows that go before others.
+    pub classes: Classes,
     /// When a path and when a session is given up.
     pub path_timeout: Duration,
     /// When a session without any path is given up.
     pub session_timeout: Duration,
-    /// The server's addresses, where all other traffic of this host goes through the bond: then names cannot be looked up
-    /// for its own connections, and each of these is kept to its device.
-    pub beside_tunnel: Option<Vec<SocketAddr>>,
+    /// All other traffic of this host goes through the bond: each of its own connections is kept to its device.
+    pub beside_tunnel: bool,
+}
+
+/// A server, as a client knows it.
+#[derive(Debug, Clone)]
+pub struct ServerEnd {
+    /// Its address, as `host:port`.
+    pub name: String,
+    /// TLS, with both keys.
+    pub tls: Arc<ClientConfig>,
+    /// What `name` stands for, where it is not to be looked up: beside a tunnel the answer would come through the bond.
+    pub addresses: Option<Vec<SocketAddr>>,
 }
 
 /// A running client.
@@ -55,6 +68,7 @@ pub struct Client {
     bond: Bond,
     commands: mpsc::Sender<Command>,
     descriptors: Share,
+    classes: Arc<Classes>,
 }
 
 impl Client {
@@ -63,16 +77,25 @@ impl Client {
     ///
     /// # Errors
     /// With no way, or more than the protocol has numbers for.
-    pub fn start(config: ClientConfigBond) -> io::Result<(Self, mpsc::Receiver<Vec<u8>>)> {
+    pub fn start(config: ClientConfigBond) -> io::Result<(Self, mpsc::Receiver<ClassedPacket>)> {
         if config.via.is_empty() || config.via.len() > MAX_PATHS {
             return Err(invalid(format!("between one and {MAX_PATHS} interfaces")));
+        }
+        if config.servers.is_empty() {
+            return Err(invalid("no server"));
         }
         let (bond, incoming) = Bond::new(true, config.session.clone(), random());
         let (commands, received) = mpsc::channel(64);
         let patience = Patience { path: config.path_timeout, session: config.session_timeout };
+        let classes = Arc::new(config.classes.clone());
         let config = Arc::new(config);
         let changes = watch_changes();
         tokio::spawn(keep_driving(bond.clone(), received, patience));
+        let active = watch::Sender::new(0);
+        bond.lock().server = Some(config.servers[0].name.clone());
+        if config.servers.len() > 1 {
+            tokio::spawn(fail_over(config.clone(), bond.clone(), active.clone()));
+        }
         for index in 0..config.via.len() {
             let keeper = Keeper {
                 config: config.clone(),
@@ -80,13 +103,14 @@ impl Client {
                 commands: commands.clone(),
                 path: PathId(index),
                 attempt: 0,
-                peers: config.beside_tunnel.clone().unwrap_or_default(),
+                active: active.subscribe(),
+                peers: vec![Vec::new(); config.servers.len()],
             };
             tokio::spawn(keeper.run(changes.clone()));
         }
         // Servers open no streams.
         let descriptors = Descriptors::of_process().share();
-        Ok((Self { bond, commands, descriptors }, incoming.packets))
+        Ok((Self { bond, commands, descriptors, classes }, incoming.packets))
     }
 
     /// Descriptors for connections of programs.
@@ -96,7 +120,8 @@ impl Client {
 
     /// Opens a stream to `target`, seen from the server.
     pub(crate) async fn open(&self, target: &Target) -> Result<Stream, ResetReason> {
-        match timeout(OPEN_TIMEOUT, self.bond.open(target)).await {
+        let class = self.classes.of_target(target);
+        match timeout(OPEN_TIMEOUT, self.bond.open(class, target)).await {
             Ok(opened) => opened,
             Err(_) => Err(ResetReason::TimedOut),
         }
@@ -105,7 +130,7 @@ impl Client {
     /// Sends an IP packet to the server, which passes datagrams on, unless too many wait.
     #[must_use]
     pub fn send_packet(&self, packet: &[u8]) -> bool {
-        self.bond.send_packet(packet)
+        self.bond.send_packet(self.classes.of_packet(packet), packet)
     }
 
     /// The state of the session.
@@ -154,8 +179,10 @@ struct Keeper {
     commands: mpsc::Sender<Command>,
     path: PathId,
     attempt: u32,
-    /// The server's addresses, as far as they are known.
-    peers: Vec<SocketAddr>,
+    /// The server that is used.
+    active: watch::Receiver<usize>,
+    /// The addresses of each server, as far as they are known.
+    peers: Vec<Vec<SocketAddr>>,
 }
 
 /// A path that is up.
@@ -179,7 +206,13 @@ impl Keeper {
             changes.borrow_and_update();
             let began = Instant::now();
             let generation = self.bond.lock().generation;
-            match self.connect().await {
+            let server = *self.active.borrow_and_update();
+            let mut active = self.active.clone();
+            let connected = tokio::select! {
+                connected = self.connect(server) => connected,
+                Ok(()) = active.changed() => continue,
+            };
+            match connected {
                 Ok(up) => {
                     info!("{via}: up, {} to {}", text(up.local), up.peer);
                     (wait, complained) = (FIRST_WAIT, None);
@@ -192,7 +225,10 @@ impl Keeper {
                 Err(error) => {
                     let error = error.to_string();
                     if complained.as_ref() != Some(&error) {
-                        warn!("{via}: no connection to {}: {error}; trying on", self.config.server);
+                        warn!(
+                            "{via}: no connection to {}: {error}; trying on",
+                            self.config.servers[server].name
+                        );
                         complained = Some(error);
                     }
                 }
@@ -207,6 +243,7 @@ impl Keeper {
             tokio::select! {
                 () = sleep(pause) => {}
                 Ok(()) = changes.changed() => wait = FIRST_WAIT,
+                Ok(()) = self.active.changed() => wait = FIRST_WAIT,
             }
         }
     }
@@ -226,54 +263,32 @@ impl Keeper {
         }
     }
 
-    /// Learns the server's addresses. Names may be out of reach where the server is not, so known ones stay.
-    async fn look_up(&mut self) -> io::Result<()> {
-        if self.config.beside_tunnel.is_some() {
-            return Ok(());
-        }
-        let limit = if self.peers.is_empty() { FIRST_LOOKUP } else { LATER_LOOKUP };
-        match timeout(limit, tokio::net::lookup_host(&self.config.server)).await {
-            Ok(Ok(found)) => self.peers = found.collect(),
-            _ if !self.peers.is_empty() => {}
-            Ok(Err(error)) => return Err(error),
-            Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no name server answers")),
-        }
-        Ok(())
-    }
-
-    async fn connect(&mut self) -> io::Result<Up> {
-        let mut last = invalid(format!("{} has no address", self.config.server));
-        self.look_up().await?;
-        let bound = self.config.beside_tunnel.is_some();
-        for peer in self.peers.clone() {
-            let connecting = self.via().connect(peer, self.config.cc.as_deref(), bound);
-            match timeout(CONNECT_TIMEOUT, connecting).await {
-                Ok(Ok(tcp)) => {
-                    let joined = timeout(HANDSHAKE_TIMEOUT, self.join(tcp, peer)).await;
+    async fn connect(&mut self, server: usize) -> io::Result<Up> {
+        let end = &self.config.servers[server];
+        let mut last = invalid(format!("{} has no address", end.name));
+        end.look_up(&mut self.peers[server]).await?;
+        for peer in self.peers[server].clone() {
+            match self.config.connect(self.via(), peer).await {
+                Ok(tcp) => {
+                    let joined = timeout(HANDSHAKE_TIMEOUT, self.join(tcp, peer, server)).await;
                     return joined.unwrap_or_else(|_| {
                         Err(io::Error::new(io::ErrorKind::TimedOut, "it does not shake hands"))
                     });
                 }
-                Ok(Err(error)) => last = error,
-                Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no answer"),
+                Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    async fn join(&mut self, tcp: tokio::net::TcpStream, peer: SocketAddr) -> io::Result<Up> {
-        let name = ServerName::try_from("suimon-bond").expect("a plain name");
-        let tls = ClientConnection::new(self.config.tls.clone(), name).map_err(invalid)?;
-        let mut connection =
-            TlsConnection::handshake(tcp, tls.into(), self.config.path_buffer).await.map_err(|error| {
-                let kind = error.kind();
-                // The peer speaks another protocol or has another key: one word for both, for people.
-                let of = if kind == io::ErrorKind::Unsupported { "" } else { " is not the server" };
-                io::Error::new(kind, format!("{peer}{of}: {error}"))
-            })?;
+    async fn join(&mut self, tcp: TcpStream, peer: SocketAddr, server: usize) -> io::Result<Up> {
+        let mut connection = self.config.shake_hands(server, tcp, peer).await?;
         self.attempt += 1;
         let (session, nonce, generation) = {
             let state = self.bond.lock();
+            if *self.active.borrow() != server {
+                return Err(invalid("another server is used by now"));
+            }
             (state.id, state.nonce, state.generation)
         };
         let join = Join {
@@ -318,6 +333,49 @@ impl Keeper {
         let sent = self.commands.send(Command::Join(Box::new(joined))).await;
         sent.map_err(|_| invalid("the session is over"))?;
         Ok(Up { ended: told, local, peer })
+    }
+}
+
+impl ServerEnd {
+    /// Learns the server's addresses. Names may be out of reach where the server is not, so known ones stay.
+    pub(crate) async fn look_up(&self, known: &mut Vec<SocketAddr>) -> io::Result<()> {
+        if let Some(addresses) = &self.addresses {
+            known.clone_from(addresses);
+            return Ok(());
+        }
+        let limit = if known.is_empty() { FIRST_LOOKUP } else { LATER_LOOKUP };
+        match timeout(limit, tokio::net::lookup_host(&self.name)).await {
+            Ok(Ok(found)) => *known = found.collect(),
+            _ if !known.is_empty() => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no name server answers")),
+        }
+        Ok(())
+    }
+}
+
+impl ClientConfigBond {
+    pub(crate) async fn connect(&self, via: &Via, peer: SocketAddr) -> io::Result<TcpStream> {
+        let connecting = via.connect(peer, self.cc.as_deref(), self.beside_tunnel);
+        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+        connected.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer")))
+    }
+
+    /// Has the peer prove that it is the server.
+    pub(crate) async fn shake_hands(
+        &self,
+        server: usize,
+        tcp: TcpStream,
+        peer: SocketAddr,
+    ) -> io::Result<TlsConnection> {
+        let name = ServerName::try_from("suimon-bond").expect("a plain name");
+        let tls = ClientConnection::new(self.servers[server].tls.clone(), name).map_err(invalid)?;
+        TlsConnection::handshake(tcp, tls.into(), self.path_buffer).await.map_err(|error| {
+            let kind = error.kind();
+            // The peer speaks another protocol or has another key: one word for both, for people.
+            let of = if kind == io::ErrorKind::Unsupported { "" } else { " is not the server" };
+            io::Error::new(kind, format!("{peer}{of}: {error}"))
+        })
     }
 }
 

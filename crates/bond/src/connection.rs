@@ -207,8 +207,8 @@ impl TlsConnection {
         }
     }
 
-    /// Reads the state of the connection, which is given about `chunk` bytes at once.
-    pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes) -> io::Result<Reading> {
+    /// Reads the state of the connection, which is given about `chunk` bytes at once, and real-time data where `is_realtime`.
+    pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes, is_realtime: bool) -> io::Result<Reading> {
         let connection = tcp_state(&self.tcp)?;
         let held = unacknowledged(&self.tcp)?;
         let rtt = connection.srtt.map(|srtt| Rtt { srtt, rttvar: connection.rttvar });
@@ -217,7 +217,8 @@ impl TlsConnection {
         if let Some(rtt) = rtt {
             self.rate.on_reading(now, Occupancy { acknowledged, buffered: held, srtt: rtt.srtt, rtt_min });
             if let Some(rtt_min) = rtt_min {
-                let flight = Flight { buffered: held, srtt: rtt.srtt, rttvar: rtt.rttvar, rtt_min };
+                let flight =
+                    Flight { buffered: held, srtt: rtt.srtt, rttvar: rtt.rttvar, rtt_min, is_realtime };
                 self.bound.on_reading(now, flight, chunk);
             }
         }
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn ends_of_different_versions_refuse_each_other_and_say_why() {
         let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
-        let server = server_config(&server_key, [client_key.public()]).unwrap();
+        let server = server_config(&server_key, &[client_key.public()].into_iter().collect()).unwrap();
         let mut client = client_config(&client_key, server_key.public()).unwrap();
         // What version 1 said.
         client.alpn_protocols = vec![b"suimon-bond".to_vec()];

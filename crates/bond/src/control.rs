@@ -51,7 +51,7 @@ type OfSession = fn(&SessionStatus) -> f64;
 type OfPath = fn(&PathStatusView) -> Option<f64>;
 
 /// Name, kind, meaning, value.
-const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
+const SESSION_METRICS: [(&str, &str, &str, OfSession); 10] = [
     ("streams", "gauge", "Open streams.", |s| s.streams as f64),
     ("sessions_ended_total", "counter", "Sessions of a client that ended.", |s| s.ended as f64),
     ("sent_bytes_total", "counter", "Bytes of the aggregate sent.", |s| s.session.sent_bytes as f64),
@@ -60,13 +60,19 @@ const SESSION_METRICS: [(&str, &str, &str, OfSession); 8] = [
         s.session.reorder_bytes as f64
     }),
     ("duplicate_bytes_total", "counter", "Bytes that came twice.", |s| s.session.duplicate_bytes as f64),
+    ("realtime_bytes_total", "counter", "Bytes of real-time and redundant flows sent.", |s| {
+        s.session.realtime_bytes as f64
+    }),
+    ("copied_bytes_total", "counter", "Bytes that went over a second path too.", |s| {
+        s.session.copied_bytes as f64
+    }),
     ("streams_bytes", "gauge", "Bytes that streams hold.", |s| s.session.streams_bytes as f64),
     ("unacknowledged_bytes", "gauge", "Bytes kept until the other end has them.", |s| {
         s.session.unacknowledged_bytes as f64
     }),
 ];
 
-const PATH_METRICS: [(&str, &str, &str, OfPath); 11] = [
+const PATH_METRICS: [(&str, &str, &str, OfPath); 12] = [
     ("path_sent_bytes_total", "counter", "Bytes delivered over this connection.", |p| {
         Some(p.sent_bytes as f64)
     }),
@@ -83,6 +89,9 @@ const PATH_METRICS: [(&str, &str, &str, OfPath); 11] = [
     ("path_unsent_bytes", "gauge", "Of these, bytes never sent.", |p| Some(p.unsent_bytes as f64)),
     ("path_congestion_window_bytes", "gauge", "Congestion window.", |p| Some(p.cwnd_bytes as f64)),
     ("path_rtt_seconds", "gauge", "Smoothed round-trip time.", |p| p.rtt_ms.map(|ms| ms / 1e3)),
+    ("path_queue_seconds", "gauge", "Smoothed round-trip time beyond the least.", |p| {
+        p.queue_ms.map(|ms| ms / 1e3)
+    }),
     ("path_retransmitted_segments_total", "counter", "Segments sent again over this connection.", |p| {
         Some(p.retransmitted_segments as f64)
     }),

@@ -12,22 +12,24 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use crate::bond::WeakBond;
+use crate::bond::{ClassedPacket, WeakBond};
 use crate::descriptors::Share;
+use crate::mux::ServiceClass;
 use crate::tun::packet::{Ends, Packet, datagram, parse};
 
 /// The socket that stands outside for one port of the client, for one address family.
 #[derive(Debug)]
 struct Way {
     socket: UdpSocket,
-    used_at: Mutex<Instant>,
+    /// When a packet went out by it last, and its class: answers have the same.
+    used: Mutex<(Instant, ServiceClass)>,
 }
 
 /// Sends the datagrams in `packets` from sockets of this host, and answers to `bond`, until that ends.
-pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>, descriptors: Share) {
+pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<ClassedPacket>, descriptors: Share) {
     let mut ways: HashMap<(SocketAddr, bool), Arc<Way>> = HashMap::new();
     let mut answers = JoinSet::new();
-    while let Some(packet) = packets.recv().await {
+    while let Some((class, packet)) = packets.recv().await {
         while let Some(idle) = answers.try_join_next() {
             if let Ok(key) = idle {
                 ways.remove(&key);
@@ -51,15 +53,15 @@ pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<Vec<u8>>, 
                 way
             }
         };
-        *way.used_at() = Instant::now();
+        *way.used() = (Instant::now(), class);
         // A datagram that cannot be sent now is lost, as datagrams are.
         let _ = way.socket.try_send_to(bytes, ends.destination);
     }
 }
 
 impl Way {
-    fn used_at(&self) -> MutexGuard<'_, Instant> {
-        self.used_at.lock().expect("no one panics while holding it")
+    fn used(&self) -> MutexGuard<'_, (Instant, ServiceClass)> {
+        self.used.lock().expect("no one panics while holding it")
     }
 }
 
@@ -69,7 +71,7 @@ async fn open(v4: bool) -> io::Result<Way> {
     let socket = UdpSocket::bind(any).await?;
     // `try_send_to` needs a socket that is known to be writable.
     socket.writable().await?;
-    Ok(Way { socket, used_at: Mutex::new(Instant::now()) })
+    Ok(Way { socket, used: Mutex::new((Instant::now(), ServiceClass::Default)) })
 }
 
 thread_local! {
@@ -80,7 +82,7 @@ thread_local! {
 /// Until nothing was sent for a while.
 async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
     loop {
-        let until = *way.used_at() + IDLE;
+        let until = way.used().0 + IDLE;
         match timeout_at(until, way.socket.readable()).await {
             Ok(_) => {
                 let packet = SCRATCH.with_borrow_mut(|buffer| {
@@ -89,9 +91,10 @@ async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
                     datagram(&Ends { source: from, destination: to }, &buffer[..len])
                 });
                 let Some(bond) = bond.upgrade() else { return };
-                packet.map(|packet| bond.send_packet(&packet));
+                let class = way.used().1;
+                packet.map(|packet| bond.send_packet(class, &packet));
             }
-            Err(_) if *way.used_at() + IDLE <= Instant::now() => return,
+            Err(_) if way.used().0 + IDLE <= Instant::now() => return,
             Err(_) => {}
         }
     }

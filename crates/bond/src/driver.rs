@@ -249,6 +249,7 @@ impl Driver<'_> {
                         slot.heard_at = now;
                         slot.stale = true;
                         state.session.on_heard(now, path);
+                        state.heard_at = now;
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
@@ -291,7 +292,8 @@ impl Driver<'_> {
 
     fn refresh(&mut self, now: Instant, state: &mut State, path: PathId) {
         let Some(slot) = &mut self.paths[path.0] else { return };
-        match slot.connection.reading(now, state.session.chunk()) {
+        let realtime = state.session.has_realtime(now);
+        match slot.connection.reading(now, state.session.chunk(), realtime) {
             Ok(reading) => {
                 slot.view.update(&reading);
                 state.session.on_occupancy(now, path, reading.status, reading.acknowledged);

@@ -2,8 +2,8 @@
 //!
 //! | Frame | Type | Fields |
 //! | --- | --- | --- |
-//! | Join | 1 | magic 6, version 2, session 16, nonce 8, path 1, attempt 4, reorder buffer 8, stream window 4, name 1 + n |
-//! | Welcome | 2 | version 2, nonce 8, reorder buffer 8, stream window 4, streams 4 |
+//! | Join | 1 | magic 6, version 3, session 16, nonce 8, path 1, attempt 4, reorder buffer 8, stream window 4, name 1 + n |
+//! | Welcome | 2 | version 3, nonce 8, reorder buffer 8, stream window 4, streams 4 |
 //! | Refuse | 3 | reason 1 |
 //! | Data | 4 | first byte's aggregate sequence number 8, length 4, whole frames of streams |
 //! | Feedback | 5 | next 8, edge 8, count 1, then for each path: path 1, attempt 4, bytes received 8 |
@@ -16,8 +16,9 @@ use suimon_aggregation::Feedback;
 
 use crate::mux::MAX_GROUP;
 
-/// Version of the protocol; ends that differ refuse each other. In version 1 the aggregate had one order for all streams.
-pub const VERSION: u16 = 2;
+/// Version of the protocol; ends that differ refuse each other. In version 1 the aggregate had one order for all streams; in
+/// version 2 flows had no class of service.
+pub const VERSION: u16 = 3;
 /// Paths of a session at most.
 pub const MAX_PATHS: usize = 16;
 /// Data of one frame at most: the longest packet.
@@ -389,7 +390,7 @@ mod tests {
         assert!(decode(b"GET / HTTP/1.1").is_err());
         assert!(decode(&[4, 255, 0, 0, 0, 0, 0, 0, 0, 0, 1]).is_err(), "a sequence number beyond 2^62");
         assert!(decode(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_err(), "no data");
-        assert!(decode(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 3]).is_err(), "longer than any packet");
+        assert!(decode(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 4]).is_err(), "longer than any packet");
     }
 
     proptest! {

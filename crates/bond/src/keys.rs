@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -180,21 +180,40 @@ impl PrivateKey {
 }
 
 /// Both ends speak this version of the protocol and no other ([`VERSION`](crate::frame::VERSION)).
-const ALPN: &[u8] = b"suimon-bond/2";
+const ALPN: &[u8] = b"suimon-bond/3";
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// The keys of those who may come, which may change meanwhile.
+#[derive(Debug, Clone, Default)]
+pub struct AuthorizedKeys(Arc<RwLock<HashSet<PublicKey>>>);
+
+impl AuthorizedKeys {
+    /// From now on these may come and no others.
+    pub(crate) fn set(&self, keys: impl IntoIterator<Item = PublicKey>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys.into_iter().collect();
+    }
+
+    /// Whether the holder of `key` may come.
+    pub(crate) fn contains(&self, key: PublicKey) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&key)
+    }
+}
+
+impl FromIterator<PublicKey> for AuthorizedKeys {
+    fn from_iter<I: IntoIterator<Item = PublicKey>>(keys: I) -> Self {
+        Self(Arc::new(RwLock::new(keys.into_iter().collect())))
+    }
 }
 
 /// TLS of a server with `key` that takes in `clients`.
 ///
 /// # Errors
 /// Where the library refuses the key.
-pub fn server_config(
-    key: &PrivateKey,
-    clients: impl IntoIterator<Item = PublicKey>,
-) -> Result<ServerConfig, KeyError> {
-    let verifier = Arc::new(Pinned { keys: clients.into_iter().collect() });
+pub fn server_config(key: &PrivateKey, clients: &AuthorizedKeys) -> Result<ServerConfig, KeyError> {
+    let verifier = Arc::new(Pinned { keys: clients.clone() });
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| KeyError::Make(error.to_string()))?
@@ -212,7 +231,7 @@ pub fn server_config(
 /// # Errors
 /// Where the library refuses the key.
 pub fn client_config(key: &PrivateKey, server: PublicKey) -> Result<ClientConfig, KeyError> {
-    let verifier = Arc::new(Pinned { keys: HashSet::from([server]) });
+    let verifier = Arc::new(Pinned { keys: [server].into_iter().collect() });
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| KeyError::Make(error.to_string()))?
@@ -233,13 +252,13 @@ pub(crate) fn peer_key(certificates: Option<&[CertificateDer<'_>]>) -> Option<Pu
 /// Takes these keys and no others.
 #[derive(Debug)]
 struct Pinned {
-    keys: HashSet<PublicKey>,
+    keys: AuthorizedKeys,
 }
 
 impl Pinned {
     fn check(&self, end_entity: &CertificateDer<'_>) -> Result<(), rustls::Error> {
         match PublicKey::of_spki(end_entity) {
-            Some(key) if self.keys.contains(&key) => Ok(()),
+            Some(key) if self.keys.contains(key) => Ok(()),
             Some(key) => Err(rustls::Error::General(format!("unknown key {key}"))),
             None => Err(CertificateError::BadEncoding.into()),
         }

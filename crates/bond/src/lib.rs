@@ -8,12 +8,14 @@
 
 mod admission;
 mod bond;
+mod classes;
 mod client;
 mod connection;
 pub mod control;
 mod datagrams;
 mod descriptors;
 mod driver;
+mod failover;
 pub mod frame;
 mod interfaces;
 pub mod keys;
@@ -26,7 +28,9 @@ pub mod session;
 pub mod status;
 mod tun;
 
-pub use client::{Client, ClientConfigBond};
+pub use bond::ClassedPacket;
+pub use classes::{Classes, Selector};
+pub use client::{Client, ClientConfigBond, ServerEnd};
 pub use interfaces::Via;
 pub use local::{serve_forward, serve_socks};
 pub use server::{Server, ServerConfigBond};

@@ -21,7 +21,7 @@ use crate::datagrams;
 use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
-use crate::keys::PublicKey;
+use crate::keys::{AuthorizedKeys, PublicKey};
 use suimon_service::descriptors::pause;
 use suimon_service::{Names, Target};
 
@@ -35,6 +35,8 @@ use crate::status::SessionStatus;
 pub struct ServerConfigBond {
     /// TLS, with the server's key and those of its clients.
     pub tls: Arc<ServerConfig>,
+    /// The clients' keys, as TLS has them.
+    pub clients: AuthorizedKeys,
     /// Bytes that a connection may hold; as many as its kernel lets it where none is said.
     pub path_buffer: Option<Bytes>,
     /// Congestion control of the connections; the system's where none is named.
@@ -125,11 +127,22 @@ impl Server {
         sessions.iter().map(|((key, _), entry)| (*key, entry.bond.status())).collect()
     }
 
+    /// From now on the holders of `keys` may come and no others. Sessions of others end, and their number is the answer.
+    pub async fn set_clients(&self, keys: impl IntoIterator<Item = PublicKey>) -> usize {
+        self.0.config.clients.set(keys);
+        self.end(|key| !self.0.config.clients.contains(key)).await
+    }
+
     /// Ends all sessions and tells the clients.
     pub async fn close(&self) {
+        self.end(|_| true).await;
+    }
+
+    /// Ends the sessions of some clients and tells them; gives the number of these sessions.
+    async fn end(&self, whose: impl Fn(PublicKey) -> bool) -> usize {
         let all: Vec<_> = {
             let sessions = self.0.sessions.lock().expect("no one panics while holding it");
-            sessions.values().cloned().collect()
+            sessions.iter().filter(|((key, _), _)| whose(*key)).map(|(_, entry)| entry.clone()).collect()
         };
         for entry in &all {
             let _ = entry.commands.send(Command::Close).await;
@@ -140,6 +153,7 @@ impl Server {
             }
         };
         let _ = timeout(Duration::from_secs(1), waited).await;
+        all.len()
     }
 
     async fn take_in(&self, tcp: TcpStream, peer: SocketAddr) -> io::Result<()> {
@@ -156,6 +170,10 @@ impl Server {
                 _ => None,
             })
             .await?;
+        // The list may have changed during the handshake.
+        if !self.0.config.clients.contains(key) {
+            return Err(invalid(format!("unknown key {key}")));
+        }
         let entry = match self.find(key, &join) {
             Ok(entry) => entry,
             Err(refusal) => {

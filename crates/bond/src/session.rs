@@ -4,13 +4,13 @@
 //! *program* has said that it has them. A session outlives its connections: a path may go and come back as
 //! often as it likes, and a session without any path waits.
 
-use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback, Suspicion};
+use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback, Suspicion, Urgency};
 use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::frame::{DATA_HEADER, Frame, MAX_PATHS, RECORD, Received, data_header};
-use crate::mux::{Class, Mux, MuxLimits, Violation};
+use crate::mux::{Class, Mux, MuxLimits, ServiceClass, Violation};
 use crate::ring::Ring;
 
 /// The settings of a session.
@@ -44,6 +44,9 @@ pub struct Session {
     /// Bytes that came since the last feedback.
     unreported: u64,
     duplicates: Bytes,
+    /// Bytes of flows that go before all others, and the time of the last of them.
+    realtime: Bytes,
+    realtime_at: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,6 +77,10 @@ pub struct SessionView {
     pub reorder_held: u64,
     /// Bytes that came twice.
     pub duplicates: u64,
+    /// Bytes of real-time and redundant flows that this end has produced.
+    pub realtime: u64,
+    /// Bytes that this end gave to a second path too, as they are of a redundant flow or their path was late.
+    pub copied: u64,
     /// Bytes that streams hold here.
     pub streams_held: u64,
     /// Bytes kept until the other end has them.
@@ -99,6 +106,8 @@ impl Session {
             feedback_at: None,
             unreported: 0,
             duplicates: Bytes::ZERO,
+            realtime: Bytes::ZERO,
+            realtime_at: None,
         }
     }
 
@@ -215,6 +224,12 @@ impl Session {
         Some(chunk.path)
     }
 
+    /// Whether real-time data was sent of late.
+    #[must_use]
+    pub fn has_realtime(&self, now: Instant) -> bool {
+        self.realtime_at.is_some_and(|at| now.saturating_since(at) < REALTIME_RECENTLY)
+    }
+
     /// Bytes that a path is given at once.
     #[must_use]
     pub fn chunk(&self) -> Bytes {
@@ -275,6 +290,8 @@ impl Session {
             received: self.receiver.next(),
             reorder_held: self.mux.early(),
             duplicates: self.duplicates.get(),
+            realtime: self.realtime.get(),
+            copied: self.sender.copied().get(),
             streams_held: self.mux.held(),
             send_held: self.outbox.len() as u64,
         }
@@ -300,9 +317,18 @@ impl Session {
     /// Takes from the streams as much as can be placed by now, and no more: what waits in them is still in turn.
     fn produce(&mut self, now: Instant) {
         let chunk = self.set_chunk();
-        if self.mux.has_urgent() && self.sender.soonest(now, Bytes::new(chunk)).is_some() && self.has_room() {
-            self.mux.produce(&mut self.outbox, chunk as usize, Class::Urgent);
-            self.sender.produce_group(self.outbox.end(), true);
+        if let Some(class) = self.urgent_class()
+            && self.sender.soonest(now, Bytes::new(chunk)).is_some()
+            && self.has_room()
+        {
+            let before = self.outbox.end();
+            self.mux.produce(&mut self.outbox, chunk as usize, class);
+            let urgency = if class == Class::Redundant { Urgency::Twice } else { Urgency::First };
+            self.sender.produce_group(self.outbox.end(), urgency);
+            if class != Class::Urgent {
+                self.realtime += Bytes::new(self.outbox.end() - before);
+                self.realtime_at = Some(now);
+            }
         }
         let wanted = self.wanted(chunk);
         let mut unassigned = self.sender.unassigned();
@@ -311,9 +337,19 @@ impl Session {
             if !self.mux.produce(&mut self.outbox, chunk as usize, Class::Bulk) {
                 break;
             }
-            self.sender.produce_group(self.outbox.end(), false);
+            self.sender.produce_group(self.outbox.end(), Urgency::None);
             unassigned += Bytes::new(self.outbox.end() - before);
         }
+    }
+
+    /// What goes first, of what waits for no other.
+    fn urgent_class(&self) -> Option<Class> {
+        let classes = [
+            (Class::Redundant, self.mux.has_data_of(ServiceClass::Redundant)),
+            (Class::Realtime, self.mux.has_data_of(ServiceClass::Realtime)),
+            (Class::Urgent, self.mux.has_urgent()),
+        ];
+        classes.into_iter().find(|(_, waits)| *waits).map(|(class, _)| class)
     }
 
     fn has_room(&self) -> bool {
@@ -393,6 +429,8 @@ const MAX_WAIT: Duration = Duration::from_millis(5);
 const PIECE: u64 = 64;
 /// Chunks that may be under way over the slower paths of a small buffer, when each is a stream's shortest frame.
 const MIN_PIECES: u64 = 4_096;
+/// A call that said nothing for so long is taken to be over.
+const REALTIME_RECENTLY: Duration = Duration::from_secs(2);
 /// A path that carried something in this time is taken to work.
 const HEARD_RECENTLY: Duration = Duration::from_millis(300);
 
@@ -512,6 +550,24 @@ mod tests {
             }
         }
 
+        /// Reads the connections of an end, as a driver does.
+        fn look(&mut self, from: usize) {
+            for (index, pipe) in self.pipes.iter().enumerate().filter(|(_, pipe)| pipe.up) {
+                let srtt = Duration::from_millis(10 + 90 * index as u64);
+                let status = PathStatus {
+                    buffered: Bytes::new(pipe.held[from]),
+                    unsent: Bytes::ZERO,
+                    send_buffer: Bytes::new(30_000),
+                    cwnd: Bytes::new(14_480),
+                    mss: Bytes::new(1_448),
+                    rtt: Some(Rtt { srtt, rttvar: Duration::ZERO }),
+                    rtt_min: Some(srtt),
+                    delivery_rate: None,
+                };
+                self.ends[from].on_occupancy(self.now, PathId(index), status, false);
+            }
+        }
+
         fn transmit(&mut self) {
             let beats = self.now >= self.heartbeat_at;
             if beats {
@@ -527,20 +583,7 @@ mod tests {
                     pipe.bytes[from].extend(report.iter().flatten());
                     pipe.held[from] += report.as_ref().map_or(0, |report| report.len() as u64);
                 }
-                for (index, pipe) in self.pipes.iter().enumerate().filter(|(_, pipe)| pipe.up) {
-                    let srtt = Duration::from_millis(10 + 90 * index as u64);
-                    let status = PathStatus {
-                        buffered: Bytes::new(pipe.held[from]),
-                        unsent: Bytes::ZERO,
-                        send_buffer: Bytes::new(30_000),
-                        cwnd: Bytes::new(14_480),
-                        mss: Bytes::new(1_448),
-                        rtt: Some(Rtt { srtt, rttvar: Duration::ZERO }),
-                        rtt_min: Some(srtt),
-                        delivery_rate: None,
-                    };
-                    self.ends[from].on_occupancy(self.now, PathId(index), status, false);
-                }
+                self.look(from);
                 let mut frame = Vec::new();
                 loop {
                     frame.clear();
@@ -609,7 +652,7 @@ mod tests {
             for scheduler in descriptions(Role::Path) {
                 let mut world = World::new(scheduler.name, reorder_buffer);
                 for stream in 0..STREAMS {
-                    prop_assert_eq!(world.ends[0].mux.open(&"x:1".parse().unwrap()), Some(stream));
+                    prop_assert_eq!(world.ends[0].mux.open(ServiceClass::Default, &"x:1".parse().unwrap()), Some(stream));
                 }
                 let mut written = BTreeMap::new();
                 let mut read: BTreeMap<(usize, u32), usize> = BTreeMap::new();
@@ -723,7 +766,7 @@ mod tests {
     fn first_frame() -> (World, Vec<u8>) {
         let mut world = World::new("look-ahead", 50_000);
         world.mend_path(0);
-        world.ends[0].mux.open(&"x:1".parse().unwrap()).unwrap();
+        world.ends[0].mux.open(ServiceClass::Default, &"x:1".parse().unwrap()).unwrap();
         world.ends[0].mux.write(0, &[1; 3_000]).unwrap();
         world.transmit();
         let bytes = world.pipes[0].bytes[0].iter().copied().collect();
@@ -735,9 +778,9 @@ mod tests {
         let (mut world, _) = first_frame();
         let server = &mut world.ends[1];
         // The frame of an empty packet.
-        let frame = [7, 0, 0];
-        assert!(server.on_data(Instant::ZERO, PathId(0), 49_998, &frame).is_err());
-        assert!(server.on_data(Instant::ZERO, PathId(0), 49_997, &frame).is_ok());
+        let frame = [7, 0, 0, 0];
+        assert!(server.on_data(Instant::ZERO, PathId(0), 49_997, &frame).is_err());
+        assert!(server.on_data(Instant::ZERO, PathId(0), 49_996, &frame).is_ok());
         let feedback = |next| Feedback { next, edge: next + 1 };
         assert!(server.on_feedback(Instant::ZERO, feedback(1), &[]).is_err());
         let received = Received { path: 0, attempt: 1, bytes: 1 };
@@ -753,7 +796,7 @@ mod tests {
             World::with(&SessionConfig { mux: MuxLimits { window: 60_000, ..config.mux }, ..config });
         let [bulk, small] = [0, 1].map(|path| {
             world.mend_path(path);
-            world.ends[0].mux.open(&"x:1".parse().unwrap()).unwrap()
+            world.ends[0].mux.open(ServiceClass::Default, &"x:1".parse().unwrap()).unwrap()
         });
         for _ in 0..3 {
             world.transmit();
@@ -795,6 +838,47 @@ mod tests {
         let path = world.ends[0].transmit(world.now, &mut frame).unwrap();
         assert_eq!(path, PathId(0), "the quick one");
         assert!(frame.ends_with(&[7; 500]));
+    }
+
+    /// The data frame that an end would write next, and its path.
+    fn written(world: &mut World) -> Option<(PathId, u64, Vec<u8>)> {
+        let mut frame = Vec::new();
+        let path = world.ends[0].transmit(world.now, &mut frame)?;
+        let Ok(Some((Frame::Data { start, bytes }, _))) = decode(&frame) else { panic!("data") };
+        Some((path, start, bytes.to_vec()))
+    }
+
+    #[test]
+    fn real_time_data_goes_before_all_that_waits_however_much_there_was_before() {
+        let (mut world, small) = busy();
+        // More than a quantum, within the reorder buffer.
+        for _ in 0..20 {
+            world.ends[0].mux.write(small, &[7; 500]).unwrap();
+            world.ends[0].mux.send_packet(ServiceClass::Realtime, &[9; 1_000]);
+            let (path, start, bytes) = written(&mut world).unwrap();
+            assert!(bytes.ends_with(&[9; 1_000]), "the datagram alone");
+            assert_eq!((path, bytes.len()), (PathId(0), 1_004), "over the quick path");
+            world.ends[1].on_data(world.now, path, start, &bytes).unwrap();
+            world.transmit();
+            world.look(0);
+        }
+        let realtime = world.ends[0].view().realtime;
+        assert_eq!((realtime, world.ends[0].view().copied), (20 * 1_004, 0));
+    }
+
+    #[test]
+    fn redundant_datagrams_go_over_two_paths_and_come_once() {
+        let (mut world, _) = busy();
+        world.ends[0].mux.send_packet(ServiceClass::Redundant, &[9; 1_000]);
+        let [first, second] = [0; 2].map(|_| written(&mut world).unwrap());
+        assert_eq!([first.0, second.0], [PathId(0), PathId(1)]);
+        assert_eq!((first.1, &first.2), (second.1, &second.2));
+        world.events(1);
+        for (path, start, bytes) in [second, first] {
+            world.ends[1].on_data(world.now, path, start, &bytes).unwrap();
+        }
+        assert_eq!(world.events(1), [Event::Packet(ServiceClass::Redundant, vec![9; 1_000])]);
+        assert_eq!(world.ends[0].view().copied, 1_004);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::session::SessionView;
 /// One session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {
+    /// The server that a client uses.
+    pub server: Option<String>,
     /// The paths that are up.
     pub paths: Vec<PathStatusView>,
     /// The aggregate of the paths.
@@ -34,6 +36,10 @@ pub struct AggregateStatus {
     pub reorder_bytes: u64,
     /// Bytes that came twice.
     pub duplicate_bytes: u64,
+    /// Bytes of real-time and redundant flows sent.
+    pub realtime_bytes: u64,
+    /// Bytes that went over a second path too: of redundant flows, and of urgent data whose path was late.
+    pub copied_bytes: u64,
     /// Bytes that streams hold: not read, or not sent yet.
     pub streams_bytes: u64,
     /// Bytes kept until the other end has them.
@@ -73,6 +79,8 @@ pub struct PathStatusView {
     pub rtt_ms: Option<f64>,
     /// Least round-trip time of late.
     pub rtt_min_ms: Option<f64>,
+    /// Time that data sent now waits in the path's queues: the smoothed round-trip time beyond the least.
+    pub queue_ms: Option<f64>,
     /// How fast it carries data, in bits per second, as the scheduler takes it.
     pub capacity_bps: Option<u64>,
     /// Segments sent again over this connection.
@@ -89,6 +97,7 @@ impl PathStatusView {
         self.cwnd_bytes = status.cwnd.get();
         self.rtt_ms = status.rtt.map(|rtt| rtt.srtt.as_millis_f64());
         self.rtt_min_ms = connection.rtt_min.map(Duration::as_millis_f64);
+        self.queue_ms = self.rtt_ms.zip(self.rtt_min_ms).map(|(rtt, least)| (rtt - least).max(0.0));
         self.capacity_bps = status.delivery_rate.map(Rate::as_bps);
         self.retransmitted_segments = connection.retransmissions;
         self.last_ack_ms = (connection.since_ack.as_nanos() / 1_000_000) as u32;
@@ -112,6 +121,8 @@ impl From<SessionView> for AggregateStatus {
             received_bytes: view.received,
             reorder_bytes: view.reorder_held,
             duplicate_bytes: view.duplicates,
+            realtime_bytes: view.realtime,
+            copied_bytes: view.copied,
             streams_bytes: view.streams_held,
             unacknowledged_bytes: view.send_held,
         }

@@ -2,4 +2,5 @@
 
 mod replay;
 mod restarts;
+mod servers;
 mod world;

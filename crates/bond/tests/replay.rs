@@ -10,7 +10,7 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::keys::{PrivateKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, Via};
+use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Via};
 use suimon_service::Names;
 use suimon_units::Bytes;
 
@@ -60,8 +60,10 @@ fn wait(what: &str, mut done: impl FnMut() -> bool) {
 fn a_recorded_client_played_again_is_refused_and_leaves_nothing() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+    let clients = [client_key.public()].into_iter().collect();
     let server = Server::new(ServerConfigBond {
-        tls: Arc::new(server_config(&server_key, [client_key.public()]).unwrap()),
+        tls: Arc::new(server_config(&server_key, &clients).unwrap()),
+        clients,
         path_buffer: None,
         cc: None,
         session: session(),
@@ -80,15 +82,19 @@ fn a_recorded_client_played_again_is_refused_and_leaves_nothing() {
     let recording = thread::spawn(move || record(&between, address));
     let client = runtime.block_on(async {
         let config = ClientConfigBond {
-            server: through.to_string(),
+            servers: vec![ServerEnd {
+                name: through.to_string(),
+                tls: Arc::new(client_config(&client_key, server_key.public()).unwrap()),
+                addresses: None,
+            }],
             via: vec![Via::Address("127.0.0.1".parse().unwrap())],
-            tls: Arc::new(client_config(&client_key, server_key.public()).unwrap()),
             cc: None,
             path_buffer: None,
             session: session(),
+            classes: suimon_bond::Classes::default(),
             path_timeout: Duration::from_secs(2),
             session_timeout: Duration::from_secs(2),
-            beside_tunnel: None,
+            beside_tunnel: false,
         };
         Client::start(config).unwrap().0
     });

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::control::Report;
-use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
+use suimon_bond::keys::{AuthorizedKeys, PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{Client, ClientConfigBond, Fail, Server, ServerConfigBond, Tunnel, Via, serve_forward};
+use suimon_bond::{
+    Classes, Client, ClientConfigBond, Fail, Server, ServerConfigBond, ServerEnd, Tunnel, Via, serve_forward,
+};
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::{Namespace, Route};
 use suimon_scenario::{Link, LinkSpec};
@@ -26,7 +28,7 @@ const SERVER_PORT: u16 = 4_443;
 pub(crate) const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
 pub(crate) const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_090);
 
-fn session() -> SessionConfig {
+pub(crate) fn session() -> SessionConfig {
     SessionConfig {
         scheduler: AlgorithmSpec::parse(Role::Path, "look-ahead").unwrap(),
         reorder_buffer: Bytes::new(1_000_000),
@@ -78,9 +80,19 @@ impl Running {
     }
 
     pub(crate) fn server(namespace: &Namespace, key: &PrivateKey, clients: &[PublicKey]) -> Self {
-        let tls = Arc::new(server_config(key, clients.iter().copied()).unwrap());
+        Self::server_at(namespace, Ipv4Addr::UNSPECIFIED.into(), key, clients)
+    }
+
+    pub(crate) fn server_at(
+        namespace: &Namespace,
+        address: IpAddr,
+        key: &PrivateKey,
+        clients: &[PublicKey],
+    ) -> Self {
+        let clients: AuthorizedKeys = clients.iter().copied().collect();
         let config = ServerConfigBond {
-            tls,
+            tls: Arc::new(server_config(key, &clients).unwrap()),
+            clients,
             path_buffer: None,
             cc: Some("cubic".to_owned()),
             session: session(),
@@ -91,7 +103,7 @@ impl Running {
         };
         let make = move || {
             let server = Server::new(config);
-            let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, SERVER_PORT));
+            let address = SocketAddr::new(address, SERVER_PORT);
             let listener = TcpListener::bind(address).unwrap();
             listener.set_nonblocking(true).unwrap();
             let serving = server.clone();
@@ -113,7 +125,7 @@ impl Running {
         Self::client_of(namespace, Self::client_config(key, server_key, server, via))
     }
 
-    fn client_of(namespace: &Namespace, config: ClientConfigBond) -> Self {
+    pub(crate) fn client_of(namespace: &Namespace, config: ClientConfigBond) -> Self {
         let make = move || {
             let (client, _) = Client::start(config).unwrap();
             forward(&client);
@@ -131,10 +143,8 @@ impl Running {
         via: &[&str],
         fail: Fail,
     ) -> Self {
-        let config = ClientConfigBond {
-            beside_tunnel: Some(vec![SocketAddr::new(server, SERVER_PORT)]),
-            ..Self::client_config(key, server_key, server, via)
-        };
+        let config =
+            ClientConfigBond { beside_tunnel: true, ..Self::client_config(key, server_key, server, via) };
         let make = move || {
             let tunnel = Tunnel::open("through%d").unwrap();
             let (client, packets) = Client::start(config).unwrap();
@@ -147,31 +157,31 @@ impl Running {
         Self::start(namespace, make, Client::report, async |client: Client| client.close().await)
     }
 
-    fn client_config(
+    pub(crate) fn client_config(
         key: &PrivateKey,
         server_key: PublicKey,
         server: IpAddr,
         via: &[&str],
     ) -> ClientConfigBond {
         ClientConfigBond {
-            server: SocketAddr::new(server, SERVER_PORT).to_string(),
+            servers: vec![server_end(key, server_key, server)],
             via: via.iter().map(|via| via.parse::<Via>().unwrap()).collect(),
-            tls: Arc::new(client_config(key, server_key).unwrap()),
             cc: Some("cubic".to_owned()),
             path_buffer: None,
             session: session(),
+            classes: Classes::default(),
             path_timeout: Duration::from_secs(2),
             session_timeout: Duration::from_secs(60),
-            beside_tunnel: None,
+            beside_tunnel: false,
         }
     }
 
-    fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> Report {
         (self.report)()
     }
 
     /// Waits until so many paths are up.
-    fn wait_for_paths(&self, paths: usize, most: Duration) {
+    pub(crate) fn wait_for_paths(&self, paths: usize, most: Duration) {
         let until = Instant::now() + most;
         loop {
             let report = self.report();
@@ -189,6 +199,12 @@ impl Running {
         self.stop.take();
         self.thread.take().unwrap().join().unwrap();
     }
+}
+
+pub(crate) fn server_end(key: &PrivateKey, server_key: PublicKey, server: IpAddr) -> ServerEnd {
+    let address = SocketAddr::new(server, SERVER_PORT);
+    let tls = Arc::new(client_config(key, server_key).unwrap());
+    ServerEnd { name: address.to_string(), tls, addresses: Some(vec![address]) }
 }
 
 /// Carries what comes to the entry on to the target.
@@ -291,11 +307,11 @@ fn fill(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
     stream.shutdown(std::net::Shutdown::Write)
 }
 
-fn listen(namespace: &Namespace) -> TcpListener {
+pub(crate) fn listen(namespace: &Namespace) -> TcpListener {
     namespace.run(|| TcpListener::bind(TARGET)).unwrap().unwrap()
 }
 
-fn connect(namespace: &Namespace) -> TcpStream {
+pub(crate) fn connect(namespace: &Namespace) -> TcpStream {
     namespace.run(|| TcpStream::connect(ENTRY)).unwrap().unwrap()
 }
 
@@ -330,8 +346,9 @@ fn streams_use_all_paths_both_ways() {
         return;
     }
     in_time(|| {
-        let world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
-        let bytes = 6_000_000;
+        // In virtual time, where there are guests: a guest's processor is slow, and other work makes no copies there.
+        let world = World::new(&["6Mbit 4ms 100packets", "3Mbit 30ms 100packets"]);
+        let bytes = 1_000_000;
         let (up, down) = exchange(world.both(), bytes, || ());
         assert_eq!((up.bytes, down.bytes), (bytes, bytes));
         // The status is half a second old at most.
@@ -342,6 +359,7 @@ fn streams_use_all_paths_both_ways() {
             assert_in_time!(path.sent_bytes > bytes / 10 && path.received_bytes > bytes / 10, "{status:?}");
         }
         let twice = status.session.duplicate_bytes;
+        eprintln!("{twice} of {bytes} bytes came twice");
         assert_in_time!(twice < bytes / 10, "{twice} bytes came twice though nothing was cut");
     });
 }
@@ -518,7 +536,7 @@ fn a_server_first_reached_after_the_session_was_given_up_is_served() {
 }
 
 /// Two hosts joined by plain devices, each on a network of its own, and the server at an address behind both.
-fn plain_hosts() -> (Namespace, Namespace, IpAddr) {
+pub(crate) fn plain_hosts() -> (Namespace, Namespace, IpAddr) {
     let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
     let server = IpAddr::V4(Ipv4Addr::new(10, 88, 0, 1));
     far.add_address("lo", server, 32).unwrap();

@@ -90,6 +90,15 @@ pub(crate) async fn bind(option: &'static str, address: SocketAddr) -> Result<Tc
     bound.map_err(|error| CliError::Option { option, problem: format!("{address}: {error}") })
 }
 
+/// Does `reread` whenever this program is told to read its files again (SIGHUP), for ever.
+pub(crate) async fn whenever_told_to_reread(reread: impl AsyncFn()) -> Result<(), CliError> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    while hangup.recv().await.is_some() {
+        reread().await;
+    }
+    Ok(())
+}
+
 pub(crate) async fn until_told() -> Result<(), CliError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

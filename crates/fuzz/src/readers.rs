@@ -8,7 +8,7 @@ use suimon_algorithms::path::PathId;
 use suimon_algorithms::queue::Packet;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::frame::{Frame, decode};
-use suimon_bond::mux::{Mux, MuxLimits};
+use suimon_bond::mux::{Mux, MuxLimits, ServiceClass};
 use suimon_bond::session::{Session, SessionConfig};
 use suimon_capture::{Capture, Truth};
 use suimon_emulator::{WirePacket, split};
@@ -256,10 +256,10 @@ fn bond_frames() -> Vec<Vec<u8>> {
             Frame::Close,
         ]),
         encoded(&[
-            Frame::Data { start: 13, bytes: &streams[13..] },
-            Frame::Data { start: 0, bytes: &streams[..13] },
+            Frame::Data { start: 14, bytes: &streams[14..] },
+            Frame::Data { start: 0, bytes: &streams[..14] },
         ]),
-        b"\x01SUIMON\0\x02".iter().copied().chain([7; 60]).collect(),
+        b"\x01SUIMON\0\x03".iter().copied().chain([7; 60]).collect(),
     ]
 }
 
@@ -269,7 +269,7 @@ fn streams(bytes: &[u8]) {
         let mut mux = Mux::new(opens, LIMITS);
         mux.on_peer_limits(LIMITS.window, LIMITS.streams);
         let target: Target = "host:80".parse().expect("a plain name");
-        let _ = mux.open(&target).filter(|_| opens);
+        let _ = mux.open(ServiceClass::Default, &target).filter(|_| opens);
         // Frames are whole, so one group is all.
         for piece in [bytes, bytes] {
             let taken = mux.receive(piece);
@@ -287,10 +287,10 @@ fn streams(bytes: &[u8]) {
 }
 
 fn stream_frames() -> Vec<Vec<u8>> {
-    let open = [&[1, 0, 0, 0, 0, 7][..], b"host:80"].concat();
+    let open = [&[1, 0, 0, 0, 0, 1, 7][..], b"host:80"].concat();
     let data = |place: u8| [&[3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, place, 0, 5][..], b"water"].concat();
     let credit = [4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0];
-    let packet = [&[7, 0, 20][..], &packets()[0][10..30]].concat();
+    let packet = [&[7, 2, 0, 20][..], &packets()[0][10..30]].concat();
     let (opened, blocked, reset) = ([2, 0, 0, 0, 0], [8, 0, 0, 0, 0], [6, 0, 0, 0, 0, 1]);
     let end = [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10];
     vec![

@@ -7,7 +7,7 @@ use strum::VariantArray;
 
 use suimon_service::Target;
 
-use super::StreamId;
+use super::{ServiceClass, StreamId};
 
 /// An event that a user of streams should know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ pub enum Event {
     /// The stream ended early.
     Reset(StreamId),
     /// An IP packet came.
-    Packet(Vec<u8>),
+    Packet(ServiceClass, Vec<u8>),
     /// Streams may be opened again.
     Room,
 }
@@ -46,8 +46,8 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn push(&mut self, event: Event) {
         match &event {
-            Event::Packet(_) if self.packets >= PACKETS => return,
-            Event::Packet(_) => self.packets += 1,
+            Event::Packet(..) if self.packets >= PACKETS => return,
+            Event::Packet(..) => self.packets += 1,
             Event::Open { .. } => {}
             again if !self.waiting.insert(again.clone()) => return,
             _ => {}
@@ -58,7 +58,7 @@ impl Events {
     pub(super) fn pop(&mut self) -> Option<Event> {
         let event = self.queue.pop_front();
         match &event {
-            Some(Event::Packet(_)) => self.packets -= 1,
+            Some(Event::Packet(..)) => self.packets -= 1,
             Some(Event::Open { .. }) => {}
             Some(other) => drop(self.waiting.take(other)),
             // Memory that only a burst needed is given back.

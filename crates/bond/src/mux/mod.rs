@@ -6,24 +6,27 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+mod class;
 mod event;
 mod packets;
 mod receive;
+mod send;
 mod stream;
 mod turns;
 mod wire;
 
 use rangemap::RangeSet;
+use strum::EnumCount;
 use suimon_service::Target;
 
-use crate::ring::Ring;
+pub use class::{Class, ServiceClass};
 use event::Events;
 pub(crate) use event::PACKETS;
 pub use event::{Event, ResetReason, Violation};
-use packets::Packets;
+use send::Lane;
 use stream::Stream;
-use turns::{Flow, Turns, Waiting};
-use wire::{DATA_HEAD, PACKET_HEAD, head, kind, placed};
+use turns::{Flow, Waiting};
+use wire::{PACKET_HEAD, head, kind, placed};
 
 /// A stream's number. Clients open streams and count them up.
 pub type StreamId = u32;
@@ -41,7 +44,7 @@ pub struct MuxLimits {
     pub pool: u64,
     /// Bytes that wait to be sent, over all streams.
     pub queue: u64,
-    /// IP packets that wait to be sent, in bytes.
+    /// IP packets of each class that wait to be sent, in bytes.
     pub packets: u64,
 }
 
@@ -62,11 +65,10 @@ pub struct Mux {
     opening: BTreeMap<StreamId, u64>,
     /// Those of them that have been reset since.
     late_resets: BTreeMap<StreamId, ResetReason>,
-    /// Streams and datagrams, in turn.
-    turns: Turns,
+    /// Streams and datagrams of each class.
+    lanes: [Lane; ServiceClass::COUNT],
     /// Frames that go before data: at most one of each kind a stream.
     control: BTreeMap<(StreamId, Control), Vec<u8>>,
-    packets: Packets,
     queued: u64,
     /// Granted beyond the first window.
     pool_used: u64,
@@ -74,15 +76,6 @@ pub struct Mux {
     early: u64,
     pieces: usize,
     events: Events,
-}
-
-/// What a group of frames is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// What waits for no other: control, and flows that are young or send little.
-    Urgent,
-    /// The rest.
-    Bulk,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,9 +101,8 @@ impl Mux {
             heard: RangeSet::new(),
             opening: BTreeMap::new(),
             late_resets: BTreeMap::new(),
-            turns: Turns::default(),
+            lanes: Default::default(),
             control: BTreeMap::new(),
-            packets: Packets::default(),
             queued: 0,
             pool_used: 0,
             early: 0,
@@ -136,7 +128,7 @@ impl Mux {
     #[must_use]
     pub fn held(&self) -> u64 {
         let unread: u64 = self.streams.values().map(|stream| stream.inbox.next - stream.consumed).sum();
-        unread + self.early + self.queued + self.packets.bytes()
+        unread + self.early + self.queued + self.lanes.iter().map(Lane::packet_bytes).sum::<u64>()
     }
 
     /// Bytes that came early in their streams and wait for others.
@@ -151,8 +143,8 @@ impl Mux {
         self.pieces
     }
 
-    /// Opens a stream to `target`; `None` where there are as many as may be.
-    pub fn open(&mut self, target: &Target) -> Option<StreamId> {
+    /// Opens a stream of a class to `target`; `None` where there are as many as may be.
+    pub fn open(&mut self, class: ServiceClass, target: &Target) -> Option<StreamId> {
         let open = self.streams.values().filter(|stream| !stream.is_done()).count();
         if open >= self.peer_streams as usize || self.next == StreamId::MAX {
             return None;
@@ -160,10 +152,11 @@ impl Mux {
         let id = self.next;
         self.next += 1;
         let mut frame = head(kind::OPEN, id);
+        frame.push(class as u8);
         frame.push(target.as_str().len() as u8);
         frame.extend_from_slice(target.as_str().as_bytes());
         self.control.insert((id, Control::Open), frame);
-        let stream = Stream { unknown: true, ..self.new_stream() };
+        let stream = Stream { unknown: true, ..self.new_stream(class) };
         self.streams.insert(id, stream);
         Some(id)
     }
@@ -312,133 +305,6 @@ impl Mux {
         self.forget_if_done(id);
     }
 
-    /// Queues an IP packet. False where it is lost, as too many wait.
-    pub fn send_packet(&mut self, packet: &[u8]) -> bool {
-        if packet.len() > MAX_PACKET {
-            return false;
-        }
-        let flow = self.packets.push(packet, self.limits.packets);
-        flow.into_iter().for_each(|flow| self.turns.wake(Flow::Datagrams(flow)));
-        flow.is_some()
-    }
-
-    /// Whether there is something to send.
-    #[must_use]
-    pub fn has_data(&self) -> bool {
-        !self.control.is_empty() || self.turns.any(|flow| waiting(&self.streams, &self.packets, flow))
-    }
-
-    /// Whether something of it waits for no other.
-    #[must_use]
-    pub fn has_urgent(&self) -> bool {
-        !self.control.is_empty() || self.turns.any_new(|flow| waiting(&self.streams, &self.packets, flow))
-    }
-
-    /// Appends a group of whole frames to the aggregate, of up to `most` bytes where no single frame is longer. Frames of a
-    /// group stay together. False where there is none to send.
-    pub fn produce(&mut self, out: &mut Ring, most: usize, class: Class) -> bool {
-        let begin = out.end();
-        loop {
-            let used = (out.end() - begin) as usize;
-            let left = most.saturating_sub(used);
-            if used > 0 && left < LEAST_LEFT {
-                return true;
-            }
-            if class == Class::Urgent && !self.control.is_empty() {
-                self.push_control(out, begin, left);
-                continue;
-            }
-            let waiting = |flow| waiting(&self.streams, &self.packets, flow);
-            let flow = match class {
-                Class::Urgent => self.turns.next_new(waiting),
-                Class::Bulk => self.turns.next_old(waiting),
-            };
-            let before = out.end();
-            let sent = match flow {
-                Some(Flow::Stream(id)) => self.push_stream(id, out, left),
-                Some(Flow::Datagrams(flow)) => {
-                    self.push_packet(flow, out, if used > 0 { left } else { MAX_GROUP })
-                }
-                None => false,
-            };
-            if !sent {
-                return used > 0;
-            }
-            flow.into_iter().for_each(|flow| self.turns.spend(flow, (out.end() - before) as usize));
-        }
-    }
-
-    /// Appends the next control frame. The first data of a stream goes with what opens it.
-    fn push_control(&mut self, out: &mut Ring, group: u64, left: usize) {
-        let Some(((id, control), frame)) = self.control.pop_first() else { return };
-        out.push(&frame);
-        match control {
-            Control::Reset => self.forget_if_done(id),
-            Control::Open => {
-                self.opening.insert(id, group);
-                let left = left.saturating_sub(frame.len());
-                if left >= LEAST_LEFT {
-                    self.push_stream(id, out, left);
-                }
-            }
-            Control::Opened | Control::Credit | Control::Blocked => {}
-        }
-    }
-
-    /// Appends data of a stream that has some and credit for it, or its end. False where it has neither.
-    fn push_stream(&mut self, id: StreamId, out: &mut Ring, left: usize) -> bool {
-        let share = self.share();
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.reset.is_none()) else {
-            return false;
-        };
-        let credit = usize::try_from(stream.limit - stream.sent).unwrap_or(usize::MAX);
-        let len = stream.queue.len().min(credit).min(left.saturating_sub(DATA_HEAD).clamp(1, MAX_FRAME));
-        if len == 0 {
-            let ends = stream.ending && !stream.end_sent && stream.queue.is_empty();
-            if ends {
-                out.push(&placed(kind::END, id, stream.sent));
-                stream.end_sent = true;
-                self.forget_if_done(id);
-            }
-            return ends;
-        }
-        out.push(&placed(kind::DATA, id, stream.sent));
-        out.push(&(len as u16).to_be_bytes());
-        let (first, second) = stream.queue.as_slices();
-        let from_first = len.min(first.len());
-        out.push(&first[..from_first]);
-        out.push(&second[..len - from_first]);
-        stream.queue.drain(..len);
-        stream.sent += len as u64;
-        self.queued -= len as u64;
-        if stream.queue.capacity() > 2 * share {
-            // Of a time when fewer streams shared the memory.
-            stream.queue.shrink_to(share);
-        }
-        if stream.writer_waits && stream.queue.len() <= share / 2 {
-            stream.writer_waits = false;
-            self.events.push(Event::Writable(id));
-        }
-        let blocked = stream.sent == stream.limit && !stream.queue.is_empty();
-        if blocked && stream.blocked_at != Some(stream.limit) {
-            stream.blocked_at = Some(stream.limit);
-            self.control.insert((id, Control::Blocked), head(kind::BLOCKED, id));
-        }
-        true
-    }
-
-    /// Appends the next packet of a flow, if it takes no more than `left`.
-    fn push_packet(&mut self, flow: u16, out: &mut Ring, left: usize) -> bool {
-        if self.packets.next_len(flow).is_none_or(|len| len + PACKET_HEAD > left) {
-            return false;
-        }
-        let Some(packet) = self.packets.pop(flow) else { return false };
-        out.push(&[kind::PACKET]);
-        out.push(&(packet.len() as u16).to_be_bytes());
-        out.push(&packet);
-        true
-    }
-
     /// Of the aggregate, what lies at a place for which `is_missing` is false has arrived.
     pub fn on_arrived(&mut self, is_missing: impl Fn(u64) -> bool) {
         let known: Vec<_> =
@@ -470,8 +336,8 @@ impl Mux {
         (self.limits.queue / self.streams.len().max(1) as u64).clamp(MIN_QUEUE, MAX_QUEUE) as usize
     }
 
-    fn new_stream(&self) -> Stream {
-        Stream::new(self.peer_window, u64::from(self.limits.window), false)
+    fn new_stream(&self, class: ServiceClass) -> Stream {
+        Stream::new(class, self.peer_window, u64::from(self.limits.window))
     }
 
     fn live(&self, id: StreamId) -> Result<&Stream, ResetReason> {
@@ -480,8 +346,8 @@ impl Mux {
     }
 
     fn take_turn(&mut self, id: StreamId) {
-        if self.streams.get(&id).is_some_and(|stream| stream.waiting() == Waiting::Ready) {
-            self.turns.wake(Flow::Stream(id));
+        if let Some(stream) = self.streams.get(&id).filter(|stream| stream.waiting() == Waiting::Ready) {
+            self.lanes[stream.class as usize].turns.wake(Flow::Stream(id));
         }
     }
 
@@ -515,19 +381,6 @@ impl Mux {
     }
 }
 
-/// What a flow has to send.
-fn waiting(streams: &HashMap<StreamId, Stream>, packets: &Packets, flow: Flow) -> Waiting {
-    match flow {
-        Flow::Stream(id) => streams.get(&id).map_or(Waiting::Nothing, Stream::waiting),
-        Flow::Datagrams(flow) if packets.next_len(flow).is_some() => Waiting::Ready,
-        Flow::Datagrams(_) => Waiting::Nothing,
-    }
-}
-
-/// A group that has less left than this is full: a frame of so few bytes would be half head.
-const LEAST_LEFT: usize = 4 * DATA_HEAD;
-/// Data of one frame at most.
-const MAX_FRAME: usize = u16::MAX as usize;
 /// Bytes of a group at most: the longest packet.
 pub(crate) const MAX_GROUP: usize = PACKET_HEAD + MAX_PACKET;
 const MAX_PACKET: usize = u16::MAX as usize;
@@ -537,6 +390,7 @@ const MIN_QUEUE: u64 = 4 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::Ring;
     use proptest::prelude::*;
 
     const LIMITS: MuxLimits = MuxLimits {
@@ -570,7 +424,8 @@ mod tests {
     /// All groups that `from` would send.
     fn produce(from: &mut Mux) -> Vec<Vec<u8>> {
         let (mut ring, mut groups) = (Ring::default(), Vec::new());
-        while from.produce(&mut ring, 700, Class::Urgent) || from.produce(&mut ring, 700, Class::Bulk) {
+        let classes = [Class::Redundant, Class::Realtime, Class::Urgent, Class::Bulk];
+        while classes.iter().any(|class| from.produce(&mut ring, 700, *class)) {
             let mut group = Vec::new();
             ring.copy(ring.start(), ring.len(), &mut group);
             ring.forget_before(ring.end());
@@ -588,7 +443,7 @@ mod tests {
     }
 
     fn open(client: &mut Mux, server: &mut Mux) -> StreamId {
-        let id = client.open(&target("example.org:80")).unwrap();
+        let id = client.open(ServiceClass::Default, &target("example.org:80")).unwrap();
         carry(client, server);
         let open = Event::Open { stream: id, target: target("example.org:80") };
         assert!(events(server).contains(&open));
@@ -602,7 +457,7 @@ mod tests {
     fn what_is_written_before_the_other_end_knows_the_stream_goes_with_what_opens_it_or_waits() {
         for early in [true, false] {
             let (mut client, mut server) = pair();
-            let id = client.open(&target("example.org:80")).unwrap();
+            let id = client.open(ServiceClass::Default, &target("example.org:80")).unwrap();
             if early {
                 client.write(id, b"early").unwrap();
             }
@@ -681,7 +536,7 @@ mod tests {
         let (mut client, mut server) = pair();
         client.on_peer_limits(LIMITS.window, 9);
         let ids: Vec<_> = (0..4).map(|_| open(&mut client, &mut server)).collect();
-        let late = client.open(&target("late:1")).unwrap();
+        let late = client.open(ServiceClass::Default, &target("late:1")).unwrap();
         carry(&mut client, &mut server);
         carry(&mut server, &mut client);
         assert_eq!(client.is_opened(late), Err(ResetReason::Busy));
@@ -711,7 +566,7 @@ mod tests {
         let (mut client, mut server) = pair();
         let id = open(&mut client, &mut server);
         for (late, bytes) in [(9, &b"a\nb:1"[..]), (10, b"b\xc3\xbc:1"), (11, b"\xff:1")] {
-            let head = [1, 0, 0, 0, late, bytes.len() as u8];
+            let head = [1, 0, 0, 0, late, 0, bytes.len() as u8];
             server.receive(&[&head[..], bytes].concat()).unwrap();
             assert_eq!(events(&mut server), [], "nobody is asked to reach it");
             let told = produce(&mut server);
@@ -737,7 +592,9 @@ mod tests {
         let end = |id: StreamId, place| placed(kind::END, id, place);
         assert_eq!(refused(&data(7, 0, b"x")), "a stream that was never opened");
         assert_eq!(refused(&end(7, 0)), "a stream that was never opened");
-        assert_eq!(refused(&[1, 0, 0, 0, 0, 1, b'x']), "a stream that it may not open");
+        assert_eq!(refused(&[1, 0, 0, 0, 0, 0, 1, b'x']), "a stream that it may not open");
+        assert_eq!(refused(&[1, 0, 0, 0, 9, 3, 1, b'x']), "an unknown class of service");
+        assert_eq!(refused(&[7, 3, 0, 1, b'x']), "an unknown class of service");
         assert_eq!(refused(&[6, 0, 0, 0, 0, 99]), "an unknown reason to reset a stream");
         assert_eq!(refused(&data(0, 0, &[0; 2_000])), "data beyond a stream's credit or end");
         assert_eq!(refused(&data(0, 1_000, b"x")), "data beyond a stream's credit or end");
@@ -752,12 +609,14 @@ mod tests {
     #[test]
     fn packets_wait_up_to_a_bound_and_come_whole() {
         let (mut client, mut server) = pair();
-        let sent = (0..9).filter(|_| client.send_packet(&[4; 1_000])).count();
+        let sent = (0..9).filter(|_| client.send_packet(ServiceClass::Default, &[4; 1_000])).count();
         assert_eq!(sent, 4);
         carry(&mut client, &mut server);
-        let packets = events(&mut server).into_iter().filter(|event| *event == Event::Packet(vec![4; 1_000]));
+        let packets = events(&mut server)
+            .into_iter()
+            .filter(|event| *event == Event::Packet(ServiceClass::Default, vec![4; 1_000]));
         assert_eq!(packets.count(), 4);
-        assert!(client.send_packet(&[4; 1_000]));
+        assert!(client.send_packet(ServiceClass::Default, &[4; 1_000]));
     }
 
     proptest! {
@@ -776,9 +635,9 @@ mod tests {
     #[test]
     fn frames_that_tell_nothing_new_take_no_memory() {
         let (mut client, mut server) = pair();
-        let id = client.open(&"here:1".parse().unwrap()).unwrap();
+        let id = client.open(ServiceClass::Default, &"here:1".parse().unwrap()).unwrap();
         carry(&mut client, &mut server);
-        let mut packet = vec![kind::PACKET, 0, 100];
+        let mut packet = vec![kind::PACKET, 0, 0, 100];
         packet.extend([0; 100]);
         for _ in 0..10_000 {
             server.receive(&[&placed(kind::DATA, id, 0)[..], &[0, 0]].concat()).unwrap();
@@ -795,14 +654,14 @@ mod tests {
         let (_, mut server) = pair();
         let mut refused = 0;
         for id in 0..1_000 {
-            let open = [&head(kind::OPEN, id)[..], b"\x06here:1"].concat();
+            let open = [&head(kind::OPEN, id)[..], b"\x00\x06here:1"].concat();
             server.receive(&open).unwrap();
             let _ = server.receive(&[&head(kind::RESET, id)[..], &[0]].concat());
             refused += u32::from(server.open_streams() == 2 * LIMITS.streams as usize);
         }
         assert_eq!(server.open_streams(), 2 * LIMITS.streams as usize, "until their users let go");
         assert!(refused > 900);
-        let last = [&head(kind::OPEN, StreamId::MAX)[..], b"\x06here:1"].concat();
+        let last = [&head(kind::OPEN, StreamId::MAX)[..], b"\x00\x06here:1"].concat();
         assert!(server.receive(&last).is_err(), "no number is left behind it");
     }
 }

@@ -5,7 +5,7 @@ use strum::VariantArray;
 use suimon_service::{NoTarget, Target};
 
 use super::wire::{StreamFrame, split};
-use super::{Event, Mux, ResetReason, StreamId, Violation};
+use super::{Event, Mux, ResetReason, ServiceClass, StreamId, Violation};
 
 impl Mux {
     /// Whole frames have arrived, in any order with others.
@@ -23,8 +23,8 @@ impl Mux {
 
     fn on_frame(&mut self, frame: StreamFrame<'_>) -> Result<(), Violation> {
         match frame {
-            StreamFrame::Packet(packet) => self.events.push(Event::Packet(packet.to_vec())),
-            StreamFrame::Open(id, target) => return self.on_open(id, target),
+            StreamFrame::Packet(class, packet) => self.events.push(Event::Packet(class, packet.to_vec())),
+            StreamFrame::Open(id, class, target) => return self.on_open(id, class, target),
             StreamFrame::Data(id, offset, bytes) => return self.on_data(id, offset, bytes),
             StreamFrame::End(id, length) => return self.on_end(id, length),
             StreamFrame::Reset(id, reason) => return self.on_reset(id, reason),
@@ -135,7 +135,7 @@ impl Mux {
         Ok(())
     }
 
-    fn on_open(&mut self, id: StreamId, target: &[u8]) -> Result<(), Violation> {
+    fn on_open(&mut self, id: StreamId, class: ServiceClass, target: &[u8]) -> Result<(), Violation> {
         if self.opens || self.heard.contains(&id) {
             return Err(Violation("a stream that it may not open"));
         }
@@ -154,7 +154,7 @@ impl Mux {
         };
         match target {
             Ok(target) => {
-                self.streams.insert(id, self.new_stream());
+                self.streams.insert(id, self.new_stream(class));
                 self.events.push(Event::Open { stream: id, target });
             }
             Err(reason) => self.say_reset(id, reason),

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use rangemap::RangeSet;
 
-use super::ResetReason;
 use super::turns::Waiting;
+use super::{ResetReason, ServiceClass};
 use crate::ring::Ring;
 
 #[derive(Debug)]
 pub(super) struct Stream {
+    pub(super) class: ServiceClass,
     /// Waits to be sent.
     pub(super) queue: VecDeque<u8>,
     pub(super) sent: u64,
@@ -40,15 +41,16 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A stream that may send `limit` bytes before any credit, and is granted `window`.
-    pub(super) fn new(limit: u64, window: u64, unknown: bool) -> Self {
+    pub(super) fn new(class: ServiceClass, limit: u64, window: u64) -> Self {
         Self {
+            class,
             queue: VecDeque::new(),
             sent: 0,
             limit,
             blocked_at: None,
             ending: false,
             end_sent: false,
-            unknown,
+            unknown: false,
             writer_waits: false,
             inbox: Inbox::default(),
             consumed: 0,

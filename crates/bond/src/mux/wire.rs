@@ -2,16 +2,18 @@
 //!
 //! | Frame | Type | Fields |
 //! | --- | --- | --- |
-//! | Open | 1 | stream 4, target 1 + n |
+//! | Open | 1 | stream 4, class of service 1, target 1 + n |
 //! | Opened | 2 | stream 4 |
 //! | Data | 3 | stream 4, offset 8, length 2, bytes |
 //! | Credit | 4 | stream 4, limit 8 |
 //! | End | 5 | stream 4, length of the stream 8 |
 //! | Reset | 6 | stream 4, reason 1 |
-//! | Packet | 7 | length 2, an IP packet |
+//! | Packet | 7 | class of service 1, length 2, an IP packet |
 //! | Blocked | 8 | stream 4: it has more to send than credit |
 
-use super::{StreamId, Violation};
+use strum::VariantArray;
+
+use super::{ServiceClass, StreamId, Violation};
 
 /// Types of frames.
 pub(super) mod kind {
@@ -28,18 +30,18 @@ pub(super) mod kind {
 /// Bytes of a data frame before its data.
 pub(super) const DATA_HEAD: usize = 15;
 /// Bytes of a packet's frame before the packet.
-pub(super) const PACKET_HEAD: usize = 3;
+pub(super) const PACKET_HEAD: usize = 4;
 
 /// A frame that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamFrame<'a> {
-    Open(StreamId, &'a [u8]),
+    Open(StreamId, ServiceClass, &'a [u8]),
     Opened(StreamId),
     Data(StreamId, u64, &'a [u8]),
     Credit(StreamId, u64),
     End(StreamId, u64),
     Reset(StreamId, u8),
-    Packet(&'a [u8]),
+    Packet(ServiceClass, &'a [u8]),
     Blocked(StreamId),
 }
 
@@ -63,9 +65,9 @@ pub(super) fn split(bytes: &[u8]) -> Result<(StreamFrame<'_>, &[u8]), Violation>
     let mut reader = Reader(bytes);
     let frame = match reader.array::<1>()?[0] {
         kind::OPEN => {
-            let id = reader.id()?;
+            let (id, class) = (reader.id()?, reader.class()?);
             let len = usize::from(reader.array::<1>()?[0]);
-            StreamFrame::Open(id, reader.take(len)?)
+            StreamFrame::Open(id, class, reader.take(len)?)
         }
         kind::OPENED => StreamFrame::Opened(reader.id()?),
         kind::DATA => {
@@ -77,8 +79,9 @@ pub(super) fn split(bytes: &[u8]) -> Result<(StreamFrame<'_>, &[u8]), Violation>
         kind::END => StreamFrame::End(reader.id()?, reader.place()?),
         kind::RESET => StreamFrame::Reset(reader.id()?, reader.array::<1>()?[0]),
         kind::PACKET => {
+            let class = reader.class()?;
             let len = usize::from(u16::from_be_bytes(reader.array()?));
-            StreamFrame::Packet(reader.take(len)?)
+            StreamFrame::Packet(class, reader.take(len)?)
         }
         kind::BLOCKED => StreamFrame::Blocked(reader.id()?),
         _ => return Err(Violation("an unknown frame in the aggregate")),
@@ -101,6 +104,11 @@ impl<'a> Reader<'a> {
 
     fn id(&mut self) -> Result<StreamId, Violation> {
         self.array().map(u32::from_be_bytes)
+    }
+
+    fn class(&mut self) -> Result<ServiceClass, Violation> {
+        let code = usize::from(self.array::<1>()?[0]);
+        ServiceClass::VARIANTS.get(code).copied().ok_or(Violation("an unknown class of service"))
     }
 
     /// A place in a stream: far enough from the last one that sums with lengths do not overflow.

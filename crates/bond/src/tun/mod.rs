@@ -23,7 +23,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use crate::bond::Stream;
+use crate::bond::{ClassedPacket, Stream};
 use crate::client::Client;
 use crate::relay::relay;
 use flows::{Flows, Outward};
@@ -130,7 +130,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// Where the device is gone.
-    pub async fn serve(self, client: Client, packets: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    pub async fn serve(self, client: Client, packets: mpsc::Receiver<ClassedPacket>) -> io::Result<()> {
         // Not a pipe, but read as one: whole packets, without waiting.
         let reader = pipe::Receiver::from_owned_fd_unchecked(self.tun.as_fd().try_clone_to_owned()?)?;
         let carrier = Arc::new(Carrier {
@@ -283,8 +283,8 @@ impl Carrier {
     }
 
     /// Gives programs the answers to their datagrams.
-    async fn bring(self: Arc<Self>, mut packets: mpsc::Receiver<Vec<u8>>) {
-        while let Some(packet) = packets.recv().await {
+    async fn bring(self: Arc<Self>, mut packets: mpsc::Receiver<ClassedPacket>) {
+        while let Some((_, packet)) = packets.recv().await {
             let Some(Packet::Udp(ends, _)) = parse(&packet) else { continue };
             let asked =
                 self.senders.lock().expect("no one panics while holding it").contains_key(&ends.destination);

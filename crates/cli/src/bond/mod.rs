@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use suimon_bond::{Fail, Via};
+use suimon_bond::{Fail, Selector, Via};
 use suimon_bond::keys::{PrivateKey, PublicKey};
 
 use crate::bond::options::{Forward, SharedOptions};
@@ -26,6 +26,7 @@ Example:
             --via wlan0,wwan0,eth1 --socks 127.0.0.1:1080
   client$ curl --proxy socks5h://127.0.0.1:1080 https://example.org/
   client# suimon bond client ... --via wlan0,wwan0 --tun      # instead: all traffic of the host
+  client# suimon bond client ... --tun --realtime udp/3478-3481 --redundant tcp/22   # calls first; shells over two paths
   client$ suimon bond status --watch";
 
 /// Use several interfaces as one: streams over a TLS connection on each
@@ -74,7 +75,7 @@ struct ServerArguments {
     /// A client's public key, several by repeating it
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     client: Vec<PublicKey>,
-    /// A file with clients' public keys, one a line
+    /// A file with clients' public keys, one a line; SIGHUP has it read again, and ends sessions of those who are gone from it
     #[arg(long, value_name = "FILE")]
     clients: Option<PathBuf>,
     /// Sessions at most
@@ -87,12 +88,12 @@ struct ServerArguments {
 /// Keep a connection to the server over each interface, and let programs use them as one
 #[derive(Debug, Args)]
 struct ClientArguments {
-    /// The server
-    #[arg(long, value_name = "HOST:PORT")]
-    server: String,
-    /// The server's public key, as `suimon bond keygen` printed it there
-    #[arg(long, value_name = "KEY", value_parser = public_key)]
-    server_key: PublicKey,
+    /// The server; further ones by repeating it: where no path to one answers, new streams go to the next that does
+    #[arg(long, value_name = "HOST:PORT", required = true)]
+    server: Vec<String>,
+    /// The server's public key, as `suimon bond keygen` printed it there; one for all servers, or one for each in their order
+    #[arg(long, value_name = "KEY", value_parser = public_key, required = true)]
+    server_key: Vec<PublicKey>,
     /// This client's private key, as `suimon bond keygen` makes it
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -111,9 +112,18 @@ struct ClientArguments {
     /// While no path is up, --tun's traffic goes nowhere (closed) or around the bond over other routes (open)
     #[arg(long, value_name = "open|closed", default_value = "closed", requires = "tun")]
     fail: Fail,
+    /// A flow that goes before all others, over the path on which it arrives first; several by repeating it
+    #[arg(long, value_name = FLOW)]
+    realtime: Vec<Selector>,
+    /// A flow that goes over the two best paths at once, before all others; it costs twice its data
+    #[arg(long, value_name = FLOW)]
+    redundant: Vec<Selector>,
     #[command(flatten)]
     shared: SharedOptions,
 }
+
+/// A selector of flows, in help.
+const FLOW: &str = "udp/PORT[-PORT]|tcp/PORT[-PORT]|dscp/NUMBER";
 
 fn public_key(text: &str) -> Result<PublicKey, String> {
     text.parse().map_err(|error: suimon_bond::keys::KeyError| error.to_string())

@@ -6,21 +6,18 @@ use std::sync::Arc;
 use suimon_bond::control::metrics;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::{
-    Client, ClientConfigBond, Server, ServerConfigBond, Tunnel, TunnelError, serve_forward, serve_socks,
+    Classes, Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Tunnel, TunnelError, serve_forward, serve_socks,
 };
 use suimon_service::Names;
 use suimon_service::descriptors::raise_limit;
 
 use super::{ClientArguments, ServerArguments};
 use crate::error::CliError;
-use crate::service::{bind, run, tell, until_told};
+use crate::service::{bind, run, tell, until_told, whenever_told_to_reread};
 
 pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
     let key = PrivateKey::read(&arguments.key)?;
-    let mut clients = arguments.client.clone();
-    if let Some(path) = &arguments.clients {
-        clients.extend(PublicKey::read_list(path)?);
-    }
+    let clients = clients(arguments)?;
     if clients.is_empty() {
         return Err(CliError::Option {
             option: "--client",
@@ -32,8 +29,10 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
     let shared = &arguments.shared;
     shared.service.check()?;
     raise_limit();
+    let authorized = clients.iter().copied().collect();
     let server = Server::new(ServerConfigBond {
-        tls: Arc::new(server_config(&key, clients.iter().copied())?),
+        tls: Arc::new(server_config(&key, &authorized)?),
+        clients: authorized,
         path_buffer: shared.path_buffer,
         cc: shared.cc.clone(),
         session: shared.session(),
@@ -55,10 +54,34 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
         }
         let reporter = server.clone();
         tell(&shared.service, "suimon-bond-server", move || reporter.report(), metrics).await?;
-        until_told().await?;
+        tokio::select! {
+            told = until_told() => told?,
+            failed = whenever_told_to_reread(async || reread(arguments, &server).await), if arguments.clients.is_some() => failed?,
+        }
         server.close().await;
         Ok(())
     })
+}
+
+/// The keys of all clients: of the options and of the file.
+fn clients(arguments: &ServerArguments) -> Result<Vec<PublicKey>, CliError> {
+    let mut clients = arguments.client.clone();
+    if let Some(path) = &arguments.clients {
+        clients.extend(PublicKey::read_list(path)?);
+    }
+    Ok(clients)
+}
+
+/// Takes the file of clients as it is now. One that is wrong changes nothing.
+async fn reread(arguments: &ServerArguments, server: &Server) {
+    match clients(arguments) {
+        Ok(clients) => {
+            let count = clients.len();
+            let ended = server.set_clients(clients).await;
+            tracing::info!("clients read again: {count} may come; sessions of others that ended: {ended}");
+        }
+        Err(error) => tracing::error!("clients stay as they were: {error}"),
+    }
 }
 
 pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
@@ -73,15 +96,15 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         });
     }
     let mut config = ClientConfigBond {
-        server: arguments.server.clone(),
+        servers: servers(arguments, &key)?,
         via: arguments.via.clone(),
-        tls: Arc::new(client_config(&key, arguments.server_key)?),
         cc: shared.cc.clone(),
         path_buffer: shared.path_buffer,
         session: shared.session(),
+        classes: Classes::new(arguments.realtime.clone(), arguments.redundant.clone()),
         path_timeout: shared.path_timeout(),
         session_timeout: shared.session_timeout(),
-        beside_tunnel: None,
+        beside_tunnel: arguments.tun.is_some(),
     };
     run(&shared.service, async {
         let mut forwards = Vec::new();
@@ -95,7 +118,9 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         let no_tunnel = |error: TunnelError| CliError::Option { option: "--tun", problem: error.to_string() };
         let tunnel = arguments.tun.as_deref().map(Tunnel::open).transpose().map_err(no_tunnel)?;
         if tunnel.is_some() {
-            config.beside_tunnel = Some(look_up(&arguments.server).await?);
+            for server in &mut config.servers {
+                server.addresses = Some(look_up(&server.name).await?);
+            }
         }
         let (client, packets) = Client::start(config)
             .map_err(|error| CliError::Option { option: "--via", problem: error.to_string() })?;
@@ -124,6 +149,24 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         client.close().await;
         Ok(())
     })
+}
+
+/// The servers with their keys.
+fn servers(arguments: &ClientArguments, key: &PrivateKey) -> Result<Vec<ServerEnd>, CliError> {
+    let (names, keys) = (&arguments.server, &arguments.server_key);
+    if keys.len() != 1 && keys.len() != names.len() {
+        return Err(CliError::Option {
+            option: "--server-key",
+            problem: format!("{} keys for {} servers: give one for all, or one for each", keys.len(), names.len()),
+        });
+    }
+    let with_keys = names.iter().zip(keys.iter().chain(std::iter::repeat(&keys[0])));
+    with_keys
+        .map(|(name, server_key)| {
+            let tls = Arc::new(client_config(key, *server_key)?);
+            Ok(ServerEnd { name: name.clone(), tls, addresses: None })
+        })
+        .collect()
 }
 
 /// Of a server's name: once the device is there, names are asked for over the bond.

@@ -17,7 +17,7 @@ Example:
   suimon bond status --watch
   suimon bond status --json | jq '.sessions[0].paths[] | {name, rtt_ms}'";
 
-/// Show each path's rate, send buffer, round-trip time, losses, and what waits for reordering
+/// Show each path's rate, send buffer, round-trip time, queue, losses, and what waits for reordering
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// Show it again every second until interrupted
-    #[arg(long)]
+    #[arg(long, visible_alias = "view")]
     watch: bool,
 }
 
@@ -82,7 +82,9 @@ fn show(report: &Report) -> String {
 
 fn show_session(role: &str, session: &SessionReport) -> String {
     let status = &session.status;
-    let who = session.client.as_ref().map_or_else(String::new, |client| format!(" of {client}"));
+    let of = session.client.as_ref().map(|client| format!(" of {client}"));
+    let with = status.server.as_ref().map(|server| format!(" with {server}"));
+    let who = of.or(with).unwrap_or_default();
     let aggregate = &status.session;
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_header([
@@ -94,6 +96,7 @@ fn show_session(role: &str, session: &SessionReport) -> String {
         "cwnd",
         "rtt",
         "min",
+        "queue",
         "again",
         "up",
         "",
@@ -109,6 +112,7 @@ fn show_session(role: &str, session: &SessionReport) -> String {
             kilobytes(path.cwnd_bytes),
             ms(path.rtt_ms),
             ms(path.rtt_min_ms),
+            ms(path.queue_ms),
             path.retransmitted_segments.to_string(),
             format!("{:.0} s", path.up_s),
             if path.stalled { "stalled".to_owned() } else { String::new() },
@@ -122,8 +126,17 @@ fn show_session(role: &str, session: &SessionReport) -> String {
         (1.., Some(why)) => format!("  sessions that ended before: {}; the last {why}\n", status.ended),
         _ => String::new(),
     };
+    let first = match (aggregate.realtime_bytes, aggregate.copied_bytes) {
+        (0, 0) => String::new(),
+        (realtime, copied) => format!(
+            "  real-time {}; copied to a second path {}, {:.1} % of what was sent\n",
+            kilobytes(realtime),
+            kilobytes(copied),
+            100.0 * copied as f64 / aggregate.sent_bytes.max(1) as f64,
+        ),
+    };
     format!(
-        "{role}: session{who}, {} streams; sent {}, received {}; waiting for reordering {}, twice {}\n{before}{paths}",
+        "{role}: session{who}, {} streams; sent {}, received {}; waiting for reordering {}, twice {}\n{first}{before}{paths}",
         status.streams,
         kilobytes(aggregate.sent_bytes),
         kilobytes(aggregate.received_bytes),

@@ -250,3 +250,28 @@ fn metrics_of_a_bond_stay_at_this_host() {
         says(&refuses(folder.path(), &server), &["--metrics: ", address, "no", "loopback"]);
     }
 }
+
+#[test]
+fn flows_and_servers_of_a_bond_that_are_none_are_refused_with_what_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = succeeds(folder.path(), &["bond", "keygen", "key"]);
+    let client = [
+        "bond",
+        "client",
+        "--key",
+        "key",
+        "--via",
+        "lo",
+        "--socks",
+        "127.0.0.1:0",
+        "--server",
+        "a:1",
+        "--server-key",
+        key.trim(),
+    ];
+    let with = |more: &[&'static str]| refuses(folder.path(), &[&client[..], more].concat());
+    says(&with(&["--realtime", "icmp/3478"]), &["--realtime", "icmp/3478", "accepted: udp/PORT"]);
+    says(&with(&["--redundant", "udp/9-8"]), &["--redundant", "udp/9-8", "accepted: udp/PORT"]);
+    let two = [&client[..], &["--server", "b:1", "--server", "c:1", "--server-key", key.trim()]].concat();
+    says(&refuses(folder.path(), &two), &["--server-key: ", "2 keys for 3 servers"]);
+}

@@ -91,6 +91,8 @@ pub(super) struct Options<'a> {
     pub(super) path_buffer: Option<Bytes>,
     /// All traffic of the near host goes over the bond.
     pub(super) tun: bool,
+    /// What else the client is told.
+    pub(super) client: Vec<String>,
 }
 
 impl<'a> Options<'a> {
@@ -103,6 +105,7 @@ impl<'a> Options<'a> {
             reorder_buffer: Bytes::new(8_000_000),
             path_buffer: None,
             tun: false,
+            client: Vec::new(),
         }
     }
 }
@@ -169,6 +172,7 @@ impl Bond {
         of_client.extend(["--via".to_owned(), hosts.via.join(",")]);
         of_client.extend(["--forward".to_owned(), format!("{ENTRY}={TARGET}")]);
         of_client.extend(options.tun.then(|| "--tun".to_owned()));
+        of_client.extend(options.client.iter().cloned());
         let server = spawn(&hosts.far, options.program, &of_server)?;
         thread::sleep(Duration::from_millis(200));
         let client = spawn(&hosts.near, options.program, &of_client)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::Namespace;
@@ -44,9 +44,46 @@ pub struct Waits {
     /// How long a cut lasts, in both directions
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub lasting: Parsed<units::Duration>,
+    /// How the bond takes the call; requests are measured beside the first
+    #[arg(long, value_name = "CLASS,...", value_delimiter = ',', value_enum, default_values = ["default", "realtime", "redundant"])]
+    pub call: Vec<CallClass>,
+    /// Measure the call alone, without requests
+    #[arg(long)]
+    pub only_call: bool,
     /// Builds of suimon whose bonds are measured in one run, instead of this one; several by repeating it
     #[arg(long, value_name = "FILE")]
     pub build: Vec<PathBuf>,
+}
+
+/// What the client is told of the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallClass {
+    /// Nothing
+    Default,
+    /// `--realtime udp/3478`
+    Realtime,
+    /// `--redundant udp/3478`
+    Redundant,
+}
+
+impl CallClass {
+    fn options(self) -> Vec<String> {
+        let flow = format!("udp/{CALL}");
+        match self {
+            Self::Default => Vec::new(),
+            Self::Realtime => vec!["--realtime".to_owned(), flow],
+            Self::Redundant => vec!["--redundant".to_owned(), flow],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Default => "",
+            Self::Realtime => ", call --realtime",
+            Self::Redundant => ", call --redundant",
+        }
+    }
 }
 
 /// As the options say.
@@ -90,11 +127,14 @@ impl Waits {
             rows.push(row);
         };
         self.alone(&mut push)?;
-        for build in &self.build {
-            self.bonded(build, &build.display().to_string(), &mut push)?;
-        }
-        if self.build.is_empty() {
-            self.bonded(program, "bond", &mut push)?;
+        for (nth, class) in self.call.iter().enumerate() {
+            let asks = nth == 0 && !self.only_call;
+            for build in &self.build {
+                self.bonded(build, &build.display().to_string(), (*class, asks), &mut push)?;
+            }
+            if self.build.is_empty() {
+                self.bonded(program, "bond", (*class, asks), &mut push)?;
+            }
         }
         Ok(rows)
     }
@@ -110,7 +150,7 @@ impl Waits {
             callee: SocketAddr::new(far, CALL),
             far: &hosts.far,
         };
-        for kept in [false, true] {
+        for kept in [false, true].into_iter().filter(|_| !self.only_call) {
             push(world.requests(kept, self.length())?.row("best path alone", request(kept), "nothing"));
         }
         for (up, call) in [true, false].into_iter().zip(world.call(self.length())?) {
@@ -119,10 +159,19 @@ impl Waits {
         Ok(())
     }
 
-    fn bonded(&self, program: &Path, over: &str, push: &mut impl FnMut(Row)) -> Result<(), LabError> {
+    /// Over the bond, where the call is of a class; with requests where it `asks`.
+    fn bonded(
+        &self,
+        program: &Path,
+        over: &str,
+        (class, asks): (CallClass, bool),
+        push: &mut impl FnMut(Row),
+    ) -> Result<(), LabError> {
+        let over = &format!("{over}{}", class.name());
         let hosts = TwoHosts::new(&Setup::default(), &self.links())?;
         hosts.far.add_address("lo", CALLEE, 32)?;
-        let options = Options { cc: self.cc.clone(), tun: true, ..Options::new(program, &self.scheduler.0) };
+        let options = Options::new(program, &self.scheduler.0);
+        let options = Options { cc: self.cc.clone(), tun: true, client: class.options(), ..options };
         let _bond = Bond::start(&Hosts::emulated(&hosts), &options)?;
         let _server = Server::start(&hosts.far, TARGET)?;
         let callee = SocketAddr::new(CALLEE, CALL);
@@ -136,7 +185,7 @@ impl Waits {
                     scope.spawn(|| bulk.read(stream));
                     thread::sleep(WARMUP);
                 }
-                for kept in [false, true] {
+                for kept in [false, true].into_iter().filter(|_| asks) {
                     push(world.requests(kept, self.length())?.row(over, request(kept), beside));
                 }
                 for (up, call) in [true, false].into_iter().zip(world.call(self.length())?) {
@@ -146,7 +195,7 @@ impl Waits {
             })?;
         }
         for path in (0..hosts.paths.len()).filter(|_| self.cuts > 0) {
-            self.through_cuts(&hosts, &world, path, over, push)?;
+            self.through_cuts((&hosts, &world), path, (over, asks), push)?;
         }
         Ok(())
     }
@@ -154,10 +203,9 @@ impl Waits {
     /// All at once, while a path is cut again and again.
     fn through_cuts(
         &self,
-        hosts: &TwoHosts,
-        world: &World<'_>,
+        (hosts, world): (&TwoHosts, &World<'_>),
         path: usize,
-        over: &str,
+        (over, asks): (&str, bool),
         push: &mut impl FnMut(Row),
     ) -> Result<(), LabError> {
         let bulk = Bulk::default();
@@ -169,7 +217,7 @@ impl Waits {
             let stream = world.connect(BULK)?;
             scope.spawn(|| bulk.read(stream));
             thread::sleep(WARMUP);
-            let requests = scope.spawn(move || world.requests(true, length));
+            let requests = asks.then(|| scope.spawn(move || world.requests(true, length)));
             let calls = scope.spawn(move || world.call(length));
             let mut stalls = Times::default();
             for _ in 0..self.cuts {
@@ -182,8 +230,10 @@ impl Waits {
                 thread::sleep(RECOVERY / 2);
             }
             push(stalls.row(over, "stall of the download", &beside));
-            let joined = requests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            push(joined?.row(over, request(true), &beside));
+            if let Some(requests) = requests {
+                let joined = requests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                push(joined?.row(over, request(true), &beside));
+            }
             let calls = calls.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             for (up, call) in [true, false].into_iter().zip(calls) {
                 push(call.row(over, datagrams(up), &beside));
