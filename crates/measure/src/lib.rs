@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod client;
 mod clock;
 pub mod datagram;

@@ -6,6 +6,7 @@
 
 mod echo;
 mod sessions;
+mod web;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +19,9 @@ use tokio::time::{sleep, timeout};
 
 use self::echo::Echoes;
 pub use self::sessions::{Limits, Report};
-use self::sessions::{Session, Sessions};
+use self::sessions::{Place, Session, Sessions};
+use self::web::Results;
+pub use self::web::{Document, Render};
 use crate::clock::Clock;
 use crate::protocol::{Cookie, Hello, MAX_FLOWS, PREFACE, Reply, Request, SAMPLES, receive, send};
 use crate::recording::Direction;
@@ -31,6 +34,7 @@ pub struct Server(Arc<Inner>);
 struct Inner {
     sessions: Arc<Sessions>,
     echoes: Echoes,
+    results: Results,
 }
 
 /// Who says nothing for so long is left.
@@ -39,13 +43,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
-    /// A server without sessions.
+    /// A server without sessions. `render` makes the files of what browsers measure.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits, render: Render) -> Self {
         let clock = Clock::new();
         let sessions = Arc::new(Sessions::new(limits, clock));
         let echoes = Echoes::new(clock, Arc::clone(&sessions));
-        Self(Arc::new(Inner { sessions, echoes }))
+        Self(Arc::new(Inner { sessions, echoes, results: Results::new(render) }))
     }
 
     /// Counts since the start.
@@ -65,14 +69,27 @@ impl Server {
             let Some(place) = self.0.sessions.knock(client.ip()) else { continue };
             let server = self.clone();
             tokio::spawn(async move {
-                let hello = timeout(PATIENCE, greeted(stream)).await;
-                drop(place);
-                if let Ok(Ok((hello, stream))) = hello
-                    && let Err(error) = server.answer(hello, stream, client).await
-                {
-                    tracing::debug!("{client}: {error}");
+                let mut first = [0];
+                match timeout(PATIENCE, stream.peek(&mut first)).await {
+                    // The methods of HTTP begin with capitals.
+                    Ok(Ok(1)) if first[0].is_ascii_uppercase() => {
+                        web::serve(server, stream, client, place).await;
+                    }
+                    Ok(Ok(1)) => server.serve_command(stream, client, place).await,
+                    _ => {}
                 }
             });
+        }
+    }
+
+    /// Serves a connection of `suimon measure`.
+    async fn serve_command(&self, stream: TcpStream, client: SocketAddr, place: Place) {
+        let hello = timeout(PATIENCE, greeted(stream)).await;
+        drop(place);
+        if let Ok(Ok((hello, stream))) = hello
+            && let Err(error) = self.answer(hello, stream, client).await
+        {
+            tracing::debug!("{client}: {error}");
         }
     }
 

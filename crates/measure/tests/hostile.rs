@@ -12,7 +12,7 @@ use tokio::time::timeout;
 async fn serve(limits: Limits) -> (Server, std::net::SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::new(limits);
+    let server = Server::new(limits, |_, _, _| Vec::new());
     tokio::spawn(server.clone().serve(listener));
     (server, address)
 }
@@ -119,7 +119,7 @@ async fn a_load_ends_at_the_servers_limit() {
 async fn what_is_no_client_is_left() {
     let (server, address) = serve(Limits::default()).await;
     for wrong in [
-        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &b"get / http/1.1\r\n\r\n"[..],
         b"suimeas1\xff\xff",
         b"suimeas1\x00\x01\xff",
         b"suimeas0\x00\x01\x00",

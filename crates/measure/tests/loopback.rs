@@ -16,7 +16,7 @@ async fn a_line_is_measured_and_told_to_stop_gives_what_is_known() {
             continue;
         };
         let address = listener.local_addr().unwrap();
-        let server = Server::new(Limits::default());
+        let server = Server::new(Limits::default(), |_, _, _| Vec::new());
         tokio::spawn(server.clone().serve(listener));
         let (stop, told) = watch::channel(false);
         let plan = Plan {

@@ -4,6 +4,7 @@ mod run;
 mod save;
 mod serve;
 mod show;
+mod web;
 
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ Examples:
   suimon measure vps.example --json | jq .download.capacity_mbps
 
 No part of it needs root. A firewall in front of the server must let TCP and UDP to port 7423 in; the client opens
-all connections, so that it may be behind NAT. Ctrl-C ends a measurement and shows what is known.";
+all connections, so that it may be behind NAT. A browser measures by http://vps.example:7423/. Ctrl-C ends a measurement and shows what is known.";
 
 /// Measure a line: capacity, delay idle and loaded, buffer, loss and kind of queue
 #[derive(Debug, Args)]

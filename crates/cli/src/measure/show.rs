@@ -37,9 +37,8 @@ pub(super) fn text(line: &Line, to: &str, saved: Option<&Path>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new());
     table.set_header(["", "download", "upload"]);
-    for (name, value) in ROWS {
-        let cell = |way: &Option<Way>| way.as_ref().map_or_else(|| "-".to_owned(), value);
-        table.add_row([(*name).to_owned(), cell(&line.download), cell(&line.upload)]);
+    for row in rows(line) {
+        table.add_row(row);
     }
     table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     let idle = &line.idle;
@@ -57,6 +56,14 @@ pub(super) fn text(line: &Line, to: &str, saved: Option<&Path>) -> String {
         None => text += "What would help: measure with --save line.toml, then suimon compare --line line.toml\n",
     }
     text
+}
+
+/// A quantity in each direction, in words.
+pub(super) fn rows(line: &Line) -> Vec<[String; 3]> {
+    let cell = |way: &Option<Way>, value: fn(&Way) -> String| way.as_ref().map_or_else(|| "-".to_owned(), value);
+    ROWS.iter()
+        .map(|(name, value)| [(*name).to_owned(), cell(&line.download, *value), cell(&line.upload, *value)])
+        .collect()
 }
 
 type Row = (&'static str, fn(&Way) -> String);
@@ -89,7 +96,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// What the numbers mean for the user, and where to begin.
-fn meaning(line: &Line) -> String {
+pub(super) fn meaning(line: &Line) -> String {
     let Some((direction, way)) = worse(line) else {
         return "The line was measured idle only.".to_owned();
     };
@@ -119,11 +126,11 @@ fn meaning(line: &Line) -> String {
     )
 }
 
-fn ms(ms: f64) -> String {
+pub(super) fn ms(ms: f64) -> String {
     format!("{} ms", significant(ms))
 }
 
-fn mbps(mbps: f64) -> String {
+pub(super) fn mbps(mbps: f64) -> String {
     if mbps < 1.0 { format!("{} kbit/s", significant(mbps * 1e3)) } else { format!("{} Mbit/s", significant(mbps)) }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use self::capacity::Capacity;
 pub use self::capacity::Point;
-use self::clocks::Clocks;
+pub(crate) use self::clocks::Clocks;
 pub use self::kind::QueueKind;
 use self::kind::Signs;
 use self::series::{Delays, last_of_flows, percentile};
@@ -112,10 +112,23 @@ impl Line {
         };
         let (download, upload) = (way(Direction::Download), way(Direction::Upload));
         // A probe takes its own time on the wire, each way.
-        let bits = crate::datagram::on_the_wire(recording.is_ipv6) as f64 * 8.0;
+        let bits = recording.probe_bytes() as f64 * 8.0;
         let on_wire = |way: &Option<Way>| way.as_ref().map_or(0.0, |way| bits / way.capacity_mbps / 1e3);
         let propagation_ms = (idle.rtt_min_ms - on_wire(&download) - on_wire(&upload)).max(0.0);
         Some(Self { idle: Idle { propagation_ms, ..idle }, download, upload })
+    }
+
+    /// Whether all that is told of it are numbers, which a report of a browser need not bring about.
+    pub(crate) fn is_finite(&self) -> bool {
+        let of_way = |way: &Way| {
+            [way.capacity_mbps, way.capacity_p10_mbps, way.capacity_p90_mbps, way.goodput_mbps]
+                .into_iter()
+                .chain([way.rtt_p99_ms, way.queue_p95_ms, way.own_queue_p95_ms])
+                .all(f64::is_finite)
+        };
+        let idle = [self.idle.rtt_ms, self.idle.rtt_min_ms, self.idle.jitter_ms, self.idle.propagation_ms];
+        idle.into_iter().all(f64::is_finite)
+            && [&self.download, &self.upload].into_iter().flatten().all(of_way)
     }
 
     /// The direction, where it was loaded.
@@ -176,7 +189,7 @@ fn way(
     let warm = settled(span);
     let probes = Delays::of_probes(recording, clocks, direction);
     let own = Delays::of_load(load, clocks, direction, idle.rtt_min_ms);
-    let capacity = Capacity::of(load, clocks, direction, recording.is_ipv6, &probes)?;
+    let capacity = Capacity::of(load, clocks, direction, recording, &probes)?;
     // A full segment takes longer on the wire than a probe.
     let own = own.less(1_440.0 * 8.0 / capacity.mean_bps * 1e3);
     let rtts = round_trips(recording, warm);
@@ -327,6 +340,7 @@ mod tests {
             let (sender, receiver) = (0..500).map(look).unzip();
             Recording {
                 is_ipv6: false,
+                is_stream: false,
                 probes: (0..END_US / 20_000).map(probe).collect(),
                 idle: vec![
                     Span { from_us: 0, to_us: 3_000_000 },

@@ -123,6 +123,11 @@ impl Session {
         self.loads.iter().map(Load::moved).sum()
     }
 
+    /// Whether one more probe is to be answered.
+    pub(crate) fn may_echo(&self) -> bool {
+        self.echoes.fetch_add(1, Ordering::Relaxed) < ECHOES
+    }
+
     /// Comes back once the session is over.
     pub(crate) async fn closed(&self) {
         let over = self.over.notified();
@@ -235,12 +240,29 @@ impl Sessions {
         Some((Arc::clone(&session), FlowPlace(session, direction)))
     }
 
+    /// The session that has this cookie and came from `address`.
+    pub(crate) fn find(&self, cookie: &Cookie, address: IpAddr) -> Option<Arc<Session>> {
+        let table = self.table();
+        table.open.get(cookie).filter(|session| session.address == address.to_canonical()).map(Arc::clone)
+    }
+
+    /// The time of this host, in microseconds.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    /// Counts an answer to a probe of a session that is known already.
+    pub(crate) fn count_echo(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Whether a datagram with this cookie from `address` is to be answered.
     pub(crate) fn may_echo(&self, cookie: &Cookie, address: IpAddr) -> bool {
-        let may = self.table().open.get(cookie).is_some_and(|session| {
-            session.address == address.to_canonical()
-                && session.echoes.fetch_add(1, Ordering::Relaxed) < ECHOES
-        });
+        let may = self
+            .table()
+            .open
+            .get(cookie)
+            .is_some_and(|session| session.address == address.to_canonical() && session.may_echo());
         if may { &self.answered } else { &self.ignored }.fetch_add(1, Ordering::Relaxed);
         may
     }
