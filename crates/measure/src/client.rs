@@ -101,7 +101,7 @@ pub async fn measure(
 ) -> Result<Recording, MeasureError> {
     let mut control =
         connect(server).await.map_err(|error| MeasureError::Connect { address: server, error })?;
-    let (cookie, most_bytes) = open(&mut control).await?;
+    let (cookie, most_bytes) = open(&mut control, &Hello::Session).await?;
     let clock = Clock::new();
     let prober = probe(&control, server, cookie, clock).map_err(MeasureError::Host)?;
     let bytes = plan.bytes.min(2 * most_bytes);
@@ -132,7 +132,7 @@ fn is_ipv6(server: SocketAddr) -> bool {
     server.ip().to_canonical().is_ipv6()
 }
 
-async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     let mut stream = timeout(CONNECT, socket.connect(server)).await??;
     stream.set_nodelay(true)?;
@@ -140,13 +140,15 @@ async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn open(control: &mut TcpStream) -> Result<(Cookie, u64), MeasureError> {
-    send(control, &Hello::Session).await.map_err(MeasureError::Server)?;
+pub(crate) async fn open(control: &mut TcpStream, hello: &Hello) -> Result<(Cookie, u64), MeasureError> {
+    send(control, hello).await.map_err(MeasureError::Server)?;
     let reply = timeout(CONNECT, receive(control)).await.unwrap_or_else(|late| Err(late.into()));
     match reply.map_err(MeasureError::Server)? {
         Reply::Open { cookie, most_bytes } => Ok((cookie, most_bytes)),
         Reply::Refused(refusal) => Err(MeasureError::Refused(refusal)),
-        Reply::Samples(_) | Reply::End => Err(MeasureError::Server(io::ErrorKind::InvalidData.into())),
+        Reply::Samples(_) | Reply::Arrivals(_) | Reply::End => {
+            Err(MeasureError::Server(io::ErrorKind::InvalidData.into()))
+        }
     }
 }
 
@@ -270,7 +272,9 @@ impl<P: Fn(Progress)> Run<P> {
                 match receive(&mut self.control).await? {
                     Reply::Samples(more) => samples.extend(more),
                     Reply::End => return io::Result::Ok(()),
-                    Reply::Open { .. } | Reply::Refused(_) => return Err(io::ErrorKind::InvalidData.into()),
+                    Reply::Open { .. } | Reply::Refused(_) | Reply::Arrivals(_) => {
+                        return Err(io::ErrorKind::InvalidData.into());
+                    }
                 }
             }
         };

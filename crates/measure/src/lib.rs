@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 pub mod browser;
 pub mod client;
 mod clock;
@@ -14,10 +15,14 @@ pub mod estimate;
 mod load;
 mod probe;
 pub mod protocol;
+mod record;
 mod recording;
+mod saturator;
 pub mod server;
 
+pub use arrivals::{Arrivals, MAX_MS};
 pub use estimate::Line;
+pub use record::{RecordPlan, Recorded, Watch, record};
 pub use recording::{Direction, Loaded, Probe, Recording, Sample, Span};
 
 /// The port of a server where nobody says another.

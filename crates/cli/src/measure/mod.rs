@@ -1,5 +1,6 @@
 //! `suimon measure`: a line as it is, between two hosts.
 
+mod record;
 mod run;
 mod save;
 mod serve;
@@ -8,7 +9,7 @@ mod web;
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, Subcommand};
 use suimon_units::Duration;
 
 use crate::error::CliError;
@@ -21,6 +22,7 @@ Examples:
   suimon measure vps.example --save line.toml     # ... as a scenario
   suimon compare --line line.toml                 # what a queue, a buffer or a sender would change on it
   suimon measure vps.example --megabytes 20       # no more data than that
+  suimon measure record vps.example               # a line that varies, as traces: line.down and line.up
   suimon measure vps.example --json | jq .download.capacity_mbps
 
 No part of it needs root. A firewall in front of the server must let TCP and UDP to port 7423 in; the client opens
@@ -28,8 +30,15 @@ all connections, so that it may be behind NAT. A browser measures by http://vps.
 
 /// Measure a line: capacity, delay idle and loaded, buffer, loss and kind of queue
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE, group = ArgGroup::new("what").args(["server", "serve", "read"]).required(true))]
+#[command(
+    after_help = EXAMPLE,
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
+    group = ArgGroup::new("what").args(["server", "serve", "read"]).required(true)
+)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// The server, where `suimon measure --serve` runs; port 7423 if none is given
     #[arg(value_name = "HOST[:PORT]")]
     server: Option<String>,
@@ -43,6 +52,11 @@ pub(crate) struct Arguments {
     client: ClientOptions,
     #[command(flatten)]
     serving: serve::Options,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Record(record::Options),
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +89,9 @@ pub(crate) struct ClientOptions {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    if let Some(Action::Record(options)) = &arguments.action {
+        return record::execute(options);
+    }
     let options = &arguments.client;
     match (&arguments.server, &arguments.read) {
         (Some(server), _) => run::execute(server, options),

@@ -144,7 +144,7 @@ fn kilobytes(bytes: u64) -> String {
 }
 
 /// Three digits that count, and none behind the point from a hundred on.
-fn significant(value: f64) -> String {
+pub(super) fn significant(value: f64) -> String {
     match value {
         _ if value >= 99.95 => format!("{value:.0}"),
         _ if value >= 9.995 => format!("{value:.1}"),
