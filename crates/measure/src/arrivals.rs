@@ -141,7 +141,7 @@ mod tests {
         // A packet a millisecond, by a clock that is far ahead; each waits 20 ms longer from 500 ms on.
         for nth in 0..1_000_u64 {
             let wait = if nth < 500 { 0 } else { 20_000 };
-            counter.count(1 << 40 | nth * 1_000, nth * 1_000 + 7 - wait.min(nth * 1_000));
+            counter.count((1 << 40) + nth * 1_000, nth * 1_000 + 7 - wait.min(nth * 1_000));
         }
         let arrivals = counter.arrivals();
         assert_eq!(arrivals.packets.len(), 1_000);

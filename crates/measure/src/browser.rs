@@ -40,8 +40,7 @@ impl Seen {
     pub fn recording(&self, looks: [Vec<Look>; 2], is_ipv6: bool) -> Option<Recording> {
         let idle: Vec<Span> = self.idle.iter().copied().filter(is_in_time).take(MAX_IDLE).collect();
         let probes = self.unblocked();
-        let mut recording =
-            Recording { is_ipv6, is_stream: true, probes, idle, download: None, upload: None };
+        let mut recording = Recording { is_ipv6, is_stream: true, probes, idle, ..Recording::default() };
         let clocks = Clocks::of(&recording)?;
         let least =
             recording.probes.iter().filter_map(|probe| Some(probe.answer?.1.saturating_sub(probe.sent_us)));

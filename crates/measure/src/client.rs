@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -12,10 +12,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::Clock;
+use crate::first_hop::Pinger;
 use crate::load::Load;
 use crate::probe::Prober;
 use crate::protocol::{Cookie, Hello, PREFACE, Refusal, Reply, Request, encode, receive, send};
 use crate::recording::{Direction, Loaded, Probe, Recording, Span};
+use crate::responsiveness::{ForeignProbe, pace, probe};
 
 /// How a line is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +30,14 @@ pub struct Plan {
     pub flows: u8,
     /// The most bytes of payload of both loads together.
     pub bytes: u64,
+    /// Whether to ask over new connections beside the loads, for round trips a minute.
+    pub responsiveness: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(3), load: Duration::from_secs(10), flows: 4, bytes: 1_000_000_000 }
+        let (idle, load) = (Duration::from_secs(3), Duration::from_secs(10));
+        Self { idle, load, flows: 4, bytes: 1_000_000_000, responsiveness: false }
     }
 }
 
@@ -103,11 +108,22 @@ pub async fn measure(
         connect(server).await.map_err(|error| MeasureError::Connect { address: server, error })?;
     let (cookie, most_bytes) = open(&mut control, &Hello::Session).await?;
     let clock = Clock::new();
-    let prober = probe(&control, server, cookie, clock).map_err(MeasureError::Host)?;
+    let prober = probes(&control, server, cookie, clock).map_err(MeasureError::Host)?;
+    let pinger = Pinger::new(server.ip(), clock);
     let bytes = plan.bytes.min(2 * most_bytes);
     let plan = Plan { bytes, ..*plan };
-    let mut run =
-        Run { server, cookie, clock, prober, plan, stop, progress, control, started: Instant::now() };
+    let mut run = Run {
+        server,
+        cookie,
+        clock,
+        prober,
+        plan,
+        stop,
+        progress,
+        control,
+        started: Instant::now(),
+        foreign: Arc::default(),
+    };
     let mut recording = Recording { is_ipv6: is_ipv6(server), ..Recording::default() };
     recording.idle.push(run.idle(plan.idle).await);
     if !run.prober.probes().iter().any(|probe| probe.answer.is_some()) {
@@ -125,6 +141,8 @@ pub async fn measure(
         }
     }
     recording.probes = run.prober.probes();
+    recording.foreign = std::mem::take(&mut *run.foreign.lock().expect("no one panics while holding it"));
+    recording.first_hop = pinger.map(|pinger| pinger.hop());
     Ok(recording)
 }
 
@@ -152,7 +170,7 @@ pub(crate) async fn open(control: &mut TcpStream, hello: &Hello) -> Result<(Cook
     }
 }
 
-fn probe(control: &TcpStream, server: SocketAddr, cookie: Cookie, clock: Clock) -> io::Result<Prober> {
+fn probes(control: &TcpStream, server: SocketAddr, cookie: Cookie, clock: Clock) -> io::Result<Prober> {
     // The server answers the address that it knows from TCP.
     let socket = std::net::UdpSocket::bind(SocketAddr::new(control.local_addr()?.ip(), 0))?;
     socket.connect(server)?;
@@ -170,6 +188,7 @@ struct Run<P> {
     progress: P,
     control: TcpStream,
     started: Instant,
+    foreign: Arc<Mutex<Vec<ForeignProbe>>>,
 }
 
 impl<P: Fn(Progress)> Run<P> {
@@ -246,10 +265,21 @@ impl<P: Fn(Progress)> Run<P> {
             watched.watch().await;
             Ok(())
         });
-        let until = Instant::now() + self.plan.load;
-        while Instant::now() < until && !self.is_told() && load.moved() < most {
+        let begun = Instant::now();
+        let mut is_asking = !self.plan.responsiveness;
+        while begun.elapsed() < self.plan.load && !self.is_told() && load.moved() < most {
             sleep(TICK).await;
             self.tell(Some(direction), load.moved());
+            if !is_asking && begun.elapsed() >= self.plan.load * 3 / 5 {
+                is_asking = true;
+                let bps = load.arrived() as f64 * 8.0 / begun.elapsed().as_secs_f64();
+                let (pace, done) = (pace(bps), Arc::clone(&self.foreign));
+                let (server, clock) = (self.server, self.clock);
+                tasks.spawn(async move {
+                    probe(server, clock, pace, done).await;
+                    Ok(())
+                });
+            }
         }
         let to_us = self.clock.now_us();
         drop(load.close());

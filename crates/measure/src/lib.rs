@@ -12,11 +12,13 @@ pub mod client;
 mod clock;
 pub mod datagram;
 pub mod estimate;
+pub mod first_hop;
 mod load;
 mod probe;
 pub mod protocol;
 mod record;
 mod recording;
+pub mod responsiveness;
 mod saturator;
 pub mod server;
 

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::first_hop::Hop;
+use crate::responsiveness::ForeignProbe;
+
 /// A direction of the line, as its user calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -114,6 +117,12 @@ pub struct Recording {
     pub download: Option<Loaded>,
     /// The load of the upload.
     pub upload: Option<Loaded>,
+    /// Requests over new connections beside the loads, where responsiveness was asked for.
+    #[serde(default)]
+    pub foreign: Vec<ForeignProbe>,
+    /// The first hop, where it has an address and takes pings.
+    #[serde(default)]
+    pub first_hop: Option<Hop>,
 }
 
 /// The length of a browser's probe as a packet without IP's header, in bytes: TCP's header with timestamps, that of a frame

@@ -1,5 +1,6 @@
 //! `suimon measure`: a line as it is, between two hosts.
 
+mod flent;
 mod record;
 mod run;
 mod save;
@@ -22,6 +23,7 @@ Examples:
   suimon measure vps.example --save line.toml     # ... as a scenario
   suimon compare --line line.toml                 # what a queue, a buffer or a sender would change on it
   suimon measure vps.example --megabytes 20       # no more data than that
+  suimon measure vps.example --rpm                # ... with its round trips a minute
   suimon measure record vps.example               # a line that varies, as traces: line.down and line.up
   suimon measure vps.example --json | jq .download.capacity_mbps
 
@@ -71,6 +73,9 @@ pub(crate) struct ClientOptions {
     /// TCP connections of each load, from 1 to 32
     #[arg(long, value_name = "COUNT", default_value_t = 4, conflicts_with = "serve")]
     flows: u8,
+    /// Also tell the responsiveness in round trips a minute, by requests over new connections beside the loads
+    #[arg(long, conflicts_with_all = ["serve", "read"])]
+    rpm: bool,
     /// Print JSON
     #[arg(long, conflicts_with = "serve")]
     json: bool,
@@ -80,6 +85,9 @@ pub(crate) struct ClientOptions {
     /// Write each probe and what arrived of the load then as CSV
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     csv: Option<PathBuf>,
+    /// Write a data file for flent, version 4 of its format
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    flent: Option<PathBuf>,
     /// Write metrics for Prometheus, as the textfile collector of its node exporter reads them
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     prometheus: Option<PathBuf>,

@@ -12,7 +12,7 @@ use suimon_measure::protocol::MAX_FLOWS;
 use suimon_measure::{Direction, Line, PORT, Recording};
 use tokio::sync::watch;
 
-use super::{ClientOptions, save, show};
+use super::{ClientOptions, flent, save, show};
 use crate::error::CliError;
 
 /// The load of a direction, at least and at most.
@@ -76,6 +76,9 @@ fn deliver(recording: &Recording, to: &str, options: &ClientOptions) -> Result<(
     if let Some(file) = &options.csv {
         save::table(&line, recording, file)?;
     }
+    if let Some(file) = &options.flent {
+        flent::write(&line, recording, to, file)?;
+    }
     if let Some(file) = &options.prometheus {
         save::metrics(&line, to, file)?;
     }
@@ -104,6 +107,7 @@ fn plan(options: &ClientOptions) -> Result<Plan, CliError> {
         load: Duration::from_nanos(options.load.as_nanos()),
         flows: options.flows,
         bytes: options.megabytes.saturating_mul(1_000_000),
+        responsiveness: options.rpm,
         ..Plan::default()
     })
 }

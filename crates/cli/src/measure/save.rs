@@ -196,6 +196,7 @@ mod tests {
             retransmitted_percent: 1.0,
             buffer: Some(Buffer { ms: 120.0, bytes: 300_000, is_at_least: false }),
             queue,
+            responsiveness: None,
             capacity: (0..90).map(|nth| Point { at_s: f64::from(nth) * 0.1, mbps: 1.0 + f64::from(nth % 2) }).collect(),
         }
     }
@@ -212,6 +213,7 @@ mod tests {
             },
             download: Some(way(20.0, QueueKind::DropTail)),
             upload: Some(way(5.0, QueueKind::Fair)),
+            first_hop: None,
         }
     }
 

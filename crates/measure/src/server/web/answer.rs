@@ -18,14 +18,16 @@ use crate::browser::Seen;
 use crate::estimate::Line;
 use crate::protocol::MAX_FLOWS;
 use crate::recording::Direction;
+use crate::responsiveness::SMALL;
 
 /// The page and its scripts, which ask for nothing from elsewhere.
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 6] = [
     ("/", "text/html; charset=utf-8", include_str!("../../../web/page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("../../../web/page.css")),
     ("/page.js", "text/javascript; charset=utf-8", include_str!("../../../web/page.js")),
     ("/probes.js", "text/javascript; charset=utf-8", include_str!("../../../web/probes.js")),
     ("/load.js", "text/javascript; charset=utf-8", include_str!("../../../web/load.js")),
+    (SMALL, "text/plain", "."),
 ];
 const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

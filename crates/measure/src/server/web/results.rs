@@ -90,7 +90,7 @@ mod tests {
             loss_percent: 0.0,
             propagation_ms: 1.0,
         };
-        let line = Line { idle, download: None, upload: None };
+        let line = Line { idle, download: None, upload: None, first_hop: None };
         let names: Vec<_> =
             (0..=KEPT).map(|_| results.keep(&line, &Recording::default(), "far").unwrap()).collect();
         assert!(results.find(&names[0]).is_none(), "the oldest has gone");
