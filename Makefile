@@ -115,7 +115,7 @@ test-python:
 test-page:
 	@# A browser of another name than the test expects; without any it would skip, which is no pass.
 	browser="$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}"; \
-	    SAMPLE_PAGE="$$(realpath $(TARGET)/debug/examples/sample_page)" CHROMIUM="$$browser" npm test --prefix crates/report/web
+	    SAMPLE_PAGE="$$(realpath $(TARGET)/debug/examples/sample_page)" SUIMON="$$(realpath $(TESTED))" CHROMIUM="$$browser" npm test --prefix crates/report/web
 
 .PHONY: lint
 lint: setup ## Format, clippy, documentation, links, wording, Python

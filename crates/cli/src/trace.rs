@@ -1,12 +1,14 @@
 //! `suimon trace`: traces of links, made and described.
 
+mod describe;
+
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use suimon_algorithms::RandomStream;
 use suimon_scenario::ScenarioError;
-use suimon_scenario::trace::{CellularModel, Opportunities};
+use suimon_scenario::trace::CellularModel;
 use suimon_study::numbers::whole;
 use suimon_units::{Duration, Rate};
 
@@ -16,7 +18,8 @@ const EXAMPLE: &str = "\
 Examples:
   suimon trace generate --mean 3Mbit --length 60s > cell.down
   suimon trace generate --like lte-driving --seed 7 > lte.down
-  suimon trace describe cell.down";
+  suimon trace describe cell.down
+  suimon trace describe cell.down --svg cell.svg";
 
 /// Make or describe traces of links whose rate varies
 #[derive(Debug, Args)]
@@ -30,11 +33,8 @@ pub(crate) struct Arguments {
 enum Action {
     /// Print a synthetic cellular link in Mahimahi's format
     Generate(Generate),
-    /// Print length and rate of a trace in Mahimahi's format
-    Describe {
-        /// The trace
-        file: PathBuf,
-    },
+    /// Draw a trace in Mahimahi's format, and print its length and its rates
+    Describe(Describe),
 }
 
 #[derive(Debug, Args)]
@@ -64,6 +64,18 @@ struct Generate {
     seed: u64,
 }
 
+#[derive(Debug, Args)]
+struct Describe {
+    /// The trace
+    file: PathBuf,
+    /// Draw it into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     match &arguments.action {
@@ -84,13 +96,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
                 .map_err(by_option)?;
             out.write_all(trace.to_text().as_bytes())?;
         }
-        Action::Describe { file } => {
-            let trace = Opportunities::read(file)?;
-            writeln!(out, "{}", file.display())?;
-            writeln!(out, "length     {:.1}", trace.period())?;
-            writeln!(out, "mean rate  {:.3}", trace.mean_rate())?;
-            writeln!(out, "packets    {}", trace.times().len())?;
-        }
+        Action::Describe(options) => describe::execute(options, &mut out)?,
     }
     Ok(())
 }

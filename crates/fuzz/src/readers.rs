@@ -12,7 +12,8 @@ use suimon_bond::mux::{Mux, MuxLimits, ServiceClass};
 use suimon_bond::session::{Session, SessionConfig};
 use suimon_capture::{Capture, Truth};
 use suimon_emulator::{WirePacket, split};
-use suimon_measure::datagram::Datagram;
+use suimon_measure::browser::{Look, Seen};
+use suimon_measure::datagram::{Datagram, Kind};
 use suimon_measure::protocol::{Hello, Refusal, Reply, Request, decode as message, encode};
 use suimon_measure::{Direction, Line, Loaded, Probe, Recording, Sample, Span};
 use suimon_scenario::trace::{Opportunities, RateSchedule};
@@ -23,7 +24,7 @@ use suimon_units::{Bytes, Duration, Instant};
 use crate::Reader;
 
 /// Every reader of what comes from outside.
-pub const READERS: [Reader; 10] = [
+pub const READERS: [Reader; 11] = [
     Reader { name: "scenario", read: scenario, seeds: scenarios, words: SCENARIO_WORDS, weight: 16 },
     Reader { name: "link line", read: link_line, seeds: link_lines, words: LINK_WORDS, weight: 16 },
     Reader {
@@ -38,6 +39,7 @@ pub const READERS: [Reader; 10] = [
     Reader { name: "bond streams", read: streams, seeds: stream_frames, words: &["host:80"], weight: 16 },
     Reader { name: "measure messages", read: messages, seeds: message_seeds, words: &[], weight: 16 },
     Reader { name: "recording", read: recording, seeds: recordings, words: RECORDING_WORDS, weight: 12 },
+    Reader { name: "browser report", read: report, seeds: reports, words: RECORDING_WORDS, weight: 12 },
     Reader { name: "packet", read: packet, seeds: packets, words: &[], weight: 16 },
     Reader { name: "terminal", read: terminal, seeds: terminals, words: TERMINAL_WORDS, weight: 12 },
 ];
@@ -305,8 +307,8 @@ fn stream_frames() -> Vec<Vec<u8>> {
 fn messages(bytes: &[u8]) {
     let _ = message::<Hello>(bytes);
     let _ = message::<Request>(bytes);
-    if let Some(asked) = Datagram::asked(bytes) {
-        assert_eq!(asked.question().as_slice(), bytes);
+    if let Some((kind, read)) = Datagram::read(bytes) {
+        assert!(bytes.starts_with(&read.bytes(kind)));
     }
     let Ok(reply) = message::<Reply>(bytes) else { return };
     // The same again, where numbers take no more than they need.
@@ -362,11 +364,40 @@ fn message_seeds() -> Vec<Vec<u8>> {
         content(encode(&Reply::Open { cookie, most_bytes: 1 << 40 })),
         content(encode(&Reply::Refused(Refusal::TooOften))),
         content(encode(&Reply::Samples(vec![sample; 30]))),
-        Datagram { cookie, number: 8, server_us: 0 }.question().to_vec(),
+        Datagram { cookie, number: 8, time_us: 0 }.bytes(Kind::Question).to_vec(),
     ]
 }
 
 const RECORDING_WORDS: &[&str] = &["null", "0", "18446744073709551615", "[", "]", "{", "}", ",", "-1"];
+
+/// What a browser reports of a line, beside what the server's sockets saw.
+fn report(bytes: &[u8]) {
+    if let Ok(seen) = serde_json::from_slice::<Seen>(bytes) {
+        let look = |nth: u64| Look {
+            sample: Sample {
+                at_us: 6_000_000 + nth * 20_000,
+                received_segments: nth * 10,
+                ..Sample::default()
+            },
+            ..Look::default()
+        };
+        let looks = [0, 1].map(|_| (0..40).map(look).collect());
+        let _ = seen.recording(looks, false).as_ref().and_then(Line::of);
+    }
+}
+
+fn reports() -> Vec<Vec<u8>> {
+    let probe =
+        |nth: u64| format!("[{},[{},{}]]", nth * 20_000, nth * 20_000 + 5_000_000, nth * 20_000 + 20_000);
+    let probes: Vec<_> = (0..100).map(probe).collect();
+    let span = |from: u64, to: u64| format!("{{\"from_us\":{from},\"to_us\":{to}}}");
+    let [idle, down, up] = [span(0, 500_000), span(1_000_000, 1_400_000), span(1_500_000, 1_900_000)];
+    let text = format!(
+        "{{\"probes\":[{}],\"idle\":[{idle}],\"download\":{down},\"upload\":{up}}}",
+        probes.join(",")
+    );
+    vec![text.into_bytes()]
+}
 
 /// What `suimon measure --record` wrote: a line or none.
 fn recording(bytes: &[u8]) {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -12,10 +12,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::Clock;
+use crate::first_hop::Pinger;
 use crate::load::Load;
 use crate::probe::Prober;
 use crate::protocol::{Cookie, Hello, PREFACE, Refusal, Reply, Request, encode, receive, send};
 use crate::recording::{Direction, Loaded, Probe, Recording, Span};
+use crate::responsiveness::{ForeignProbe, pace, probe};
 
 /// How a line is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +30,14 @@ pub struct Plan {
     pub flows: u8,
     /// The most bytes of payload of both loads together.
     pub bytes: u64,
+    /// Whether to ask over new connections beside the loads, for round trips a minute.
+    pub responsiveness: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(3), load: Duration::from_secs(10), flows: 4, bytes: 1_000_000_000 }
+        let (idle, load) = (Duration::from_secs(3), Duration::from_secs(10));
+        Self { idle, load, flows: 4, bytes: 1_000_000_000, responsiveness: false }
     }
 }
 
@@ -101,13 +106,24 @@ pub async fn measure(
 ) -> Result<Recording, MeasureError> {
     let mut control =
         connect(server).await.map_err(|error| MeasureError::Connect { address: server, error })?;
-    let (cookie, most_bytes) = open(&mut control).await?;
+    let (cookie, most_bytes) = open(&mut control, &Hello::Session).await?;
     let clock = Clock::new();
-    let prober = probe(&control, server, cookie, clock).map_err(MeasureError::Host)?;
+    let prober = probes(&control, server, cookie, clock).map_err(MeasureError::Host)?;
+    let pinger = Pinger::new(server.ip(), clock);
     let bytes = plan.bytes.min(2 * most_bytes);
     let plan = Plan { bytes, ..*plan };
-    let mut run =
-        Run { server, cookie, clock, prober, plan, stop, progress, control, started: Instant::now() };
+    let mut run = Run {
+        server,
+        cookie,
+        clock,
+        prober,
+        plan,
+        stop,
+        progress,
+        control,
+        started: Instant::now(),
+        foreign: Arc::default(),
+    };
     let mut recording = Recording { is_ipv6: is_ipv6(server), ..Recording::default() };
     recording.idle.push(run.idle(plan.idle).await);
     if !run.prober.probes().iter().any(|probe| probe.answer.is_some()) {
@@ -125,6 +141,8 @@ pub async fn measure(
         }
     }
     recording.probes = run.prober.probes();
+    recording.foreign = std::mem::take(&mut *run.foreign.lock().expect("no one panics while holding it"));
+    recording.first_hop = pinger.map(|pinger| pinger.hop());
     Ok(recording)
 }
 
@@ -132,7 +150,7 @@ fn is_ipv6(server: SocketAddr) -> bool {
     server.ip().to_canonical().is_ipv6()
 }
 
-async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     let mut stream = timeout(CONNECT, socket.connect(server)).await??;
     stream.set_nodelay(true)?;
@@ -140,17 +158,19 @@ async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn open(control: &mut TcpStream) -> Result<(Cookie, u64), MeasureError> {
-    send(control, &Hello::Session).await.map_err(MeasureError::Server)?;
+pub(crate) async fn open(control: &mut TcpStream, hello: &Hello) -> Result<(Cookie, u64), MeasureError> {
+    send(control, hello).await.map_err(MeasureError::Server)?;
     let reply = timeout(CONNECT, receive(control)).await.unwrap_or_else(|late| Err(late.into()));
     match reply.map_err(MeasureError::Server)? {
         Reply::Open { cookie, most_bytes } => Ok((cookie, most_bytes)),
         Reply::Refused(refusal) => Err(MeasureError::Refused(refusal)),
-        Reply::Samples(_) | Reply::End => Err(MeasureError::Server(io::ErrorKind::InvalidData.into())),
+        Reply::Samples(_) | Reply::Arrivals(_) | Reply::End => {
+            Err(MeasureError::Server(io::ErrorKind::InvalidData.into()))
+        }
     }
 }
 
-fn probe(control: &TcpStream, server: SocketAddr, cookie: Cookie, clock: Clock) -> io::Result<Prober> {
+fn probes(control: &TcpStream, server: SocketAddr, cookie: Cookie, clock: Clock) -> io::Result<Prober> {
     // The server answers the address that it knows from TCP.
     let socket = std::net::UdpSocket::bind(SocketAddr::new(control.local_addr()?.ip(), 0))?;
     socket.connect(server)?;
@@ -168,6 +188,7 @@ struct Run<P> {
     progress: P,
     control: TcpStream,
     started: Instant,
+    foreign: Arc<Mutex<Vec<ForeignProbe>>>,
 }
 
 impl<P: Fn(Progress)> Run<P> {
@@ -244,10 +265,21 @@ impl<P: Fn(Progress)> Run<P> {
             watched.watch().await;
             Ok(())
         });
-        let until = Instant::now() + self.plan.load;
-        while Instant::now() < until && !self.is_told() && load.moved() < most {
+        let begun = Instant::now();
+        let mut is_asking = !self.plan.responsiveness;
+        while begun.elapsed() < self.plan.load && !self.is_told() && load.moved() < most {
             sleep(TICK).await;
             self.tell(Some(direction), load.moved());
+            if !is_asking && begun.elapsed() >= self.plan.load * 3 / 5 {
+                is_asking = true;
+                let bps = load.arrived() as f64 * 8.0 / begun.elapsed().as_secs_f64();
+                let (pace, done) = (pace(bps), Arc::clone(&self.foreign));
+                let (server, clock) = (self.server, self.clock);
+                tasks.spawn(async move {
+                    probe(server, clock, pace, done).await;
+                    Ok(())
+                });
+            }
         }
         let to_us = self.clock.now_us();
         drop(load.close());
@@ -270,7 +302,9 @@ impl<P: Fn(Progress)> Run<P> {
                 match receive(&mut self.control).await? {
                     Reply::Samples(more) => samples.extend(more),
                     Reply::End => return io::Result::Ok(()),
-                    Reply::Open { .. } | Reply::Refused(_) => return Err(io::ErrorKind::InvalidData.into()),
+                    Reply::Open { .. } | Reply::Refused(_) | Reply::Arrivals(_) => {
+                        return Err(io::ErrorKind::InvalidData.into());
+                    }
                 }
             }
         };

@@ -6,17 +6,25 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
+pub mod browser;
 pub mod client;
 mod clock;
 pub mod datagram;
 pub mod estimate;
+pub mod first_hop;
 mod load;
 mod probe;
 pub mod protocol;
+mod record;
 mod recording;
+pub mod responsiveness;
+mod saturator;
 pub mod server;
 
+pub use arrivals::{Arrivals, MAX_MS};
 pub use estimate::Line;
+pub use record::{RecordPlan, Recorded, Watch, record};
 pub use recording::{Direction, Loaded, Probe, Recording, Sample, Span};
 
 /// The port of a server where nobody says another.

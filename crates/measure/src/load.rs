@@ -17,7 +17,7 @@ use crate::recording::Sample;
 /// Between one look at the connections and the next.
 const LOOK: Duration = Duration::from_millis(20);
 /// The most looks that are kept: what 32 connections make in 20 s.
-const MAX_SAMPLES: usize = 32_000;
+const MAX_LOOKS: usize = 32_000;
 /// The most that waits in a socket before it is sent, so that little is lost at the end.
 const UNSENT: Bytes = Bytes::new(256 << 10);
 /// What is written at once.
@@ -35,9 +35,13 @@ const HOLDING: &str = "cubic";
 pub(crate) struct Load {
     clock: Clock,
     flows: Mutex<Vec<(u8, Arc<TcpStream>)>>,
-    samples: Mutex<Vec<Sample>>,
+    looks: Mutex<Vec<Look>>,
     /// Payload so far, in bytes.
     moved: AtomicU64,
+    /// The part of it that is known to have arrived.
+    arrived: AtomicU64,
+    /// Whether sending and receiving are to end.
+    is_over: AtomicBool,
     /// Whether connections still fill the buffer for the first time.
     has_filled: AtomicBool,
     /// The sender of this host, which takes over where it allows no other.
@@ -46,8 +50,9 @@ pub(crate) struct Load {
 
 impl Load {
     pub(crate) fn new(clock: Clock) -> Self {
-        let (flows, samples, moved, has_filled, own) = Default::default();
-        Self { clock, flows, samples, moved, has_filled, own }
+        let (flows, looks, moved, arrived, is_over) = Default::default();
+        let (has_filled, own) = Default::default();
+        Self { clock, flows, looks, moved, arrived, is_over, has_filled, own }
     }
 
     /// Payload that went through so far, in bytes.
@@ -55,9 +60,24 @@ impl Load {
         self.moved.load(Ordering::Relaxed)
     }
 
+    /// Payload that the last look found to have arrived, in bytes.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Ends it at the next writing or reading.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
     /// What was seen so far, which is forgotten here.
     pub(crate) fn take_samples(&self) -> Vec<Sample> {
-        std::mem::take(&mut *self.samples())
+        self.take_looks().into_iter().map(|look| look.sample).collect()
+    }
+
+    /// The same with what only a host whose other end tells nothing needs.
+    pub(crate) fn take_looks(&self) -> Vec<Look> {
+        std::mem::take(&mut *self.looks())
     }
 
     /// A last look at the connections, which are let go.
@@ -70,22 +90,36 @@ impl Load {
         self.flows.lock().expect("no one panics while holding it")
     }
 
-    fn samples(&self) -> MutexGuard<'_, Vec<Sample>> {
-        self.samples.lock().expect("no one panics while holding it")
+    fn looks(&self) -> MutexGuard<'_, Vec<Look>> {
+        self.looks.lock().expect("no one panics while holding it")
     }
 
     /// Sends over `stream` until the other end closes it, or `most` bytes have gone over all of this load.
     pub(crate) async fn send(&self, flow: u8, stream: TcpStream, most: u64) -> io::Result<()> {
+        self.send_chunks(flow, stream, most, &noise()).await
+    }
+
+    /// The same by repetitions of `chunk`.
+    pub(crate) async fn send_chunks(
+        &self,
+        flow: u8,
+        stream: TcpStream,
+        most: u64,
+        chunk: &[u8],
+    ) -> io::Result<()> {
         let stream = Arc::new(stream);
         tcp::limit_unsent(&*stream, UNSENT)?;
         self.fill(&stream);
         self.flows().push((flow, Arc::clone(&stream)));
-        let chunk = noise();
-        while self.moved() < most {
+        let mut rest = chunk;
+        while self.moved() < most && !self.is_over.load(Ordering::Relaxed) {
             stream.writable().await?;
-            match stream.try_write(&chunk) {
+            match stream.try_write(rest) {
                 Ok(0) => break,
-                Ok(count) => self.count(count),
+                Ok(count) => {
+                    self.count(count);
+                    rest = if count < rest.len() { &rest[count..] } else { chunk };
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => break,
             }
@@ -98,7 +132,7 @@ impl Load {
     pub(crate) async fn receive(&self, flow: u8, stream: TcpStream, most: u64) -> io::Result<()> {
         let stream = Arc::new(stream);
         self.flows().push((flow, Arc::clone(&stream)));
-        while self.moved() < most {
+        while self.moved() < most && !self.is_over.load(Ordering::Relaxed) {
             stream.readable().await?;
             match stream.try_io(Interest::READABLE, || tcp::discard(&*stream, GULP)) {
                 Ok(0) => break,
@@ -132,9 +166,9 @@ impl Load {
     }
 
     /// Hands the connections over once something was lost or marked.
-    fn hold(&self, samples: &[Sample]) {
-        let is_signal = |sample: &Sample| sample.retransmissions + sample.marked > 0;
-        if self.has_filled.load(Ordering::Relaxed) || !samples.iter().any(is_signal) {
+    fn hold(&self, looks: &[Look]) {
+        let is_signal = |Look { sample, .. }: &Look| sample.retransmissions + sample.marked > 0;
+        if self.has_filled.load(Ordering::Relaxed) || !looks.iter().any(is_signal) {
             return;
         }
         self.has_filled.store(true, Ordering::Relaxed);
@@ -154,12 +188,29 @@ impl Load {
 
     fn look(&self) {
         let seen: Vec<_> =
-            self.flows().iter().filter_map(|(flow, stream)| sample(*flow, stream, self.clock)).collect();
+            self.flows().iter().filter_map(|(flow, stream)| look(*flow, stream, self.clock)).collect();
         self.hold(&seen);
-        let mut samples = self.samples();
-        let room = MAX_SAMPLES.saturating_sub(samples.len());
-        samples.extend(seen.into_iter().take(room));
+        let arrived = seen.iter().map(|Look { sample, .. }| sample.acknowledged.max(sample.received)).sum();
+        self.arrived.fetch_max(arrived, Ordering::Relaxed);
+        let mut looks = self.looks();
+        let room = MAX_LOOKS.saturating_sub(looks.len());
+        looks.extend(seen.into_iter().take(room));
     }
+}
+
+/// A look at a connection: what is told to the other end, and what stands in for what the other end cannot tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Look {
+    /// What the other end is told.
+    pub sample: Sample,
+    /// Segments sent that have arrived, in any order.
+    pub delivered: u64,
+    /// Payload of full segments sent, in bytes.
+    pub segment: u64,
+    /// Segments that came before one that was sent earlier.
+    pub out_of_order: u64,
+    /// The receiver's round-trip time, in microseconds; zero before the first.
+    pub receiver_rtt_us: u64,
 }
 
 /// Lets `stream` go on by [`HOLDING`], or else by the sender of this host.
@@ -170,13 +221,14 @@ fn hold_by(stream: &TcpStream, own: &str) {
     }
 }
 
-fn sample(flow: u8, stream: &TcpStream, clock: Clock) -> Option<Sample> {
+fn look(flow: u8, stream: &TcpStream, clock: Clock) -> Option<Look> {
     let at_us = clock.now_us();
     let state = tcp::tcp_state(stream).ok()?;
-    Some(Sample {
+    let micros = |time: Option<suimon_units::Duration>| time.map_or(0, |time| time.as_nanos() / 1_000);
+    let sample = Sample {
         flow,
         at_us,
-        srtt_us: state.srtt.map_or(0, |srtt| srtt.as_nanos() / 1_000),
+        srtt_us: micros(state.srtt),
         acknowledged: state.acknowledged.get(),
         segments: state.segments,
         retransmissions: state.retransmissions,
@@ -185,11 +237,18 @@ fn sample(flow: u8, stream: &TcpStream, clock: Clock) -> Option<Sample> {
         received_segments: state.received_segments,
         received_segment: state.received_segment.get(),
         has_timestamps: state.has_timestamps,
+    };
+    Some(Look {
+        sample,
+        delivered: state.delivered,
+        segment: state.mss.get(),
+        out_of_order: state.out_of_order,
+        receiver_rtt_us: micros(state.receiver_rtt),
     })
 }
 
 /// Bytes that nothing on the way can compress.
-fn noise() -> Vec<u8> {
+pub(crate) fn noise() -> Vec<u8> {
     // The mixer of SplitMix64 (Steele, Lea, Flood 2014).
     let mix = |count: u64| {
         let mut value = count.wrapping_mul(0x9e37_79b9_7f4a_7c15);

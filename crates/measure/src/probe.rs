@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::datagram::{Datagram, LENGTH};
+use crate::datagram::{Datagram, Kind, LENGTH};
 use crate::protocol::Cookie;
 use crate::recording::Probe;
 
@@ -67,10 +67,10 @@ fn send(socket: &UdpSocket, cookie: Cookie, clock: Clock, probes: &Mutex<Vec<Pro
         if is_over.load(Ordering::Relaxed) {
             return;
         }
-        let datagram = Datagram { cookie, number: u32::try_from(number).unwrap_or(u32::MAX), server_us: 0 };
+        let datagram = Datagram { cookie, number: u32::try_from(number).unwrap_or(u32::MAX), time_us: 0 };
         lock(probes).push(Probe { sent_us: clock.now_us(), answer: None });
         // A datagram that this host cannot send is one that gets lost.
-        let _ = socket.send(&datagram.question());
+        let _ = socket.send(&datagram.bytes(Kind::Question));
         next += PACE;
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
@@ -95,13 +95,13 @@ fn receive(
             }
         };
         let now = clock.now_us();
-        let Some(answer) = Datagram::answered(&bytes[..length]).filter(|answer| answer.cookie == cookie)
-        else {
+        let Some((Kind::Answer, answer)) = Datagram::read(&bytes[..length]) else { continue };
+        if answer.cookie != cookie {
             continue;
-        };
+        }
         let mut probes = lock(probes);
         if let Some(probe) = probes.get_mut(answer.number as usize) {
-            probe.answer.get_or_insert((answer.server_us, now));
+            probe.answer.get_or_insert((answer.time_us, now));
         }
     }
 }

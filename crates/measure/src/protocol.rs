@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::arrivals::Arrivals;
 use crate::recording::{Direction, Sample};
 
 /// What a server knows a session by, and only its client besides.
@@ -21,6 +22,8 @@ pub const MAX_MESSAGE: usize = 8_192;
 pub const MAX_FLOWS: u8 = 32;
 /// Looks at connections in one message.
 pub const SAMPLES: usize = 64;
+/// Milliseconds of a recording in one message.
+pub const MILLISECONDS: usize = 2_000;
 
 /// The first message of a connection, from the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,8 @@ pub enum Hello {
         /// The connection's number, below [`MAX_FLOWS`].
         flow: u8,
     },
+    /// A session is wanted that records the line; this connection controls it.
+    Recording,
 }
 
 /// A message of the client in a session.
@@ -43,6 +48,8 @@ pub enum Hello {
 pub enum Request {
     /// The load in this direction is over: what did the server see?
     Report(Direction),
+    /// What arrived of the recording's packets?
+    Arrivals,
 }
 
 /// A message of the server in a session.
@@ -61,6 +68,8 @@ pub enum Reply {
     Samples(Vec<Sample>),
     /// There is no more.
     End,
+    /// The next milliseconds of a recording.
+    Arrivals(Arrivals),
 }
 
 /// Why a server refuses a session.
@@ -140,6 +149,14 @@ mod tests {
         let bytes = encode(&message).unwrap();
         assert_eq!(decode::<Reply>(&bytes[2..]).unwrap(), message);
         assert!(encode(&Reply::Samples(vec![longest; 2 * SAMPLES])).is_err());
+    }
+
+    #[test]
+    fn the_longest_part_of_a_recording_fits_a_message() {
+        let most = Some(u16::MAX);
+        let part =
+            Arrivals { packets: vec![u16::MAX; MILLISECONDS], waits_ms: vec![most; MILLISECONDS / 100] };
+        assert!(encode(&Reply::Arrivals(part)).is_ok());
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::first_hop::Hop;
+use crate::responsiveness::ForeignProbe;
+
 /// A direction of the line, as its user calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,7 +106,10 @@ pub struct Loaded {
 pub struct Recording {
     /// Whether addresses are those of IPv6, whose headers are longer.
     pub is_ipv6: bool,
-    /// The datagrams, in the order of sending.
+    /// Whether probes were messages of a TCP connection, as those of a browser, rather than datagrams.
+    #[serde(default)]
+    pub is_stream: bool,
+    /// The probes, in the order of sending.
     pub probes: Vec<Probe>,
     /// Times without load: before, between and after.
     pub idle: Vec<Span>,
@@ -111,9 +117,29 @@ pub struct Recording {
     pub download: Option<Loaded>,
     /// The load of the upload.
     pub upload: Option<Loaded>,
+    /// Requests over new connections beside the loads, where responsiveness was asked for.
+    #[serde(default)]
+    pub foreign: Vec<ForeignProbe>,
+    /// The first hop, where it has an address and takes pings.
+    #[serde(default)]
+    pub first_hop: Option<Hop>,
 }
 
+/// The length of a browser's probe as a packet without IP's header, in bytes: TCP's header with timestamps, that of a frame
+/// (RFC 6455 §5.2) in the mean of both ways, and the payload.
+const STREAM_PROBE: u64 = 32 + 4 + 24;
+
 impl Recording {
+    /// The length of a probe as an IP packet, in bytes.
+    #[must_use]
+    pub const fn probe_bytes(&self) -> u64 {
+        if self.is_stream {
+            STREAM_PROBE + if self.is_ipv6 { 40 } else { 20 }
+        } else {
+            crate::datagram::on_the_wire(self.is_ipv6)
+        }
+    }
+
     /// The load in `direction`.
     #[must_use]
     pub const fn load(&self, direction: Direction) -> Option<&Loaded> {

@@ -6,9 +6,10 @@
 
 mod echo;
 mod sessions;
+mod web;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +19,13 @@ use tokio::time::{sleep, timeout};
 
 use self::echo::Echoes;
 pub use self::sessions::{Limits, Report};
-use self::sessions::{Session, Sessions};
+use self::sessions::{Place, Session, Sessions};
+use self::web::Results;
+pub use self::web::{Document, Render};
 use crate::clock::Clock;
-use crate::protocol::{Cookie, Hello, MAX_FLOWS, PREFACE, Reply, Request, SAMPLES, receive, send};
+use crate::protocol::{
+    Cookie, Hello, MAX_FLOWS, MILLISECONDS, PREFACE, Refusal, Reply, Request, SAMPLES, receive, send,
+};
 use crate::recording::Direction;
 
 /// A server and its sessions.
@@ -31,6 +36,7 @@ pub struct Server(Arc<Inner>);
 struct Inner {
     sessions: Arc<Sessions>,
     echoes: Echoes,
+    results: Results,
 }
 
 /// Who says nothing for so long is left.
@@ -39,13 +45,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
-    /// A server without sessions.
+    /// A server without sessions. `render` makes the files of what browsers measure.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits, render: Render) -> Self {
         let clock = Clock::new();
         let sessions = Arc::new(Sessions::new(limits, clock));
         let echoes = Echoes::new(clock, Arc::clone(&sessions));
-        Self(Arc::new(Inner { sessions, echoes }))
+        Self(Arc::new(Inner { sessions, echoes, results: Results::new(render) }))
     }
 
     /// Counts since the start.
@@ -65,28 +71,53 @@ impl Server {
             let Some(place) = self.0.sessions.knock(client.ip()) else { continue };
             let server = self.clone();
             tokio::spawn(async move {
-                let hello = timeout(PATIENCE, greeted(stream)).await;
-                drop(place);
-                if let Ok(Ok((hello, stream))) = hello
-                    && let Err(error) = server.answer(hello, stream, client).await
-                {
-                    tracing::debug!("{client}: {error}");
+                let mut first = [0];
+                match timeout(PATIENCE, stream.peek(&mut first)).await {
+                    // The methods of HTTP begin with capitals.
+                    Ok(Ok(1)) if first[0].is_ascii_uppercase() => {
+                        web::serve(server, stream, client, place).await;
+                    }
+                    Ok(Ok(1)) => server.serve_command(stream, client, place).await,
+                    _ => {}
                 }
             });
         }
     }
 
+    /// Serves a connection of `suimon measure`.
+    async fn serve_command(&self, stream: TcpStream, client: SocketAddr, place: Place) {
+        let hello = timeout(PATIENCE, greeted(stream)).await;
+        drop(place);
+        if let Ok(Ok((hello, stream))) = hello
+            && let Err(error) = self.answer(hello, stream, client).await
+        {
+            tracing::debug!("{client}: {error}");
+        }
+    }
+
     async fn answer(&self, hello: Hello, stream: TcpStream, client: SocketAddr) -> io::Result<()> {
         match hello {
-            Hello::Session => self.control(stream, client).await,
+            Hello::Session => {
+                self.control(stream, client, Sessions::open, self.0.sessions.limits().time).await
+            }
+            Hello::Recording => {
+                let time = self.0.sessions.limits().recording;
+                self.control(stream, client, Sessions::open_recording, time).await
+            }
             Hello::Load { cookie, direction, flow } => self.load(stream, &cookie, direction, flow).await,
         }
     }
 
     /// A session, as long as its client keeps the connection, and no longer than it may last.
-    async fn control(&self, mut stream: TcpStream, client: SocketAddr) -> io::Result<()> {
+    async fn control(
+        &self,
+        mut stream: TcpStream,
+        client: SocketAddr,
+        open: fn(&Sessions, IpAddr) -> Result<Arc<Session>, Refusal>,
+        time: Duration,
+    ) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let session = match self.0.sessions.open(client.ip()) {
+        let session = match open(&self.0.sessions, client.ip()) {
             Ok(session) => session,
             Err(refusal) => return send(&mut stream, &Reply::Refused(refusal)).await,
         };
@@ -100,7 +131,7 @@ impl Server {
         let served = tokio::select! {
             served = serve_requests(&session, &mut stream) => served,
             () = watched => Ok(()),
-            () = sleep(self.0.sessions.limits().time) => Ok(()),
+            () = sleep(time) => Ok(()),
         };
         self.0.sessions.close(&session);
         tracing::info!("{client} has measured: {} bytes", session.moved());
@@ -151,15 +182,25 @@ async fn greeted(mut stream: TcpStream) -> io::Result<(Hello, TcpStream)> {
 
 async fn serve_requests(session: &Session, stream: &mut TcpStream) -> io::Result<()> {
     loop {
-        let Request::Report(direction) = match receive(stream).await {
+        let request = match receive(stream).await {
             Ok(request) => request,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) => return Err(error),
         };
-        let load = session.load(direction);
-        load.close();
-        for samples in load.take_samples().chunks(SAMPLES) {
-            send(stream, &Reply::Samples(samples.to_vec())).await?;
+        match request {
+            Request::Report(direction) => {
+                let load = session.load(direction);
+                load.close();
+                for samples in load.take_samples().chunks(SAMPLES) {
+                    send(stream, &Reply::Samples(samples.to_vec())).await?;
+                }
+            }
+            Request::Arrivals => {
+                let arrivals = session.recorder().map(|recorder| recorder.counter.arrivals().clone());
+                for part in arrivals.unwrap_or_default().parts(MILLISECONDS) {
+                    send(stream, &Reply::Arrivals(part)).await?;
+                }
+            }
         }
         send(stream, &Reply::End).await?;
     }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 async fn serve(limits: Limits) -> (Server, std::net::SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::new(limits);
+    let server = Server::new(limits, |_, _, _| Vec::new());
     tokio::spawn(server.clone().serve(listener));
     (server, address)
 }
@@ -119,7 +119,7 @@ async fn a_load_ends_at_the_servers_limit() {
 async fn what_is_no_client_is_left() {
     let (server, address) = serve(Limits::default()).await;
     for wrong in [
-        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &b"get / http/1.1\r\n\r\n"[..],
         b"suimeas1\xff\xff",
         b"suimeas1\x00\x01\xff",
         b"suimeas0\x00\x01\x00",
@@ -131,4 +131,67 @@ async fn what_is_no_client_is_left() {
         assert!(matches!(end, Ok(0) | Err(_)), "{wrong:?}");
     }
     assert_eq!(server.report().opened, 0);
+}
+
+/// A datagram of a recording: `kind` is the last letter of its name.
+fn recorded(kind: u8, cookie: [u8; 16], number: u32, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    bytes[..4].copy_from_slice(&[b's', b'u', b'i', kind]);
+    bytes[4..20].copy_from_slice(&cookie);
+    bytes[20..24].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+/// The lengths of what comes until nothing more does.
+async fn lengths(socket: &UdpSocket) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    while let Some(length) = answer(socket).await {
+        lengths.push(length);
+    }
+    lengths
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_sends_data_to_its_session_only_and_no_more_than_is_acknowledged() {
+    let limits = Limits { bytes: 30 * 1_400, ..Limits::default() };
+    let (server, address) = serve(limits).await;
+    let mut control = hello(address, &Hello::Recording).await;
+    let Reply::Open { cookie, .. } = reply(&mut control).await else { panic!("no session") };
+    let mut other = hello(address, &Hello::Session).await;
+    let Reply::Open { cookie: measuring, .. } = reply(&mut other).await else { panic!("no session") };
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(address).await.unwrap();
+    let elsewhere = UdpSocket::bind("127.0.0.2:0").await.unwrap();
+    elsewhere.connect(address).await.unwrap();
+    let call = recorded(b'c', cookie, 0, 32);
+    elsewhere.send(&call).await.unwrap();
+    assert_eq!(lengths(&elsewhere).await, [0; 0], "an address that has proved nothing");
+    socket.send(&recorded(b'c', measuring, 0, 32)).await.unwrap();
+    assert_eq!(lengths(&socket).await, [0; 0], "a session that is no recording");
+    socket.send(&call).await.unwrap();
+    assert_eq!(lengths(&socket).await, [1_372; 10]);
+    // More calls, what was acknowledged before, and what was never sent.
+    for more in [&call, &recorded(b'k', cookie, 99, 32), &recorded(b'k', cookie, u32::MAX, 32)] {
+        socket.send(more).await.unwrap();
+        assert_eq!(lengths(&socket).await, [0; 0]);
+    }
+    for (length, answered) in [(1_372, vec![32]), (1_371, vec![]), (32, vec![])] {
+        socket.send(&recorded(b'd', cookie, 0, length)).await.unwrap();
+        assert_eq!(lengths(&socket).await, answered, "{length}");
+    }
+    // One that says that everything came gets what the session may have, and nothing beyond.
+    let mut all = 10;
+    for number in 9..60 {
+        socket.send(&recorded(b'k', cookie, number, 32)).await.unwrap();
+        let mut bytes = [0; 2_000];
+        while timeout(Duration::from_millis(20), socket.recv(&mut bytes)).await.is_ok() {
+            all += 1;
+        }
+    }
+    assert_eq!(all, 30);
+    drop(control);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    socket.send(&call).await.unwrap();
+    assert_eq!(lengths(&socket).await, [0; 0], "the session is over");
+    assert_eq!(server.report().open, 1);
 }

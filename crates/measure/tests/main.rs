@@ -2,3 +2,4 @@
 
 mod hostile;
 mod loopback;
+mod web;

@@ -1,13 +1,16 @@
 //! `suimon measure`: a line as it is, between two hosts.
 
+mod flent;
+mod record;
 mod run;
 mod save;
 mod serve;
 mod show;
+mod web;
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, Subcommand};
 use suimon_units::Duration;
 
 use crate::error::CliError;
@@ -20,15 +23,24 @@ Examples:
   suimon measure vps.example --save line.toml     # ... as a scenario
   suimon compare --line line.toml                 # what a queue, a buffer or a sender would change on it
   suimon measure vps.example --megabytes 20       # no more data than that
+  suimon measure vps.example --rpm                # ... with its round trips a minute
+  suimon measure record vps.example               # a line that varies, as traces: line.down and line.up
   suimon measure vps.example --json | jq .download.capacity_mbps
 
 No part of it needs root. A firewall in front of the server must let TCP and UDP to port 7423 in; the client opens
-all connections, so that it may be behind NAT. Ctrl-C ends a measurement and shows what is known.";
+all connections, so that it may be behind NAT. A browser measures by http://vps.example:7423/. Ctrl-C ends a measurement and shows what is known.";
 
 /// Measure a line: capacity, delay idle and loaded, buffer, loss and kind of queue
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE, group = ArgGroup::new("what").args(["server", "serve", "read"]).required(true))]
+#[command(
+    after_help = EXAMPLE,
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
+    group = ArgGroup::new("what").args(["server", "serve", "read"]).required(true)
+)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// The server, where `suimon measure --serve` runs; port 7423 if none is given
     #[arg(value_name = "HOST[:PORT]")]
     server: Option<String>,
@@ -44,6 +56,11 @@ pub(crate) struct Arguments {
     serving: serve::Options,
 }
 
+#[derive(Debug, Subcommand)]
+enum Action {
+    Record(record::Options),
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Measuring")]
 pub(crate) struct ClientOptions {
@@ -56,6 +73,9 @@ pub(crate) struct ClientOptions {
     /// TCP connections of each load, from 1 to 32
     #[arg(long, value_name = "COUNT", default_value_t = 4, conflicts_with = "serve")]
     flows: u8,
+    /// Also tell the responsiveness in round trips a minute, by requests over new connections beside the loads
+    #[arg(long, conflicts_with_all = ["serve", "read"])]
+    rpm: bool,
     /// Print JSON
     #[arg(long, conflicts_with = "serve")]
     json: bool,
@@ -65,6 +85,9 @@ pub(crate) struct ClientOptions {
     /// Write each probe and what arrived of the load then as CSV
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     csv: Option<PathBuf>,
+    /// Write a data file for flent, version 4 of its format
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    flent: Option<PathBuf>,
     /// Write metrics for Prometheus, as the textfile collector of its node exporter reads them
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     prometheus: Option<PathBuf>,
@@ -74,6 +97,9 @@ pub(crate) struct ClientOptions {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    if let Some(Action::Record(options)) = &arguments.action {
+        return record::execute(options);
+    }
     let options = &arguments.client;
     match (&arguments.server, &arguments.read) {
         (Some(server), _) => run::execute(server, options),

@@ -12,7 +12,7 @@ use suimon_measure::protocol::MAX_FLOWS;
 use suimon_measure::{Direction, Line, PORT, Recording};
 use tokio::sync::watch;
 
-use super::{ClientOptions, save, show};
+use super::{ClientOptions, flent, save, show};
 use crate::error::CliError;
 
 /// The load of a direction, at least and at most.
@@ -23,15 +23,7 @@ pub(super) fn execute(server: &str, options: &ClientOptions) -> Result<(), CliEr
     let plan = plan(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let recording = runtime.block_on(async {
-        let (stop, told) = watch::channel(false);
-        tokio::spawn(async move {
-            // A second Ctrl-C ends the program as ever.
-            if tokio::signal::ctrl_c().await.is_ok() {
-                stop.send_replace(true);
-                let _ = tokio::signal::ctrl_c().await;
-                std::process::exit(130);
-            }
-        });
+        let told = stopped_by_ctrl_c();
         let bar = Bar::new();
         let mut refused = None;
         for address in addresses(server).await? {
@@ -48,6 +40,20 @@ pub(super) fn execute(server: &str, options: &ClientOptions) -> Result<(), CliEr
         fs::write(file, serde_json::to_vec(&recording).map_err(io::Error::from)?)?;
     }
     deliver(&recording, server, options)
+}
+
+/// Holds true after the first Ctrl-C.
+pub(super) fn stopped_by_ctrl_c() -> watch::Receiver<bool> {
+    let (stop, told) = watch::channel(false);
+    tokio::spawn(async move {
+        // A second Ctrl-C ends the program as ever.
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stop.send_replace(true);
+            let _ = tokio::signal::ctrl_c().await;
+            std::process::exit(130);
+        }
+    });
+    told
 }
 
 pub(super) fn describe(file: &Path, options: &ClientOptions) -> Result<(), CliError> {
@@ -69,6 +75,9 @@ fn deliver(recording: &Recording, to: &str, options: &ClientOptions) -> Result<(
     }
     if let Some(file) = &options.csv {
         save::table(&line, recording, file)?;
+    }
+    if let Some(file) = &options.flent {
+        flent::write(&line, recording, to, file)?;
     }
     if let Some(file) = &options.prometheus {
         save::metrics(&line, to, file)?;
@@ -98,12 +107,13 @@ fn plan(options: &ClientOptions) -> Result<Plan, CliError> {
         load: Duration::from_nanos(options.load.as_nanos()),
         flows: options.flows,
         bytes: options.megabytes.saturating_mul(1_000_000),
+        responsiveness: options.rpm,
         ..Plan::default()
     })
 }
 
 /// The addresses of `HOST`, `HOST:PORT`, `[ADDRESS]:PORT` or an address of IPv6.
-async fn addresses(server: &str) -> Result<Vec<SocketAddr>, CliError> {
+pub(super) async fn addresses(server: &str) -> Result<Vec<SocketAddr>, CliError> {
     let host_and_port = match server.parse::<std::net::IpAddr>() {
         Ok(address) => return Ok(vec![SocketAddr::new(address, PORT)]),
         Err(_) if server.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => server.to_owned(),
@@ -113,7 +123,7 @@ async fn addresses(server: &str) -> Result<Vec<SocketAddr>, CliError> {
     found.map(Iterator::collect).map_err(|error| unknown(server, &error.to_string()))
 }
 
-fn unknown(server: &str, problem: &str) -> CliError {
+pub(super) fn unknown(server: &str, problem: &str) -> CliError {
     CliError::Option {
         option: "HOST",
         problem: format!("{server}: {problem}; accepted: a name or an address, as in vps.example or [2001:db8::1]:7423"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use suimon_measure::estimate::{QueueKind, Way};
 use suimon_measure::{Direction, Line, Recording};
@@ -13,26 +13,29 @@ use crate::error::CliError;
 
 /// Writes the line as a scenario; a direction that varies gets a schedule in a file beside it.
 pub(super) fn scenario(line: &Line, to: &str, file: &Path) -> Result<(), CliError> {
-    let (Some(download), Some(upload)) = (&line.download, &line.upload) else {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let texts = scenario_texts(line, to, &stem).ok_or_else(|| {
         let problem = "the measurement ended before both directions were known; accepted: a whole one".to_owned();
-        return Err(CliError::Option { option: "--save", problem });
-    };
-    let schedule = |direction, way: &Way| -> Result<Option<PathBuf>, CliError> {
-        if !way.varies {
-            return Ok(None);
-        }
-        let path = beside(file, direction);
-        fs::write(&path, rates(way))?;
-        Ok(Some(path))
-    };
-    let schedules = [schedule(Direction::Download, download)?, schedule(Direction::Upload, upload)?];
-    Ok(fs::write(file, text(line, [download, upload], &schedules, to))?)
+        CliError::Option { option: "--save", problem }
+    })?;
+    for (nth, (name, text)) in texts.iter().enumerate() {
+        let path = if nth == 0 { file.to_owned() } else { file.with_file_name(name) };
+        fs::write(path, text)?;
+    }
+    Ok(())
 }
 
-/// The file of a direction's schedule: `line.toml` has `line-download.csv`.
-fn beside(file: &Path, direction: Direction) -> PathBuf {
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!("{stem}-{}.csv", direction.as_str()))
+/// The names and the contents of a scenario's files, itself first: `line.toml` may have `line-download.csv`. None where a direction
+/// is not known.
+pub(super) fn scenario_texts(line: &Line, to: &str, stem: &str) -> Option<Vec<(String, String)>> {
+    let ways = [line.download.as_ref()?, line.upload.as_ref()?];
+    let name = |direction: Direction| format!("{stem}-{}.csv", direction.as_str());
+    let schedules = [0, 1].map(|nth| ways[nth].varies.then(|| name(Direction::BOTH[nth])));
+    let mut texts = vec![(format!("{stem}.toml"), text(line, ways, &schedules, to))];
+    for (way, schedule) in ways.into_iter().zip(schedules) {
+        texts.extend(schedule.map(|name| (name, rates(way))));
+    }
+    Some(texts)
 }
 
 /// The settled part of what arrived, as a schedule of rates.
@@ -45,7 +48,7 @@ fn rates(way: &Way) -> String {
 }
 
 /// A scenario of the line with a download and an upload.
-fn text(line: &Line, ways: [&Way; 2], schedules: &[Option<PathBuf>; 2], to: &str) -> String {
+fn text(line: &Line, ways: [&Way; 2], schedules: &[Option<String>; 2], to: &str) -> String {
     let mut text = format!(
         "# The line to {to}, as suimon measure found it.\nname = \"line\"\nduration = \"60s\"\n\n\
          [[link]]\nname = \"line\"\nbetween = [\"server\", \"client\"]\n"
@@ -68,9 +71,9 @@ fn text(line: &Line, ways: [&Way; 2], schedules: &[Option<PathBuf>; 2], to: &str
     text
 }
 
-fn keys(way: &Way, schedule: Option<&Path>, delay: &str, loss_percent: f64) -> String {
-    let mut text = match schedule.and_then(Path::file_name) {
-        Some(name) => format!("schedule = \"{}\"\n", name.to_string_lossy()),
+fn keys(way: &Way, schedule: Option<&str>, delay: &str, loss_percent: f64) -> String {
+    let mut text = match schedule {
+        Some(name) => format!("schedule = \"{name}\"\n"),
         None => format!("rate = \"{:.0}kbit\"\n", way.capacity_mbps * 1e3),
     };
     text += &format!("delay = \"{delay}\"\n");
@@ -97,6 +100,11 @@ const AMPLE: &str = "10240 packets";
 
 /// Writes each probe with its round-trip time, and what arrived of the load then.
 pub(super) fn table(line: &Line, recording: &Recording, file: &Path) -> Result<(), CliError> {
+    Ok(fs::write(file, table_text(line, recording))?)
+}
+
+/// The same as text.
+pub(super) fn table_text(line: &Line, recording: &Recording) -> String {
     let mut text = "time_s,load,rtt_ms,arriving_mbps\n".to_owned();
     for probe in &recording.probes {
         let loaded = Direction::BOTH.into_iter().find_map(|direction| {
@@ -118,7 +126,7 @@ pub(super) fn table(line: &Line, recording: &Recording, file: &Path) -> Result<(
             arriving.unwrap_or_default(),
         );
     }
-    Ok(fs::write(file, text)?)
+    text
 }
 
 /// Writes the line as metrics, for the textfile collector of Prometheus' node exporter, which must not see half a file.
@@ -188,6 +196,7 @@ mod tests {
             retransmitted_percent: 1.0,
             buffer: Some(Buffer { ms: 120.0, bytes: 300_000, is_at_least: false }),
             queue,
+            responsiveness: None,
             capacity: (0..90).map(|nth| Point { at_s: f64::from(nth) * 0.1, mbps: 1.0 + f64::from(nth % 2) }).collect(),
         }
     }
@@ -204,6 +213,7 @@ mod tests {
             },
             download: Some(way(20.0, QueueKind::DropTail)),
             upload: Some(way(5.0, QueueKind::Fair)),
+            first_hop: None,
         }
     }
 

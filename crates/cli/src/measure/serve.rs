@@ -63,8 +63,9 @@ pub(super) fn execute(options: &Options) -> Result<(), CliError> {
                 Err(_) => bind("--listen", SocketAddr::from(([0; 4], PORT))).await?,
             },
         };
-        let server = Server::new(limits);
-        tracing::info!("clients connect to {}, by TCP and UDP", listener.local_addr()?);
+        let server = Server::new(limits, super::web::documents);
+        let address = listener.local_addr()?;
+        tracing::info!("clients connect to {address}, by TCP and UDP; browsers find http://HOST:{}/", address.port());
         let reporter = server.clone();
         tell(&options.service, NAME, move || reporter.report(), metrics).await?;
         tokio::spawn(server.serve(listener));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, TableStyle};
 use serde_json::{Value, json};
-use suimon_measure::estimate::{QueueKind, Way};
+use suimon_measure::estimate::{FirstHop, QueueKind, Way};
 use suimon_measure::{Direction, Line};
 use suimon_report::Grade;
 use suimon_units::Duration;
@@ -37,9 +37,8 @@ pub(super) fn text(line: &Line, to: &str, saved: Option<&Path>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new());
     table.set_header(["", "download", "upload"]);
-    for (name, value) in ROWS {
-        let cell = |way: &Option<Way>| way.as_ref().map_or_else(|| "-".to_owned(), value);
-        table.add_row([(*name).to_owned(), cell(&line.download), cell(&line.upload)]);
+    for row in rows(line) {
+        table.add_row(row);
     }
     table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     let idle = &line.idle;
@@ -52,11 +51,33 @@ pub(super) fn text(line: &Line, to: &str, saved: Option<&Path>) -> String {
         table.trim_fmt(),
         meaning(line),
     );
+    text += &line.first_hop.as_ref().map(first_hop).unwrap_or_default();
     match saved {
         Some(file) => text += &format!("What would help: suimon compare --line {}\n", file.display()),
         None => text += "What would help: measure with --save line.toml, then suimon compare --line line.toml\n",
     }
     text
+}
+
+/// The round trips to the gateway, in words.
+fn first_hop(hop: &FirstHop) -> String {
+    let beside = [("download", hop.download_rtt_p95_ms), ("upload", hop.upload_rtt_p95_ms)];
+    let said = beside.iter().filter_map(|(name, loaded)| Some(format!(", beside the {name} {}", ms((*loaded)?))));
+    format!(
+        "First hop {}: idle {}{} (95 % below), lost {}\n",
+        hop.address,
+        ms(hop.rtt_p95_ms),
+        said.collect::<String>(),
+        percent(hop.loss_percent)
+    )
+}
+
+/// A quantity in each direction, in words.
+pub(super) fn rows(line: &Line) -> Vec<[String; 3]> {
+    let cell = |way: &Option<Way>, value: fn(&Way) -> String| way.as_ref().map_or_else(|| "-".to_owned(), value);
+    let row = |(name, value): &Row| [(*name).to_owned(), cell(&line.download, *value), cell(&line.upload, *value)];
+    let has_rpm = [&line.download, &line.upload].into_iter().flatten().any(|way| way.responsiveness.is_some());
+    ROWS.iter().map(row).chain(has_rpm.then(|| row(&RPM))).collect()
 }
 
 type Row = (&'static str, fn(&Way) -> String);
@@ -88,8 +109,13 @@ const ROWS: &[Row] = &[
     ("grade", |way| grade(way).to_string()),
 ];
 
+/// Shown where it was asked for.
+const RPM: Row = ("round trips a minute (TCP only)", |way| {
+    way.responsiveness.map_or_else(|| "-".to_owned(), |found| format!("{:.0} RPM", found.rpm))
+});
+
 /// What the numbers mean for the user, and where to begin.
-fn meaning(line: &Line) -> String {
+pub(super) fn meaning(line: &Line) -> String {
     let Some((direction, way)) = worse(line) else {
         return "The line was measured idle only.".to_owned();
     };
@@ -101,8 +127,11 @@ fn meaning(line: &Line) -> String {
         Grade::D => "calls break up, and pages hesitate",
         Grade::F => "calls, games and remote work are hard or impossible",
     };
+    // Most of the wait is on this side of the gateway.
+    let is_near = line.first_hop.and_then(|hop| hop.added_ms(direction)).is_some_and(|added| added > 0.5 * way.queue_p95_ms);
     let cause = match (way.queue, grade(way)) {
         (_, Grade::APlus | Grade::A) => "There is nothing to change.",
+        _ if is_near => "Packets wait at the first hop already: the Wi-Fi is the place to begin, not the access line.",
         (QueueKind::DropTail, _) => "The buffer is too deep: a queue such as cake or fq-codel in front of it helps.",
         (QueueKind::Aqm, _) => "The queue is managed, and still too long: flows that wait apart help.",
         (QueueKind::Fair, _) => "Flows wait apart, and packets still wait: a shaper below the line's rate helps.",
@@ -119,11 +148,11 @@ fn meaning(line: &Line) -> String {
     )
 }
 
-fn ms(ms: f64) -> String {
+pub(super) fn ms(ms: f64) -> String {
     format!("{} ms", significant(ms))
 }
 
-fn mbps(mbps: f64) -> String {
+pub(super) fn mbps(mbps: f64) -> String {
     if mbps < 1.0 { format!("{} kbit/s", significant(mbps * 1e3)) } else { format!("{} Mbit/s", significant(mbps)) }
 }
 
@@ -137,7 +166,7 @@ fn kilobytes(bytes: u64) -> String {
 }
 
 /// Three digits that count, and none behind the point from a hundred on.
-fn significant(value: f64) -> String {
+pub(super) fn significant(value: f64) -> String {
     match value {
         _ if value >= 99.95 => format!("{value:.0}"),
         _ if value >= 9.995 => format!("{value:.1}"),

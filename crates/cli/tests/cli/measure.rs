@@ -44,6 +44,36 @@ fn a_line_is_measured_written_and_read_again() {
 }
 
 #[test]
+fn a_line_that_varies_is_recorded_and_described() {
+    if !suimon_testing::can_emulate() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let suimon = env!("CARGO_BIN_EXE_suimon");
+    let server = format!("{suimon} measure --serve --log error");
+    let client =
+        format!("sleep 0.5; exec {suimon} measure record far --out cell --length 1s --only download --json");
+    // 12 Mbit/s in the first half of each second, 2.4 Mbit/s in the second.
+    let times = (1..=500).chain((501..=1_000).step_by(5)).map(|at: u32| format!("{at}\n"));
+    fs::write(folder.path().join("played.down"), times.collect::<String>()).unwrap();
+    let [down, up] = ["played.down 10ms 200kB", "5Mbit 10ms 100kB"];
+    let shell =
+        ["shell", "--quiet", "--down", down, "--up", up, "--server", &server, "--", "sh", "-c", &client];
+    let said: Value = serde_json::from_str(&succeeds(folder.path(), &shell)).unwrap();
+    // How near it comes is for bench/recorded.py to say.
+    let mean = said["download"]["mean_mbps"].as_f64().unwrap();
+    assert!((2.0..14.0).contains(&mean), "{said}");
+    assert!(!folder.path().join("cell.up").exists());
+    let described = succeeds(folder.path(), &["trace", "describe", "cell.down", "--svg", "cell.svg"]);
+    assert!(described.contains("mean rate") && described.contains('█'), "{described}");
+    assert!(fs::read_to_string(folder.path().join("cell.svg")).unwrap().starts_with("<svg "));
+    let json: Value =
+        serde_json::from_str(&succeeds(folder.path(), &["trace", "describe", "cell.down", "--json"]))
+            .unwrap();
+    assert!(json["p90_mbps"].as_f64().unwrap() >= json["p10_mbps"].as_f64().unwrap(), "{json}");
+}
+
+#[test]
 fn a_saved_line_is_compared_as_it_is_and_changed() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("line.toml");
@@ -76,6 +106,7 @@ fn what_makes_no_sense_is_refused_with_what_is_accepted() {
         (&["host", "--flows", "33"], &["--flows: 33: accepted: from 1 to 32"]),
         (&["host", "--megabytes", "0"], &["--megabytes: 0: accepted: at least 1"]),
         (&["--read", "no-such-file"], &["--read: no-such-file:", "accepted: a file that --record wrote"]),
+        (&["record", "host", "--length", "6m"], &["--length: 6 min: accepted: from 1s to 5m"]),
         (&["--serve", "--listen", "host"], &["--listen:", "accepted: PORT or ADDRESS:PORT"]),
         (&["a b"], &["HOST: a b:", "accepted: a name or an address"]),
     ] {

@@ -68,6 +68,10 @@ pub struct TcpState {
     pub received_segments: u64,
     /// Payload of the full segments that come.
     pub received_segment: Bytes,
+    /// Data segments that came before one that was sent earlier (Linux 5.4; 0 before).
+    pub out_of_order: u64,
+    /// The round-trip time as the receiver sees it, by timestamps; `None` before the first measurement.
+    pub receiver_rtt: Option<Duration>,
     /// Whether each segment carries timestamps (RFC 7323 §3).
     pub has_timestamps: bool,
 }
@@ -133,6 +137,8 @@ pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
         received: Bytes::new(wide(128)),
         received_segments: word(152),
         received_segment: Bytes::new(word(20)),
+        out_of_order: word(224),
+        receiver_rtt: micros(word(92)),
         // TCPI_OPT_TIMESTAMPS.
         has_timestamps: bytes[5] & 1 != 0,
     })

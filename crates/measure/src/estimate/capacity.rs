@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::clocks::Clocks;
 use super::series::{Delays, Wait, last_of_flows, percentile, receiver_time};
-use crate::datagram;
-use crate::recording::{Direction, Loaded, Sample};
+use crate::recording::{Direction, Loaded, Recording, Sample};
 
 /// What arrived around a time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -52,10 +51,10 @@ impl Capacity {
         load: &Loaded,
         clocks: &Clocks,
         direction: Direction,
-        is_ipv6: bool,
+        recording: &Recording,
         probes: &Delays,
     ) -> Option<Self> {
-        let flows = Arrivals::of_flows(load, clocks, direction, is_ipv6);
+        let flows = Arrivals::of_flows(load, clocks, direction, recording.is_ipv6);
         let (from, to) = (load.span.from_us as f64, load.span.to_us as f64);
         if to <= from {
             return None;
@@ -69,7 +68,7 @@ impl Capacity {
         let length = (PACKETS * PACKET_BITS / rough * 1e6).min((to - from) / 5.0).max(short);
         let all = if length > short { windows(&flows, from, to, length) } else { first.clone() };
         // What probes take of the line themselves.
-        let probing = probing_bps(probes, from, to, is_ipv6);
+        let probing = probing_bps(probes, from, to, recording.probe_bytes());
         let fast = percentile(&rates(&all), 0.9)?;
         let near: Vec<_> = all.iter().filter(|window| (window.bps / fast - 1.0).abs() <= NEAR).collect();
         let busy: Vec<_> = first.iter().filter(|window| window.is_busy(probes)).collect();
@@ -106,9 +105,9 @@ impl Capacity {
 }
 
 /// The bits per second of probes that arrived in the time.
-fn probing_bps(probes: &Delays, from: f64, to: f64, is_ipv6: bool) -> f64 {
+fn probing_bps(probes: &Delays, from: f64, to: f64, bytes: u64) -> f64 {
     let count = probes.between(from, to).len() as f64;
-    count * datagram::on_the_wire(is_ipv6) as f64 * 8.0 / (to - from) * 1e6
+    count * bytes as f64 * 8.0 / (to - from) * 1e6
 }
 
 /// What arrived from a time on.

@@ -4,7 +4,7 @@ use crate::recording::{Probe, Recording, Span};
 
 /// How far the server's clock is ahead of the client's, over time.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Clocks {
+pub(crate) struct Clocks {
     /// At times of the client's clock, in microseconds; at least one.
     known: Vec<(f64, f64)>,
 }
@@ -14,7 +14,7 @@ const APART_US: f64 = 2e6;
 
 impl Clocks {
     /// The offset is half way in the probe of each idle time that took least, as in RFC 5905 §8: nothing waited then.
-    pub(super) fn of(recording: &Recording) -> Option<Self> {
+    pub(crate) fn of(recording: &Recording) -> Option<Self> {
         let mut known: Vec<(f64, f64)> = Vec::new();
         for (at, offset) in recording.idle.iter().filter_map(|span| least(&recording.probes, *span)) {
             if known.last().is_none_or(|(before, _)| at - before >= APART_US) {
@@ -25,7 +25,7 @@ impl Clocks {
     }
 
     /// How far the server's clock is ahead when the client's shows `at_us`: as between, before and behind known times.
-    pub(super) fn ahead_us(&self, at_us: f64) -> f64 {
+    pub(crate) fn ahead_us(&self, at_us: f64) -> f64 {
         let next = self.known.partition_point(|(known, _)| *known < at_us);
         match (next.checked_sub(1).map(|before| self.known[before]), self.known.get(next).copied()) {
             (Some((from, start)), Some((to, end))) => start + (end - start) * (at_us - from) / (to - from),
@@ -36,7 +36,7 @@ impl Clocks {
     }
 
     /// The client's time when the server's clock shows `server_us`.
-    pub(super) fn of_client(&self, server_us: f64) -> f64 {
+    pub(crate) fn of_client(&self, server_us: f64) -> f64 {
         // The offset changes by less than a thousandth of a second from one guess to the next.
         let guess = server_us - self.known.first().map_or(0.0, |(_, offset)| *offset);
         server_us - self.ahead_us(guess)

@@ -5,15 +5,18 @@ mod clocks;
 mod kind;
 mod series;
 
+use std::net::Ipv4Addr;
+
 use serde::Serialize;
 
 use self::capacity::Capacity;
 pub use self::capacity::Point;
-use self::clocks::Clocks;
+pub(crate) use self::clocks::Clocks;
 pub use self::kind::QueueKind;
 use self::kind::Signs;
 use self::series::{Delays, last_of_flows, percentile};
 use crate::recording::{Direction, Loaded, Recording, Span};
+use crate::responsiveness::Responsiveness;
 
 /// A line as it was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,6 +27,57 @@ pub struct Line {
     pub download: Option<Way>,
     /// From the client, where it was loaded.
     pub upload: Option<Way>,
+    /// To the first hop, where it takes pings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_hop: Option<FirstHop>,
+}
+
+/// Round trips to the first hop, the gateway: over the Wi-Fi, where there is one, and not over the access line.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FirstHop {
+    /// The gateway.
+    pub address: Ipv4Addr,
+    /// Median round-trip time without load.
+    pub rtt_ms: f64,
+    /// 95th percentile without load.
+    pub rtt_p95_ms: f64,
+    /// 95th percentile beside the download.
+    pub download_rtt_p95_ms: Option<f64>,
+    /// 95th percentile beside the upload.
+    pub upload_rtt_p95_ms: Option<f64>,
+    /// Share of all pings that did not come back.
+    pub loss_percent: f64,
+}
+
+impl FirstHop {
+    fn of(recording: &Recording) -> Option<Self> {
+        let hop = recording.first_hop.as_ref()?;
+        let within = |spans: &[Span]| -> Vec<f64> {
+            let sent = hop.pings.iter().filter(|(sent, _)| spans.iter().any(|span| span.has(*sent)));
+            sent.filter_map(|(sent, back)| Some(back.as_ref()?.saturating_sub(*sent) as f64 / 1e3)).collect()
+        };
+        let idle = within(&recording.idle);
+        let loaded = |direction| percentile(&within(&[settled(recording.load(direction)?.span)]), 0.95);
+        let lost = hop.pings.iter().filter(|(_, back)| back.is_none()).count();
+        Some(Self {
+            address: hop.address,
+            rtt_ms: percentile(&idle, 0.5)?,
+            rtt_p95_ms: percentile(&idle, 0.95)?,
+            download_rtt_p95_ms: loaded(Direction::Download),
+            upload_rtt_p95_ms: loaded(Direction::Upload),
+            loss_percent: 100.0 * lost as f64 / hop.pings.len().max(1) as f64,
+        })
+    }
+
+    /// What waits at the first hop beside a load, by the 95th percentile, in milliseconds.
+    #[must_use]
+    pub fn added_ms(&self, direction: Direction) -> Option<f64> {
+        let loaded = match direction {
+            Direction::Download => self.download_rtt_p95_ms,
+            Direction::Upload => self.upload_rtt_p95_ms,
+        };
+        loaded.map(|loaded| (loaded - self.rtt_ms).max(0.0))
+    }
 }
 
 /// A line without load.
@@ -78,6 +132,9 @@ pub struct Way {
     pub buffer: Option<Buffer>,
     /// The kind of queue.
     pub queue: QueueKind,
+    /// Round trips a minute beside and in the load, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responsiveness: Option<Responsiveness>,
     /// What arrived over time.
     pub capacity: Vec<Point>,
 }
@@ -112,10 +169,24 @@ impl Line {
         };
         let (download, upload) = (way(Direction::Download), way(Direction::Upload));
         // A probe takes its own time on the wire, each way.
-        let bits = crate::datagram::on_the_wire(recording.is_ipv6) as f64 * 8.0;
+        let bits = recording.probe_bytes() as f64 * 8.0;
         let on_wire = |way: &Option<Way>| way.as_ref().map_or(0.0, |way| bits / way.capacity_mbps / 1e3);
         let propagation_ms = (idle.rtt_min_ms - on_wire(&download) - on_wire(&upload)).max(0.0);
-        Some(Self { idle: Idle { propagation_ms, ..idle }, download, upload })
+        let first_hop = FirstHop::of(recording);
+        Some(Self { idle: Idle { propagation_ms, ..idle }, download, upload, first_hop })
+    }
+
+    /// Whether all that is told of it are numbers, which a report of a browser need not bring about.
+    pub(crate) fn is_finite(&self) -> bool {
+        let of_way = |way: &Way| {
+            [way.capacity_mbps, way.capacity_p10_mbps, way.capacity_p90_mbps, way.goodput_mbps]
+                .into_iter()
+                .chain([way.rtt_p99_ms, way.queue_p95_ms, way.own_queue_p95_ms])
+                .all(f64::is_finite)
+        };
+        let idle = [self.idle.rtt_ms, self.idle.rtt_min_ms, self.idle.jitter_ms, self.idle.propagation_ms];
+        idle.into_iter().all(f64::is_finite)
+            && [&self.download, &self.upload].into_iter().flatten().all(of_way)
     }
 
     /// The direction, where it was loaded.
@@ -176,7 +247,7 @@ fn way(
     let warm = settled(span);
     let probes = Delays::of_probes(recording, clocks, direction);
     let own = Delays::of_load(load, clocks, direction, idle.rtt_min_ms);
-    let capacity = Capacity::of(load, clocks, direction, recording.is_ipv6, &probes)?;
+    let capacity = Capacity::of(load, clocks, direction, recording, &probes)?;
     // A full segment takes longer on the wire than a probe.
     let own = own.less(1_440.0 * 8.0 / capacity.mean_bps * 1e3);
     let rtts = round_trips(recording, warm);
@@ -201,6 +272,7 @@ fn way(
         retransmitted_percent: retransmitted_percent(load),
         buffer: buffer(recording, (&probes, &own), load, queue, &capacity),
         queue,
+        responsiveness: Responsiveness::of(load, &recording.foreign),
         capacity: capacity.points,
     })
 }
@@ -327,6 +399,7 @@ mod tests {
             let (sender, receiver) = (0..500).map(look).unzip();
             Recording {
                 is_ipv6: false,
+                is_stream: false,
                 probes: (0..END_US / 20_000).map(probe).collect(),
                 idle: vec![
                     Span { from_us: 0, to_us: 3_000_000 },
@@ -334,6 +407,8 @@ mod tests {
                 ],
                 download: Some(Loaded { span: LOADED, sender, receiver }),
                 upload: None,
+                foreign: Vec::new(),
+                first_hop: None,
             }
         }
 
@@ -394,6 +469,24 @@ mod tests {
         // One that nothing was lost in may hold more.
         let way = Made { losses: &[], ..DEEP }.download();
         assert!(way.queue == QueueKind::DropTail && way.buffer.unwrap().is_at_least);
+    }
+
+    #[test]
+    fn the_first_hop_is_told_beside_the_far_one() {
+        let mut recording = DEEP.recording();
+        // Pings take 2 ms, and 30 ms beside the download; every tenth gets lost.
+        let ping = |nth: u64| {
+            let sent = nth * 50_000;
+            let took = if LOADED.has(sent) { 30_000 } else { 2_000 };
+            (sent, (!nth.is_multiple_of(10)).then_some(sent + took))
+        };
+        let address = Ipv4Addr::new(192, 168, 1, 1);
+        recording.first_hop =
+            Some(crate::first_hop::Hop { address, pings: (0..END_US / 50_000).map(ping).collect() });
+        let hop = Line::of(&recording).unwrap().first_hop.unwrap();
+        assert_eq!((hop.rtt_ms, hop.download_rtt_p95_ms, hop.upload_rtt_p95_ms), (2.0, Some(30.0), None));
+        assert_eq!((hop.added_ms(Direction::Download), hop.added_ms(Direction::Upload)), (Some(28.0), None));
+        near(hop.loss_percent, 10.0, 0.001);
     }
 
     #[test]

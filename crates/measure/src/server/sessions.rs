@@ -10,10 +10,12 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::arrivals::{Counter, PACKET};
 use crate::clock::Clock;
 use crate::load::Load;
 use crate::protocol::{Cookie, MAX_FLOWS, Refusal};
 use crate::recording::Direction;
+use crate::saturator::Saturator;
 
 /// How much a server does for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +28,16 @@ pub struct Limits {
     pub a_minute: usize,
     /// How long a session lasts at most.
     pub time: Duration,
+    /// How long a recording lasts at most.
+    pub recording: Duration,
     /// The most payload of each direction of a session, in bytes.
     pub bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { sessions: 8, of_network: 2, a_minute: 10, time: Duration::from_secs(60), bytes: 4_000_000_000 }
+        let (time, recording) = (Duration::from_secs(60), Duration::from_secs(330));
+        Self { sessions: 8, of_network: 2, a_minute: 10, time, recording, bytes: 4_000_000_000 }
     }
 }
 
@@ -62,8 +67,17 @@ pub(crate) struct Session {
     loads: [Load; 2],
     flows: [AtomicU8; 2],
     echoes: AtomicU64,
+    /// What a recording needs, where the session is one.
+    recorder: Option<Mutex<Recorder>>,
     over: Notify,
     is_over: std::sync::atomic::AtomicBool,
+}
+
+/// Both ends of a recording at this host: the sender of a download, and the receiver of an upload.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    pub(crate) saturator: Saturator,
+    pub(crate) counter: Counter,
 }
 
 /// The sessions, and what their networks did in the last minute.
@@ -118,9 +132,23 @@ impl Session {
         self.load(direction).watch().await;
     }
 
-    /// Payload of its loads, in bytes.
+    /// Payload of its loads and packets of its recording, in bytes.
     pub(crate) fn moved(&self) -> u64 {
-        self.loads.iter().map(Load::moved).sum()
+        let loads: u64 = self.loads.iter().map(Load::moved).sum();
+        let recorded = self
+            .recorder()
+            .map_or(0, |recorder| u64::from(recorder.saturator.sent()) + recorder.counter.all());
+        loads + recorded * PACKET
+    }
+
+    /// Its recorder, where it is a recording.
+    pub(crate) fn recorder(&self) -> Option<MutexGuard<'_, Recorder>> {
+        Some(self.recorder.as_ref()?.lock().expect("no one panics while holding it"))
+    }
+
+    /// Whether one more probe is to be answered.
+    pub(crate) fn may_echo(&self) -> bool {
+        self.echoes.fetch_add(1, Ordering::Relaxed) < ECHOES
     }
 
     /// Comes back once the session is over.
@@ -174,14 +202,28 @@ impl Sessions {
 
     /// A session for a client whose connection came from `address`.
     pub(crate) fn open(&self, address: IpAddr) -> Result<Arc<Session>, Refusal> {
+        self.open_as(address, None)
+    }
+
+    /// The same for a recording.
+    pub(crate) fn open_recording(&self, address: IpAddr) -> Result<Arc<Session>, Refusal> {
+        self.open_as(address, Some(Mutex::default()))
+    }
+
+    fn open_as(&self, address: IpAddr, recorder: Option<Mutex<Recorder>>) -> Result<Arc<Session>, Refusal> {
         let mut table = self.table();
-        let opened = self.admit(&mut table, address);
+        let opened = self.admit(&mut table, address, recorder);
         table.report.opened += u64::from(opened.is_ok());
         table.report.refused += u64::from(opened.is_err());
         opened
     }
 
-    fn admit(&self, table: &mut Table, address: IpAddr) -> Result<Arc<Session>, Refusal> {
+    fn admit(
+        &self,
+        table: &mut Table,
+        address: IpAddr,
+        recorder: Option<Mutex<Recorder>>,
+    ) -> Result<Arc<Session>, Refusal> {
         let (now, network) = (Instant::now(), network(address));
         let of_network = table.open.values().filter(|other| self::network(other.address) == network).count();
         if of_network >= self.limits.of_network {
@@ -210,6 +252,7 @@ impl Sessions {
             loads: [Load::new(self.clock), Load::new(self.clock)],
             flows: Default::default(),
             echoes: AtomicU64::default(),
+            recorder,
             over: Notify::new(),
             is_over: false.into(),
         });
@@ -235,12 +278,29 @@ impl Sessions {
         Some((Arc::clone(&session), FlowPlace(session, direction)))
     }
 
+    /// The session that has this cookie and came from `address`.
+    pub(crate) fn find(&self, cookie: &Cookie, address: IpAddr) -> Option<Arc<Session>> {
+        let table = self.table();
+        table.open.get(cookie).filter(|session| session.address == address.to_canonical()).map(Arc::clone)
+    }
+
+    /// The time of this host, in microseconds.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    /// Counts an answer to a probe of a session that is known already.
+    pub(crate) fn count_echo(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Whether a datagram with this cookie from `address` is to be answered.
     pub(crate) fn may_echo(&self, cookie: &Cookie, address: IpAddr) -> bool {
-        let may = self.table().open.get(cookie).is_some_and(|session| {
-            session.address == address.to_canonical()
-                && session.echoes.fetch_add(1, Ordering::Relaxed) < ECHOES
-        });
+        let may = self
+            .table()
+            .open
+            .get(cookie)
+            .is_some_and(|session| session.address == address.to_canonical() && session.may_echo());
         if may { &self.answered } else { &self.ignored }.fetch_add(1, Ordering::Relaxed);
         may
     }
