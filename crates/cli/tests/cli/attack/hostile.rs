@@ -30,9 +30,10 @@ pub(super) mod kind {
     pub(crate) const BLOCKED: u8 = 8;
 }
 
-/// The frame that opens a stream.
+/// The frame that opens a stream, of any class of service.
 pub(super) fn open(stream: u32, target: &[u8]) -> Vec<u8> {
-    [&[kind::OPEN][..], &stream.to_be_bytes(), &[target.len() as u8], target].concat()
+    let class = (stream % 3) as u8;
+    [&[kind::OPEN][..], &stream.to_be_bytes(), &[class, target.len() as u8], target].concat()
 }
 
 /// A frame of a stream without anything but its head.

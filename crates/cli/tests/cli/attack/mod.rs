@@ -136,10 +136,10 @@ fn join_and_leave(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
 
 fn pieces(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     let mut client = join(arena, random)?;
-    for first in (1..8_000_000).step_by(5_200) {
+    for first in (1..8_000_000).step_by(6_500) {
         let mut frames = Vec::new();
-        for start in (first..first + 5_200).step_by(4) {
-            Frame::Data { start, bytes: &[kind::PACKET, 0, 0] }.encode(&mut frames);
+        for start in (first..first + 6_500).step_by(5) {
+            Frame::Data { start, bytes: &[kind::PACKET, 0, 0, 0] }.encode(&mut frames);
         }
         client.send_all(&frames)?;
         client.drain()?;
@@ -167,7 +167,7 @@ fn nothing_new(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     let frames = [
         &head(kind::BLOCKED, 0)[..],
         &head(kind::OPENED, 0),
-        &[kind::PACKET, 0, 0],
+        &[kind::PACKET, 1, 0, 0],
         &data(0, 0, b""),
         &head(kind::BLOCKED, 0),
     ]
@@ -203,7 +203,7 @@ fn ports(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     for port in 1_024..3_000_u16 {
         let udp = [&port.to_be_bytes()[..], &9_u16.to_be_bytes(), &[0, 9, 0, 0, b'x']].concat();
         let ip = [0x45, 0, 0, 29, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 127, 0, 0, 1];
-        client.stream(&[&[kind::PACKET, 0, 29][..], &ip, &udp].concat())?;
+        client.stream(&[&[kind::PACKET, 2, 0, 29][..], &ip, &udp].concat())?;
     }
     thread::sleep(Duration::from_millis(500));
     Ok(())
