@@ -51,7 +51,7 @@ class Cell:
 
     @property
     def simulated(self) -> str:
-        """As the simulator is told: a program marks packets as they arrive, and the simulator's RTT-AQM as they leave."""
+        """As the simulator is told: programs mark packets as they arrive, the simulator's RTT-AQM as they leave."""
         return f"{self.policy}:mark=arrival" if self.policy.startswith("rtt-aqm") else self.policy
 
     def folder(self, seed: int) -> Path:

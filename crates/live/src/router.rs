@@ -236,7 +236,7 @@ impl Watched {
 
     fn stop(&mut self) -> Seen {
         self.over.store(true, Ordering::Relaxed);
-        let reader = self.reader.take().map(|thread| thread.join());
+        let reader = self.reader.take().map(JoinHandle::join);
         // It may be gone with its device.
         let _ = self.host.run(|| queue::unload(&self.loaded));
         reader
