@@ -49,6 +49,11 @@ class Cell:
     flows: int
     rtt_ms: int
 
+    @property
+    def simulated(self) -> str:
+        """As the simulator is told: programs mark packets as they arrive, the simulator's RTT-AQM as they leave."""
+        return f"{self.policy}:mark=arrival" if self.policy.startswith("rtt-aqm") else self.policy
+
     def folder(self, seed: int) -> Path:
         return WORK / "policies" / f"{self.policy.replace(':', '-').replace('=', '-')}-{self.flows}-{seed}"
 
@@ -120,7 +125,7 @@ def again(record: Record) -> Outcome:
 def of_simulator(suimon: Path, cell: Cell, folder: Path, senders: Senders) -> Outcome:
     """The cell in the simulator, as the mean over seeds."""
     steady = f'[[window]]\nname = "steady"\nfrom = "{BEGIN_S}s"'
-    simulated = Simulated(cell.policy, "150kB", END_S, head=steady)
+    simulated = Simulated(cell.simulated, "150kB", END_S, head=steady)
     runs = in_simulator(suimon, folder, senders, simulated, SIMULATED_SEEDS)
     return mean_of(
         [

@@ -163,8 +163,9 @@ pub(crate) fn guests(
     }
 }
 
-/// This command as it runs in a guest: these words stand in place of `--lab`.
+/// This command as it runs in a guest: these words stand in place of `--lab`, but for those that it has already.
 pub(crate) fn command(words: &[&str]) -> Result<Vec<String>, CliError> {
+    let is_new = |word: &&&str| !std::env::args().any(|given| given == **word);
     let own = std::env::current_exe()?.to_string_lossy().into_owned();
     let mut command = vec![own];
     let mut given = std::env::args().skip(1);
@@ -177,7 +178,7 @@ pub(crate) fn command(words: &[&str]) -> Result<Vec<String>, CliError> {
             }
             "--lab-kernel" => drop(given.next()),
             _ if word == "--lab" || word.starts_with("--lab=") => {
-                command.extend(words.iter().map(|word| (*word).to_owned()));
+                command.extend(words.iter().filter(is_new).map(|word| (*word).to_owned()));
             }
             _ if word.starts_with("--lab-kernel=") => {}
             _ => command.push(word),

@@ -65,8 +65,8 @@ impl LiveOptions {
         guests(runs, words, files, &self.lab)
     }
 
-    /// As [`LiveOptions::run`], the links being devices and queues of the kernel; where a command has `--kernel` already,
-    /// guests run it with nothing in place of `--lab`.
+    /// The same runs on links that are devices and queues of the kernel, and simulated. In virtual time guests run the
+    /// command with `--kernel`.
     #[cfg(feature = "bpf")]
     pub(crate) fn on_kernel_links(
         &self,
@@ -75,7 +75,7 @@ impl LiveOptions {
         view: &ViewOptions,
     ) -> Result<Vec<Pair>, CliError> {
         let live = match self.lab.lab {
-            Some(_) => guests(runs, &[], files, &self.lab)?,
+            Some(_) => guests(runs, &["--kernel"], files, &self.lab)?,
             None => live_with(runs, &hold_missing(runs)?.names, Links::Kernel, view)?,
         };
         Ok(pairs(runs, live))

@@ -12,6 +12,8 @@ mod discipline;
 mod endpoints;
 mod error;
 mod plan;
+#[cfg(feature = "bpf")]
+mod recorded;
 mod result;
 #[cfg(feature = "bpf")]
 mod router;

@@ -1,7 +1,6 @@
 //! Links of the kernel's own devices: a pair of them each, with a token bucket and a queue discipline where a link has a
 //! rate, and every packet that comes to it recorded.
 
-use std::collections::VecDeque;
 use std::io;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,24 +8,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time;
 
-use suimon_algorithms::queue::{Backlog, DropReason};
-use suimon_emulator::{ClosedWindow, DirectionStatistics, Lateness, LinkReport, LinkStatistics, Refused};
-use suimon_link::{QueueMeter, SeriesBuilder};
-use suimon_linux::queue::{self, Loaded, Options, Record, Trace};
+use suimon_emulator::{Lateness, LinkReport, LinkStatistics};
+use suimon_link::SeriesBuilder;
+use suimon_linux::queue::{self, Loaded, Options, Trace};
 use suimon_linux::schedule::Scheduling;
 use suimon_linux::{Clock, Namespace};
-use suimon_model::{Link, Scenario, Window};
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_model::{Link, Record, Scenario};
+use suimon_units::{Duration, Instant, Rate};
 
 use crate::discipline::{Discipline, bytes_of};
 use crate::error::LiveError;
-use crate::plan::{Plan, PlannedLink, rate_of};
+use crate::plan::{Plan, rate_of};
+use crate::recorded::{Counted, Seen, Way};
 
 /// The links of a scenario, as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Routers {
     clock: Clock,
-    links: Vec<[Option<Watched>; 2]>,
+    links: Vec<Joined>,
+    measured: Record,
+}
+
+/// A link, and what is watched of its directions.
+#[derive(Debug)]
+struct Joined {
+    directions: [Link; 2],
+    watched: [Option<Watched>; 2],
 }
 
 /// The queue of one direction of a link, and a thread that reads its records.
@@ -38,20 +45,6 @@ struct Watched {
     reader: Option<JoinHandle<Seen>>,
     /// Drops and marks are the program's own, rather than those of a discipline that it watches.
     decides: bool,
-}
-
-/// What a reader has seen.
-#[derive(Debug, Default)]
-struct Seen {
-    records: Vec<Record>,
-    /// Of a discipline of the kernel's own: its drops and marks at each of the times that were asked for.
-    counted: Vec<(Instant, Counted)>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Counted {
-    drops: u64,
-    marks: u64,
 }
 
 /// A reader of records waits no longer than this before it looks whether the run is over.
@@ -80,23 +73,23 @@ impl Routers {
             let command = format!("root netem delay {}us limit 100000", delay.as_nanos() / 1_000);
             tc(&hosts[*host], &device(link), &command)?;
         }
-        let mut links: Vec<[Option<Watched>; 2]> = Vec::new();
+        let mut links = Vec::new();
         for (index, link) in plan.links.iter().enumerate() {
-            let mut ways = [None, None];
+            let mut watched = [None, None];
             for (way, direction) in link.directions.iter().enumerate() {
                 if let Some(rate) = rate_of(direction) {
                     let host = &hosts[link.ends[way]];
-                    ways[way] = Some(Watched::load(host, &device(index), direction, rate, scenario)?);
+                    watched[way] = Some(Watched::load(host, &device(index), direction, rate, scenario)?);
                 }
             }
-            links.push(ways);
+            links.push(Joined { directions: link.directions.clone(), watched });
         }
         // Loading takes its time.
         let clock = Clock::start_in(starts_in);
-        for watched in links.iter_mut().flatten().flatten() {
-            watched.watch(scenario, clock)?;
+        for watched in links.iter_mut().flat_map(|link| &mut link.watched).flatten() {
+            watched.watch(&scenario.record, clock)?;
         }
-        Ok(Self { clock, links })
+        Ok(Self { clock, links, measured: scenario.record.clone() })
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -104,30 +97,31 @@ impl Routers {
     }
 
     /// Takes the queues away, and gives the report of each link until `end`.
-    pub(crate) fn finish(mut self, scenario: &Scenario, plan: &Plan, end: Instant) -> Vec<LinkReport> {
-        let report = |(watched, link): (&mut [Option<Watched>; 2], &PlannedLink)| {
-            let mut ways = [0, 1].map(|way| {
-                let seen = watched[way].as_mut().map(|one| (one.decides, one.stop()));
-                Way::of(&link.directions[way], seen, scenario, self.clock, end)
-            });
-            let closed = [0, 1].map(|way| std::mem::take(&mut ways[way].windows));
+    pub(crate) fn finish(mut self, end: Instant) -> Vec<LinkReport> {
+        let (clock, measured) = (self.clock, &self.measured);
+        let report = |Joined { directions, watched }: &mut Joined| {
+            let seen = watched.each_mut().map(|one| one.as_mut().map(Watched::stop));
+            let [there, back] = seen;
+            let ways = [(&directions[0], there), (&directions[1], back)]
+                .map(|(link, seen)| Way::of(link, seen.unwrap_or_default(), measured, clock, end));
+            let [there, back] = ways;
             LinkReport {
                 statistics: LinkStatistics {
-                    name: link.directions[0].name.clone(),
+                    name: directions[0].name.clone(),
                     at: end,
                     rtt: Duration::ZERO,
-                    directions: ways.map(|way| way.statistics),
+                    directions: [there.statistics, back.statistics],
                     lateness: Lateness::default(),
                     scheduling: Scheduling::Ordinary,
                     unseen: 0,
                 },
-                series: link.directions.each_ref().map(|link| SeriesBuilder::new(&link.name).finish()),
+                series: directions.each_ref().map(|link| SeriesBuilder::new(&link.name).finish()),
                 flow_series: [Vec::new(), Vec::new()],
-                windows: closed,
+                windows: [there.windows, back.windows],
                 flows: [Vec::new(), Vec::new()],
             }
         };
-        self.links.iter_mut().zip(&plan.links).map(report).collect()
+        self.links.iter_mut().map(report).collect()
     }
 }
 
@@ -212,12 +206,11 @@ impl Watched {
     }
 
     /// Begins to read records.
-    fn watch(&mut self, scenario: &Scenario, clock: Clock) -> Result<(), LiveError> {
+    fn watch(&mut self, measured: &Record, clock: Clock) -> Result<(), LiveError> {
         let trace = Trace::afresh(&self.loaded)?;
         // Counts of a discipline of the kernel's own are read where windows begin and end.
-        let mut due: Vec<Instant> =
-            scenario.record.windows.iter().flat_map(|one| [one.from, one.to]).collect();
-        due.push(Instant::ZERO + scenario.record.warmup);
+        let mut due: Vec<Instant> = measured.windows.iter().flat_map(|one| [one.from, one.to]).collect();
+        due.push(Instant::ZERO + measured.warmup);
         due.sort_unstable_by(|a, b| b.cmp(a));
         let decides = self.decides;
         if decides {
@@ -225,7 +218,7 @@ impl Watched {
         }
         let (stop, host, device) = (Arc::clone(&self.over), self.host.clone(), self.loaded.device.clone());
         self.reader = Some(thread::spawn(move || {
-            let mut seen = Seen::default();
+            let mut seen = Seen { watched_only: !decides, ..Seen::default() };
             while !stop.load(Ordering::Relaxed) {
                 seen.records.extend(trace.wait(PATIENCE));
                 while let Some(at) = due.pop_if(|at| *at <= clock.now()) {
@@ -243,7 +236,7 @@ impl Watched {
 
     fn stop(&mut self) -> Seen {
         self.over.store(true, Ordering::Relaxed);
-        let reader = self.reader.take().map(|thread| thread.join());
+        let reader = self.reader.take().map(JoinHandle::join);
         // It may be gone with its device.
         let _ = self.host.run(|| queue::unload(&self.loaded));
         reader
@@ -254,195 +247,5 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-/// One direction of a link, from its records.
-struct Way {
-    statistics: DirectionStatistics,
-    windows: Vec<ClosedWindow>,
-}
-
-/// What a record's `verdict` says.
-const MARKED: u32 = 1;
-const DROPPED: u32 = 2;
-const NO_ROOM: u32 = 3;
-
-impl Way {
-    fn of(link: &Link, seen: Option<(bool, Seen)>, scenario: &Scenario, clock: Clock, end: Instant) -> Self {
-        let rate = rate_of(link);
-        let mut again = Again::new(link, rate.unwrap_or(Rate::MAX), scenario);
-        if let Some((decides, mut seen)) = seen {
-            // Records of several processors come in another order than their packets.
-            seen.records.sort_by_key(|record| record.number);
-            for record in &seen.records {
-                let now = clock.at_monotonic(record.now_ns);
-                if now > Instant::ZERO && now < end {
-                    if decides { again.on_packet(now, record) } else { again.on_backlog(now, record) }
-                }
-            }
-            again.finish(end);
-            if !decides {
-                again.count(&seen.counted);
-            }
-        }
-        again.report(end, rate)
-    }
-}
-
-/// A queue made again from the packets that came to it, counted as the simulator counts its own: what waits, without the
-/// packet that is being sent, whenever a packet joins or leaves.
-struct Again<'a> {
-    meter: QueueMeter,
-    rate: Rate,
-    /// When the packets that came so far will all be sent.
-    free: Instant,
-    /// Packets that wait: when each leaves, its size, how long it will have waited, and whether it was marked.
-    waiting: VecDeque<(Instant, Bytes, Duration, bool)>,
-    backlog: Backlog,
-    specs: &'a [Window],
-    /// Openings and closings of windows, and the end of the warm-up (`None`); the latest first.
-    due: Vec<(Instant, Option<(usize, bool)>)>,
-    closed: Vec<ClosedWindow>,
-    dropped: u64,
-    marked: u64,
-}
-
-impl<'a> Again<'a> {
-    fn new(link: &Link, rate: Rate, scenario: &'a Scenario) -> Self {
-        let specs = scenario.record.windows.as_slice();
-        let mut due = vec![(Instant::ZERO + scenario.record.warmup, None)];
-        for (index, window) in specs.iter().enumerate() {
-            due.extend([(window.from, Some((index, true))), (window.to, Some((index, false)))]);
-        }
-        due.sort_unstable_by(|a, b| b.cmp(a));
-        Self {
-            meter: QueueMeter::new(link),
-            rate,
-            free: Instant::ZERO,
-            waiting: VecDeque::new(),
-            backlog: Backlog::default(),
-            specs,
-            due,
-            closed: Vec::new(),
-            dropped: 0,
-            marked: 0,
-        }
-    }
-
-    /// A packet of a first-in-first-out queue whose verdicts are known.
-    fn on_packet(&mut self, now: Instant, record: &Record) {
-        self.proceed(now);
-        match record.verdict {
-            DROPPED => return self.meter.on_dropped(DropReason::Early),
-            NO_ROOM => return self.meter.on_dropped(DropReason::Overflow),
-            _ => {}
-        }
-        let (size, marked) = (Bytes::new(record.size_bytes), record.verdict == MARKED);
-        let turn = now.max(self.free);
-        self.free = turn + self.rate.transmission_time(size);
-        if turn > now {
-            self.waiting.push_back((turn, size, turn.saturating_since(now), marked));
-            self.joins(now, size);
-        } else {
-            self.meter.on_sent(size.get() as u32, Duration::ZERO, marked);
-        }
-    }
-
-    /// A packet of any other queue, by the backlog that it finds. Packets that leave find the lengths that packets which
-    /// come do, since a queue falls below each length as often as it rises above.
-    fn on_backlog(&mut self, now: Instant, record: &Record) {
-        self.proceed(now);
-        let size = Bytes::new(record.size_bytes);
-        let waits = self.rate.transmission_time(Bytes::new(record.backlog_bytes));
-        let turn = now.max(self.free).min(now + waits + self.rate.transmission_time(Bytes::new(1_500)));
-        self.free = turn + self.rate.transmission_time(size);
-        let found = Backlog { packets: record.backlog_packets, bytes: Bytes::new(record.backlog_bytes) };
-        self.backlog = found;
-        self.meter.on_backlog(now, found);
-        self.meter.on_sent(size.get() as u32, turn.saturating_since(now), false);
-        if record.backlog_bytes > 0 || turn > now {
-            self.joins(now, size);
-        }
-    }
-
-    fn joins(&mut self, now: Instant, size: Bytes) {
-        self.backlog = Backlog { packets: self.backlog.packets + 1, bytes: self.backlog.bytes + size };
-        self.meter.on_backlog(now, self.backlog);
-    }
-
-    /// What happens until `now`: packets leave, windows open and close.
-    fn proceed(&mut self, now: Instant) {
-        loop {
-            let leaves = self.waiting.front().map_or(Instant::MAX, |(turn, ..)| *turn);
-            let due = self.due.last().map_or(Instant::MAX, |(at, _)| *at);
-            if leaves.min(due) > now {
-                return;
-            }
-            if due <= leaves {
-                self.pass_mark();
-            } else if let Some((turn, size, waited, marked)) = self.waiting.pop_front() {
-                let Backlog { packets, bytes } = self.backlog;
-                self.backlog = Backlog { packets: packets - 1, bytes: bytes - size };
-                self.meter.on_sent(size.get() as u32, waited, marked);
-                self.meter.on_backlog(turn, self.backlog);
-            }
-        }
-    }
-
-    fn pass_mark(&mut self) {
-        match self.due.pop() {
-            Some((at, None)) => self.meter.restart(at),
-            Some((at, Some((window, true)))) => self.meter.open_window(at, window),
-            Some((at, Some((window, false)))) => self.close(at, window),
-            None => {}
-        }
-    }
-
-    fn close(&mut self, at: Instant, window: usize) {
-        if let Some((_, queue)) = self.meter.close_window(at, window) {
-            self.closed.push(ClosedWindow { window, from: self.specs[window].from, to: at, queue });
-        }
-    }
-
-    fn finish(&mut self, end: Instant) {
-        self.proceed(end);
-        for window in 0..self.specs.len() {
-            self.close(end, window);
-        }
-    }
-
-    /// Drops and marks in windows, and since the warm-up, of a discipline that counts them itself.
-    fn count(&mut self, counted: &[(Instant, Counted)]) {
-        let at = |time: Instant| {
-            let found = counted.iter().find(|(at, _)| *at >= time).or(counted.last());
-            found.map_or_else(Counted::default, |(_, counted)| *counted)
-        };
-        for closed in &mut self.closed {
-            let (from, to) = (at(closed.from), at(closed.to));
-            closed.queue.early = to.drops - from.drops;
-            closed.queue.marked = to.marks - from.marks;
-        }
-        let (first, last) = (counted.first(), counted.last());
-        if let (Some((_, first)), Some((_, last))) = (first, last) {
-            (self.dropped, self.marked) = (last.drops - first.drops, last.marks - first.marks);
-        }
-    }
-
-    fn report(self, end: Instant, rate: Option<Rate>) -> Way {
-        let potential = |from: Instant, to: Instant| Some(rate?.amount_in(to.saturating_since(from)));
-        let mut totals = self.meter.result(end, potential);
-        totals.dropped_early += self.dropped;
-        totals.marked += self.marked;
-        let statistics = DirectionStatistics {
-            backlog: Backlog::default(),
-            throughput: Rate::ZERO,
-            sojourn: None,
-            totals,
-            refused: Refused::default(),
-            flows: Vec::new(),
-            flow_count: 0,
-        };
-        Way { statistics, windows: self.closed }
     }
 }

@@ -140,3 +140,89 @@ fn what_real_hosts_do_not_have_is_refused_by_name() {
 fn run_refused(given: &Run) -> LiveError {
     run(&given.scenario, &given.labels, &Unobserved).expect_err("it was to be refused")
 }
+
+/// A router with RED, between a host that sends and one that receives.
+#[cfg(feature = "bpf")]
+const ROUTER: &str = r#"
+duration = "4s"
+[[window]]
+name = "w"
+from = "1s"
+[[link]]
+name = "bottleneck"
+between = ["r1", "r2"]
+rate = "10Mbit"
+delay = "10ms"
+buffer = "50kB"
+queue = "red:min_th=8kB:max_th=40kB"
+[link.reverse]
+rate = "unlimited"
+[[link]]
+name = "near"
+between = ["a", "r1"]
+rate = "unlimited"
+delay = "5ms"
+reported = false
+[[link]]
+name = "far"
+between = ["r2", "c"]
+rate = "unlimited"
+reported = false
+"#;
+
+#[cfg(feature = "bpf")]
+#[test]
+fn a_queue_of_the_kernel_marks_as_the_simulator_s_does() {
+    if !suimon_linux::queue::checks().iter().all(|check| check.is_fine) {
+        eprintln!("skipped: this machine loads no policies");
+        return;
+    }
+    in_time(|| {
+        let flows: String =
+            (0..4).map(|nth| flow(&format!("f{nth}"), "cc = \"reno\"\nstack.ecn = true")).collect();
+        let run = &runs(&format!("{ROUTER}{flows}"))[0];
+        let live = match run_all(std::slice::from_ref(run), &KernelNames::new(), Links::Kernel, &Unobserved) {
+            Ok(mut live) => live.remove(0),
+            Err(LiveError::Discipline { command, source }) => {
+                eprintln!("skipped: this kernel lacks \"{command}\" ({source})");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let simulated = &simulated(run)[0];
+        let least = live.flows[0].rtt_min.unwrap().as_millis_f64();
+        assert_in_time!((30.0..34.0).contains(&least), "{least}");
+        let (window, of_simulator) = (&live.windows[0], &simulated.windows[0]);
+        let goodput = window.goodput.as_bps_f64() / of_simulator.goodput.as_bps_f64();
+        assert_in_time!((0.95..1.05).contains(&goodput), "{window:?} {of_simulator:?}");
+        // A few seconds with four flows: chance is large.
+        let queue = window.backlog_mean_bytes / of_simulator.backlog_mean_bytes;
+        assert_in_time!((0.6..1.6).contains(&queue), "{window:?} {of_simulator:?}");
+        assert_in_time!(
+            window.marked > 10 && live.flows.iter().all(|flow| flow.retransmissions < 20),
+            "{window:?}"
+        );
+        assert!(live.emulated.is_empty());
+    });
+}
+
+#[cfg(feature = "bpf")]
+#[test]
+fn links_of_the_kernel_refuse_what_devices_cannot_do() {
+    let refusal = |scenario: &str| {
+        let runs = runs(scenario);
+        match run_all(&runs[..1], &KernelNames::new(), Links::Kernel, &Unobserved).unwrap_err() {
+            LiveError::Scenario { key, problem, .. } => (key, problem),
+            other => panic!("{other}"),
+        }
+    };
+    let (key, problem) =
+        refusal(&format!("{ROUTER}{}", flow("f", "cc = \"reno\"").replace("\"a\"", "\"r1\"")));
+    assert!(key == "flow.f.from" && problem.contains("a further link before"), "{key}: {problem}");
+    let both = flow("f", "cc = \"reno\"") + &flow("g", "cc = \"reno\"\nextra_delay = \"5ms\"");
+    let (key, problem) = refusal(&format!("{ROUTER}{both}"));
+    assert!(key == "flow.g.to" && problem.contains("a node for each round-trip time"), "{key}: {problem}");
+    let lossy = ROUTER.replace("delay = \"10ms\"", "delay = \"10ms\"\nloss = \"1%\"");
+    let (key, problem) = refusal(&format!("{lossy}{}", flow("f", "cc = \"reno\"")));
+    assert!(key.starts_with("link.bottleneck") && problem.contains("accepted: rate"), "{key}: {problem}");
+}
