@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`suimon measure` beside irtt over the same emulated lines, at the same time: python3 bench/irtt.py
 
-Each line is emulated by `suimon shell` in real time. irtt sends a packet every 20 ms, while `suimon measure` loads the line
-and sends its own, so that both are in the same queue. It takes irtt (`apt install irtt`)."""
+Each line is emulated by `suimon shell` in real time. irtt sends a packet every 20 ms, while `suimon measure` loads the
+line and sends its own, so that both are in the same queue. It takes irtt (`apt install irtt`)."""
 
 import argparse
 import json
@@ -77,7 +77,8 @@ def main() -> int:
     suimon = options.suimon.resolve() if options.suimon else built()
     cases = {case.name: case for case in CASES}
     lines = [
-        "| Line | Idle RTT, median, ms | Beside the download, median, ms | p95, ms | Beside the upload, median, ms | p95, ms |",
+        "| Line | Idle RTT, median, ms | Beside the download, median, ms | p95, ms "
+        "| Beside the upload, median, ms | p95, ms |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name in options.only.split(",") if options.only else NAMES:

@@ -27,7 +27,7 @@ TRIMMED = 0.95
 LAST_US = 4e6
 LIMIT_S = 1500
 # Bytes of a request at least, and of a full packet; packets of a connection that is no load.
-REQUEST, FULL, SHORT = 80, 1000, 40
+REQUEST, FULL, SHORT = 90, 1000, 40
 COLUMNS = ["time_s", "link", "packet", "event", "waited_us", "late_us", "marked", "size_bytes", "flow"]
 
 
