@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The page of `suimon measure --serve` in Chromium beside the command, over the same emulated lines: python3 bench/browser.py
+"""The page of `suimon measure --serve` in Chromium beside the command, over the same lines: python3 bench/browser.py
 
-Each line is emulated by `suimon shell` in real time; the command measures first, then the page, on a screen of 390 or 1400
-pixels. It takes Chromium, and playwright-core as `make setup` installs it."""
+Each line is emulated by `suimon shell` in real time; the command measures first, then the page, on a screen of 390 or
+1400 pixels. It takes Chromium, and playwright-core as `make setup` installs it."""
 
 import argparse
 import json
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from line import CASES, PAGE, ROOT, Case
-from measure import BenchError
+from line import CASES, PAGE, Case
+from measure import ROOT, BenchError
 from simulators import built
 
 WORK = ROOT / "suimon-out" / "browser"
@@ -95,15 +95,17 @@ def table(found: list[Row]) -> str:
         least = " (at least)" if row.is_at_least else ""
         kinds = " / ".join(kind.replace("_", " ") for kind in row.kinds)
         lines.append(
-            f"| {row.name} | {row.direction} | {row.width} | {numbers}{least} | {kinds} | {', '.join(row.misses()) or '-'} |"
+            f"| {row.name} | {row.direction} | {row.width} | {numbers}{least} | {kinds} "
+            f"| {', '.join(row.misses()) or '-'} |"
         )
     total = len(found)
     held = {name: sum(name not in row.misses() for row in found) for name in ("idle", "capacity", "p50", "p95", "kind")}
     known = [row for row in found if not row.is_at_least]
     buffers = sum("buffer" not in row.misses() for row in known)
     return "\n".join(lines) + (
-        f"\n\nWithin 10 % of the command: idle round trip {held['idle']} of {total}, capacity {held['capacity']} of {total}, "
-        f"loaded median {held['p50']} of {total}, loaded p95 {held['p95']} of {total}, buffer {buffers} of {len(known)}; "
+        f"\n\nWithin 10 % of the command: idle round trip {held['idle']} of {total}, "
+        f"capacity {held['capacity']} of {total}, loaded median {held['p50']} of {total}, "
+        f"loaded p95 {held['p95']} of {total}, buffer {buffers} of {len(known)}; "
         f"the same kind of queue: {held['kind']} of {total}."
     )
 

@@ -4,7 +4,7 @@
     python3 bench/recorded.py                                  # three synthetic cells, in virtual time
     python3 bench/recorded.py --trace a.down b.down --live     # traces in Mahimahi's format, in real time
 
-The line plays the trace over and over; where in it a recording began is found as the shift at which both are most alike."""
+The line plays the trace over and over; a recording began at the shift at which both are most alike."""
 
 import argparse
 import shlex
@@ -13,9 +13,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from line import BenchError, built, run
+from measure import ROOT, BenchError, run
+from simulators import built
 
-ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "suimon-out" / "recorded"
 PAGE = ROOT / "docs" / "guides" / "measure.md"
 CELLS = ["lte-driving", "lte-walking", "3g-driving"]
@@ -81,7 +81,10 @@ def beside(name: str, played: list[int], recorded: list[int], filled: str) -> Fo
     pairs = {window: (windows(own, window), windows(shifted(best), window)) for window in WINDOWS}
     ours, theirs = pairs[1000]
     mean = sum(theirs) / len(theirs)
-    off = {window: 100 * sum(abs(a - b) for a, b in zip(*pair, strict=True)) / len(pair[0]) / mean for window, pair in pairs.items()}
+    off = {}
+    for window, pair in pairs.items():
+        apart = sum(abs(a - b) for a, b in zip(*pair, strict=True)) / len(pair[0])
+        off[window] = 100 * apart / mean
     return Found(name, length / 1e3, (sum(ours) / len(ours), mean), off, correlation(*pairs[100]), filled)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Responsiveness as `suimon measure --rpm` tells it, beside what the emulator's log says of the same packets: python3 bench/rpm.py
+"""What `suimon measure --rpm` tells, beside the emulator's log of the same packets: python3 bench/rpm.py
 
-Each line is emulated by `suimon shell` in `suimon lab` (virtual time), or in real time on this machine by `--live`. The truth
-is computed packet by packet: what the first packets of each new connection waited there and back, and what packets of
-the load waited."""
+Each line is emulated by `suimon shell` in `suimon lab` (virtual time), or in real time on this machine by `--live`. The
+truth is computed packet by packet: what the first packets of each new connection waited there and back, and what
+packets of the load waited."""
 
 import argparse
 import csv
@@ -27,7 +27,7 @@ TRIMMED = 0.95
 LAST_US = 4e6
 LIMIT_S = 1500
 # Bytes of a request at least, and of a full packet; packets of a connection that is no load.
-REQUEST, FULL, SHORT = 80, 1000, 40
+REQUEST, FULL, SHORT = 90, 1000, 40
 COLUMNS = ["time_s", "link", "packet", "event", "waited_us", "late_us", "marked", "size_bytes", "flow"]
 
 
@@ -61,10 +61,13 @@ def measured(case: Case, suimon: Path, in_lab: bool) -> None:
     shell += ["--queue", case.down.queue, "--up-queue", case.up.queue]
     shell += ["--server", f"{program} measure --serve --log warn", "--"]
     client = f"sleep 1; {program} measure far --rpm --record record.json --json > line.json"
-    script = f"mkfifo log; grep -E 'sent|size' < log > log.csv &\n{shlex.join([*shell, 'sh', '-c', client])}\n: <> log; wait; rm log\n"
+    script = "mkfifo log; grep -E 'sent|size' < log > log.csv &\n"
+    script += f"{shlex.join([*shell, 'sh', '-c', client])}\n: <> log; wait; rm log\n"
     (folder / "run.sh").write_text(script)
     command = [str(suimon), "lab", "--with-program", "mkfifo", "--"] if in_lab else []
-    done = subprocess.run([*command, "sh", "run.sh"], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    done = subprocess.run(
+        [*command, "sh", "run.sh"], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
     if not (folder / "record.json").exists():
         raise BenchError(f"{case.name}: no measurement: {done.stderr[-500:]}")
 
@@ -74,7 +77,7 @@ def wire_ms(way: Way, size: float) -> float:
 
 
 def of_connection(case: Case, packets: list[dict[str, str]], least: int) -> float | None:
-    """The round trip of the first packets with `least` bytes of a connection, each way: the line's, and what they waited."""
+    """The round trip of a connection's first packets with `least` bytes, each way: the line's, and what they waited."""
     total = case.rtt_ms
     for link, way in (("up", case.up), ("down", case.down)):
         first = next((row for row in packets if row["link"] == link and int(row["size_bytes"]) >= least), None)
@@ -89,7 +92,8 @@ def rows(case: Case) -> list[Row]:
     line: dict[str, Any] = json.loads((folder / "line.json").read_text())
     record = json.loads((folder / "record.json").read_text())
     with (folder / "log.csv").open() as log:
-        packets = [row for row in csv.DictReader(log, COLUMNS) if row["event"] == "sent" and row["link"] in ("down", "up")]
+        every = csv.DictReader(log, COLUMNS)
+        packets = [row for row in every if row["event"] == "sent" and row["link"] in ("down", "up")]
     # The emulator's clock and the client's: the first probe.
     first = next(float(row["time_s"]) for row in packets if row["link"] == "up" and "udp" in row["flow"])
     start = record["probes"][0]["sent_us"]
@@ -100,7 +104,7 @@ def rows(case: Case) -> list[Row]:
             connections.setdefault(ends[row["link"] == "down"], []).append(row)
 
     def at_us(row: dict[str, str]) -> float:
-        return (float(row["time_s"]) - first) * 1e6 + start
+        return (float(row["time_s"]) - first) * 1e6 + float(start)
 
     result = []
     for direction, way, link in (("download", case.down, "down"), ("upload", case.up, "up")):
@@ -117,7 +121,8 @@ def rows(case: Case) -> list[Row]:
         ]
         tcp_f, http_f, http_l = (trimmed_mean(values) for values in (tcp, http, load))
         truth = (60_000 / ((tcp_f + http_f) / 2) + 60_000 / http_l) / 2
-        pairs = [(said[f"{name}_ms"], true) for name, true in (("tcp_f", tcp_f), ("http_f", http_f), ("http_l", http_l))]
+        truths = (("tcp_f", tcp_f), ("http_f", http_f), ("http_l", http_l))
+        pairs = [(said[f"{name}_ms"], true) for name, true in truths]
         result.append(Row(case.name, direction, (said["rpm"], truth), pairs[0], pairs[1], pairs[2]))
     return result
 
@@ -129,7 +134,8 @@ def table(found: list[Row]) -> str:
     ]
     lines += [
         f"| {row.name} | {row.direction} | {row.rpm[0]:.0f} / {row.rpm[1]:.0f} | {row.tcp[0]:.1f} / {row.tcp[1]:.1f} "
-        f"| {row.http[0]:.1f} / {row.http[1]:.1f} | {row.load[0]:.1f} / {row.load[1]:.1f} | {'yes' if row.miss() else '-'} |"
+        f"| {row.http[0]:.1f} / {row.http[1]:.1f} | {row.load[0]:.1f} / {row.load[1]:.1f} "
+        f"| {'yes' if row.miss() else '-'} |"
         for row in found
     ]
     held = sum(not row.miss() for row in found)

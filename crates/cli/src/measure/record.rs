@@ -18,7 +18,7 @@ use crate::error::CliError;
 const EXAMPLE: &str = "\
 Examples:
   suimon measure record vps.example                    # line.down and line.up, a minute each
-  suimon measure record vps.example --out train --length 5m --only download
+  suimon measure record vps.example --out train --length 5min --only download
   suimon trace describe line.down --svg line.svg       # what it looks like
   suimon run link.toml                                 # with trace = \"line.down\" in its [link]
 
@@ -35,7 +35,7 @@ pub(super) struct Options {
     /// Files to write: NAME.down and NAME.up
     #[arg(long, value_name = "NAME", default_value = "line")]
     out: PathBuf,
-    /// How long each direction is recorded, from 1s to 5m
+    /// How long each direction is recorded, from 1s to 5min
     #[arg(long, value_name = "TIME", default_value = "60s")]
     length: suimon_units::Duration,
     /// Record one direction only
@@ -58,7 +58,7 @@ const LENGTHS: [suimon_units::Duration; 2] =
 
 pub(super) fn execute(options: &Options) -> Result<(), CliError> {
     if options.length < LENGTHS[0] || options.length > LENGTHS[1] {
-        let problem = format!("{}: accepted: from 1s to 5m", options.length);
+        let problem = format!("{}: accepted: from 1s to 5min", options.length);
         return Err(CliError::Option { option: "--length", problem });
     }
     let plan = RecordPlan {

@@ -106,7 +106,7 @@ fn what_makes_no_sense_is_refused_with_what_is_accepted() {
         (&["host", "--flows", "33"], &["--flows: 33: accepted: from 1 to 32"]),
         (&["host", "--megabytes", "0"], &["--megabytes: 0: accepted: at least 1"]),
         (&["--read", "no-such-file"], &["--read: no-such-file:", "accepted: a file that --record wrote"]),
-        (&["record", "host", "--length", "6m"], &["--length: 6 min: accepted: from 1s to 5m"]),
+        (&["record", "host", "--length", "6min"], &["--length: 360 s: accepted: from 1s to 5min"]),
         (&["--serve", "--listen", "host"], &["--listen:", "accepted: PORT or ADDRESS:PORT"]),
         (&["a b"], &["HOST: a b:", "accepted: a name or an address"]),
     ] {
