@@ -73,6 +73,7 @@ profile = "ns-2"
 mss = "1000B"
 header = "40B"
 timestamps = false
+rto_clock = "10ms"
 delayed_ack = false
 loss_detection = "duplicate-acks"
 ecn = {ecn}
@@ -129,9 +130,9 @@ def of_ns2(case: Case, seeds: int) -> Outcome:
 def of_suimon(binary: Path, case: Case, seeds: int) -> Outcome:
     folder = WORK / "stacks"
     folder.mkdir(parents=True, exist_ok=True)
-    scenario = folder / "stacks.toml"
+    scenario = WORK / "stacks.toml"
     scenario.write_text(case.scenario(seeds))
-    run([str(binary), "run", str(scenario), "--out", str(folder)], "suimon")
+    run([str(binary), "run", str(scenario), "--out", str(folder), "--force"], "suimon")
     with (folder / "windows.csv").open() as table:
         rows = list(csv.DictReader(table))
 

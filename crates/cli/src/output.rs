@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use suimon_report::{
-    JsonDetail, TerminalOptions, latex, terminal, terminal_advice, terminal_heat_maps, terminal_summary,
-    terminal_verdicts, write_json,
+    JsonDetail, TerminalOptions, latex, terminal, terminal_advice, terminal_heat_maps, terminal_misses,
+    terminal_summary, terminal_verdicts, write_json,
 };
 use suimon_study::{Findings, quoted};
 
@@ -171,6 +171,7 @@ impl OutputOptions {
                     }
                 } else {
                     writeln!(stdout, "{}", terminal_summary(&findings.verdicts, options))?;
+                    writeln!(stdout, "{}\n", terminal_misses(&findings.verdicts, options))?;
                     writeln!(stdout, "Each number stands on the page and in --json.")?;
                 }
                 for note in &findings.notes {

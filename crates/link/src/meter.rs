@@ -180,13 +180,15 @@ impl QueueMeter {
         self.integrate(end);
         let nanos = end.saturating_since(self.since).as_nanos().max(1) as f64;
         let totals = self.totals;
+        // A packet under way at the end counts whole, so that a link that is always busy may seem to send a packet more.
+        let used = |all: Bytes| (totals.bytes.as_f64() / all.as_f64().max(1.0)).min(1.0);
         QueueResult {
             name: self.name,
             discipline: self.discipline,
             colour: self.colour,
             packets: totals.delays.count(),
             bytes: totals.bytes,
-            utilisation: potential(self.since, end).map(|all| totals.bytes.as_f64() / all.as_f64().max(1.0)),
+            utilisation: potential(self.since, end).map(used),
             backlog_mean_packets: totals.packet_time as f64 / nanos,
             backlog_mean_bytes: totals.byte_time as f64 / nanos,
             backlog_max_packets: totals.max.packets,

@@ -35,6 +35,10 @@ pub struct StackProfile {
     pub rto_initial: Duration,
     /// Minimum retransmission timeout.
     pub rto_min: Duration,
+    /// Where the retransmission timeout rests on one timed segment at a time (RFC 6298 §3 without timestamps): the step of
+    /// the clock that times it, with sums in whole eighths and quarters of a step, as in BSD and ns-2 (Jacobson 1988,
+    /// appendix A). Zero: every acknowledgement counts, exactly.
+    pub rto_clock: Duration,
     /// What the minimum applies to.
     pub rto_minimum: RtoMinimum,
     /// Spread a window over the round-trip time, at 2 `cwnd / srtt` in slow start and 1.2 later, as Linux does.
@@ -154,6 +158,7 @@ impl StackProfile {
             f_rto: true,
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_millis(200),
+            rto_clock: Duration::ZERO,
             rto_minimum: RtoMinimum::Variance,
             pacing: false,
             ecn: false,

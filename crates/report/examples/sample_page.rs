@@ -244,6 +244,7 @@ fn verdicts() -> VerdictTable {
         measured: measured.to_owned(),
         verdict,
         basis: None,
+        cause: None,
     };
     VerdictTable {
         headings: suimon_report::Headings::Paper,

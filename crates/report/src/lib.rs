@@ -59,7 +59,9 @@ pub use crate::streams::StreamTotals;
 pub use crate::summary::{FlowTotals, RunSummary, summarise};
 pub use crate::table::{Numbers, Table, TableColumn, Values};
 pub use crate::tables::Tables;
-pub use crate::terminal::{TerminalOptions, latex, terminal, terminal_summary, terminal_verdicts};
+pub use crate::terminal::{
+    TerminalOptions, latex, terminal, terminal_misses, terminal_summary, terminal_verdicts,
+};
 pub use crate::topology::{Topology, TopologyFlows, TopologyLink};
 pub use crate::verdict::{Basis, Headings, Verdict, VerdictRow, VerdictTable};
 pub use svg::{Curve, Panel, Picture};

@@ -225,6 +225,18 @@ pub fn terminal_summary(tables: &[VerdictTable], options: TerminalOptions) -> St
     trimmed(&table) + "\n"
 }
 
+/// Every number that is not reproduced, with its cause where one is known.
+#[must_use]
+pub fn terminal_misses(tables: &[VerdictTable], options: TerminalOptions) -> String {
+    let rows = tables.iter().flat_map(|table| &table.rows);
+    let missed = rows.filter(|row| row.verdict == Verdict::NotReproduced).map(|row| {
+        let cause = row.cause.as_deref().unwrap_or("No cause is known.");
+        let text = format!("{}: {}, for {} ({}). {cause}", row.claim, row.measured, row.paper, row.tolerance);
+        wrapped(&text, options.width)
+    });
+    missed.collect::<Vec<_>>().join("\n")
+}
+
 pub(crate) fn blank(options: TerminalOptions) -> Table {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
@@ -398,6 +410,7 @@ mod tests {
             measured: "−77 %".to_owned(),
             verdict: Verdict::Reproduced,
             basis: None,
+            cause: None,
         };
         let table = VerdictTable {
             title: "Table 1".to_owned(),

@@ -58,6 +58,9 @@ pub struct VerdictRow {
     /// What is judged, where the comparison is with a paper.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
+    /// Why it is not reproduced, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 /// What a paper's verdict is about.

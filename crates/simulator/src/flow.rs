@@ -34,7 +34,8 @@ pub(crate) struct Flow {
     pub(crate) receiver_timer: Instant,
     /// The time when its connection was last made anew.
     reconnected: Option<Instant>,
-    /// Bytes that earlier connections delivered.
+    /// Bytes that earlier connections sent for the first time, and those that they delivered.
+    sent_before: u64,
     delivered_before: u64,
     pub(crate) started: Option<Instant>,
     pub(crate) completed: Option<Instant>,
@@ -157,6 +158,7 @@ impl Flow {
             sender_turn: Instant::MAX,
             receiver_timer: Instant::MAX,
             reconnected: None,
+            sent_before: 0,
             delivered_before: 0,
             started: None,
             completed: None,
@@ -202,6 +204,7 @@ impl Flow {
         else {
             return;
         };
+        self.sent_before += sender.taken();
         self.delivered_before += receiver.delivered();
         self.reconnected = Some(now);
         let counters = std::mem::take(&mut sender.counters);
@@ -316,7 +319,9 @@ impl Flow {
     /// The sums that windows keep of the flow.
     pub(crate) fn sums(&self) -> FlowSums {
         let (entered, retransmissions) = match &self.endpoints {
-            Endpoints::Tcp { sender, .. } => (sender.taken(), sender.counters.retransmissions),
+            Endpoints::Tcp { sender, .. } => {
+                (self.sent_before + sender.taken(), sender.counters.retransmissions)
+            }
             Endpoints::Udp { source, .. } => (source.bytes_sent.get(), 0),
         };
         FlowSums { entered, delivered: self.delivered().get(), retransmissions }

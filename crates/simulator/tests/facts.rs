@@ -118,6 +118,33 @@ fn sending_and_silence_share_the_time_as_asked() {
     assert!((shares[0] - 0.2525).abs() < 0.005 && (shares[1] - 0.25).abs() < 0.005, "{shares:?}");
 }
 
+/// First transmissions of all connections count, and what a connection had sent as it was given up stays sent.
+#[test]
+fn a_window_counts_the_connections_that_were_given_up() {
+    let stream = tcp("tcp", ("a", "b"), "reno", |tcp| {
+        tcp.on_off = Some(OnOff { on: ms(500), off: ms(500), reconnect: true });
+    });
+    let mut scenario = over_ten_mbit(seconds(20), vec![stream]);
+    let window =
+        |name: &str| Window { name: name.into(), from: at(ms(0)), to: at(seconds(20)), sample: ms(500) };
+    scenario.record.windows = vec![window("all")];
+    let result = run(&scenario);
+    let (row, flow) = (&result.windows[0], &result.flows[0]);
+    let rate = |rate: Rate| rate.as_bps_f64();
+    assert!(rate(row.entered) >= rate(row.goodput) && rate(row.goodput) > 2e6, "{row:?}");
+    let sent = (flow.packets_sent - flow.retransmissions) as f64 * 1_448.0 * 8.0 / 20.0;
+    assert!(rate(row.entered) <= sent, "{row:?}, {sent}");
+}
+
+/// 64 kbit/s carry 21.3 packets in the 4 s after the warm-up, and a 22nd is under way at the end.
+#[test]
+fn a_link_that_is_always_busy_is_used_once_and_no_more() {
+    let mut scenario = over_ten_mbit(seconds(6), vec![udp("u", MBIT, 1_500, |_| {})]);
+    scenario.links[0].capacity = Capacity::Rate(Rate::from_bps(64_000));
+    scenario.record.warmup = seconds(2);
+    assert_eq!(run(&scenario).queues[0].utilisation, Some(1.0));
+}
+
 #[test]
 fn starts_are_uniform_over_their_interval() {
     let mut flows: Vec<_> = (0..1_000).map(|nth| udp(&format!("flow {nth}"), MBIT, 100, |_| {})).collect();

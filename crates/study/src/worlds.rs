@@ -200,6 +200,7 @@ fn row(pair: &Pair, quantity: &Quantity) -> VerdictRow {
         measured: written(live) + &change,
         verdict,
         basis: None,
+        cause: None,
     }
 }
 

@@ -82,10 +82,11 @@ fn a_claim_that_no_longer_holds_ends_with_1() {
 
 #[test]
 fn a_miss_that_is_known_is_no_failure() {
-    let known = "reference = 12.0, within_percent = 1, known_miss = true";
+    let known = "reference = 12.0, within_percent = 1, missed = \"Doctored.\"";
     let folder = doctored("reference = 9.651, within_percent = 1", known);
     let whole = json(folder.path(), &[&SINGLE_FLOW[..], &["--json"]].concat());
     assert_eq!(whole["verdicts"][0]["rows"][0]["verdict"], "not reproduced");
+    assert_eq!(whole["verdicts"][0]["rows"][0]["cause"], "Doctored.");
 }
 
 #[test]

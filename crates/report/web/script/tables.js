@@ -87,7 +87,7 @@ function verdicts() {
     const head = titles.map((title, index) =>
       element("th", { scope: "col", class: index === 0 ? "text" : "" }, title));
     const body = table.rows.map((row) => element("tr", {},
-      element("td", { class: "text" }, row.claim),
+      element("td", { class: "text" }, row.claim, row.cause ? element("div", { class: "soft" }, row.cause) : ""),
       ...[row.paper, row.tolerance, row.measured].map((cell) => element("td", {}, cell)),
       element("td", { class: `verdict ${row.verdict.replace(" ", "-")}` }, row.verdict)));
     section(table.title,

@@ -16,6 +16,41 @@ pub(crate) struct Rto {
     minimum: Duration,
     rule: RtoMinimum,
     initial: Duration,
+    timed: Option<Timed>,
+}
+
+/// One segment's round trip at a time, by a coarse clock: see [`StackProfile::rto_clock`].
+#[derive(Debug, Clone)]
+struct Timed {
+    step: Duration,
+    /// The end of the segment under way, and the step at which it was sent.
+    segment: Option<(u64, u64)>,
+    /// In eighths of a step; zero before the first measurement.
+    srtt: u64,
+    /// In quarters of a step.
+    rttvar: u64,
+}
+
+impl Timed {
+    fn new(step: Duration) -> Self {
+        Self { step, segment: None, srtt: 0, rttvar: 0 }
+    }
+
+    fn steps(&self, now: Instant) -> u64 {
+        now.as_nanos() / self.step.as_nanos()
+    }
+
+    /// A round trip took so many steps (Jacobson 1988, appendix A).
+    fn sample(&mut self, steps: u64) {
+        let steps = steps.max(1);
+        if self.srtt == 0 {
+            (self.srtt, self.rttvar) = (8 * steps, 2 * steps);
+            return;
+        }
+        let off = steps.abs_diff(self.srtt / 8);
+        self.srtt = (self.srtt + steps - self.srtt / 8).max(1);
+        self.rttvar = (self.rttvar + off - self.rttvar / 4).max(1);
+    }
 }
 
 impl Rto {
@@ -27,6 +62,7 @@ impl Rto {
             minimum: profile.rto_min,
             rule: profile.rto_minimum,
             initial: profile.rto_initial,
+            timed: (profile.rto_clock > Duration::ZERO).then(|| Timed::new(profile.rto_clock)),
         }
     }
 
@@ -42,7 +78,43 @@ impl Rto {
                 self.srtt = Some((srtt * 7 + rtt) / 8);
             }
         }
-        self.backoff = 0;
+        if self.timed.is_none() {
+            self.backoff = 0;
+        }
+    }
+
+    /// The SYN was answered after `rtt`.
+    pub(crate) fn on_established(&mut self, rtt: Duration) {
+        self.sample(rtt);
+        if let Some(timed) = &mut self.timed {
+            timed.sample(rtt.as_nanos() / timed.step.as_nanos());
+            self.backoff = 0;
+        }
+    }
+
+    /// New data up to `end` was sent.
+    pub(crate) fn on_sent(&mut self, now: Instant, end: u64) {
+        if let Some(timed) = &mut self.timed {
+            let step = timed.steps(now);
+            timed.segment.get_or_insert((end, step));
+        }
+    }
+
+    /// A segment was sent again: what is under way measures nothing (Karn's algorithm).
+    pub(crate) fn on_retransmitted(&mut self) {
+        if let Some(timed) = &mut self.timed {
+            timed.segment = None;
+        }
+    }
+
+    /// All before `snd_una` was acknowledged.
+    pub(crate) fn on_acknowledged(&mut self, now: Instant, snd_una: u64) {
+        if let Some(timed) = &mut self.timed
+            && let Some((_, sent_at)) = timed.segment.take_if(|(end, _)| snd_una >= *end)
+        {
+            timed.sample(timed.steps(now) - sent_at);
+            self.backoff = 0;
+        }
     }
 
     /// The timer ran out: wait twice as long next time (RFC 6298 §5.5).
@@ -61,10 +133,15 @@ impl Rto {
 
     /// The timeout in force.
     pub(crate) fn timeout(&self) -> Duration {
-        let base = match (self.srtt, self.rule) {
+        let timed = self.timed.as_ref().filter(|timed| timed.srtt > 0);
+        let (srtt, rttvar) = match timed {
+            Some(timed) => (Some(timed.step * timed.srtt / 8), timed.step * timed.rttvar / 4),
+            None => (self.srtt, self.rttvar),
+        };
+        let base = match (srtt, self.rule) {
             (None, _) => self.initial,
-            (Some(srtt), RtoMinimum::Variance) => srtt + (self.rttvar * 4).max(self.minimum),
-            (Some(srtt), RtoMinimum::Timeout) => (srtt + self.rttvar * 4).max(self.minimum),
+            (Some(srtt), RtoMinimum::Variance) => srtt + (rttvar * 4).max(self.minimum),
+            (Some(srtt), RtoMinimum::Timeout) => (srtt + rttvar * 4).max(self.minimum),
         };
         (base * (1 << self.backoff)).min(RTO_MAX)
     }
@@ -91,6 +168,37 @@ mod tests {
         assert_eq!(rto.timeout(), ms(400 + 4 * 200));
         rto.sample(ms(400));
         assert_eq!(rto.timeout(), ms(400 + 4 * 150));
+    }
+
+    /// A round trip from 395 to 805 ms is 41 steps of 10 ms (39 to 80), so srtt is 410 ms and rttvar 205. Then 40 steps, one
+    /// less: 328 + 40 - 41 = 327 eighths, 82 + 1 - 20 = 63 quarters. A steady clock leaves 3 quarters.
+    #[test]
+    fn a_coarse_clock_times_one_segment_at_a_time() {
+        let mut rto = Rto::new(&StackProfile { rto_clock: ms(10), ..StackProfile::ns_2() });
+        let at = |millis| Instant::ZERO + ms(millis);
+        let mut turn = |sent, acknowledged, position| {
+            rto.on_sent(at(sent), position);
+            // A later segment is not timed, and an acknowledgement before the end of the timed one measures nothing.
+            rto.on_sent(at(sent + 5), position + 1);
+            rto.on_acknowledged(at(sent + 6), position - 1);
+            rto.on_acknowledged(at(acknowledged), position);
+            rto.timeout()
+        };
+        assert_eq!(turn(395, 805, 2), ms(410 + 4 * 205));
+        assert_eq!(turn(1000, 1409, 4), ms(10) * 327 / 8 + ms(10) * 63);
+        let steady = (3..300).map(|nth| turn(nth * 1000, nth * 1000 + 400, 2 * nth)).last();
+        assert_eq!(steady, Some(ms(10) * 327 / 8 + ms(10) * 3));
+    }
+
+    #[test]
+    fn what_was_sent_before_a_retransmission_measures_nothing() {
+        let mut rto = Rto::new(&StackProfile { rto_clock: ms(10), ..StackProfile::ns_2() });
+        rto.on_established(ms(100));
+        let before = rto.timeout();
+        rto.on_sent(Instant::ZERO, 1);
+        rto.on_retransmitted();
+        rto.on_acknowledged(Instant::ZERO + ms(900), 1);
+        assert_eq!(rto.timeout(), before);
     }
 
     #[test]

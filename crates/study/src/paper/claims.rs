@@ -240,9 +240,8 @@ pub(crate) struct Cell {
     /// It is more than in the cell before.
     #[serde(default)]
     pub(crate) more_than_before: bool,
-    /// The claim did not hold when this was written: known, and no reason to fail.
-    #[serde(default)]
-    pub(crate) known_miss: bool,
+    /// Why the claim did not hold when this was written: then a miss is no reason to fail.
+    pub(crate) missed: Option<String>,
 }
 
 impl Cell {

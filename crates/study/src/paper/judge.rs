@@ -1,11 +1,16 @@
 //! Verdicts: what was measured against what the paper printed.
 
+use std::collections::BTreeMap;
+
 use suimon_report::{Estimate, Verdict, VerdictRow};
 
 use super::claims::{Cell, Claim, Measure, Paper};
 use super::columns::Results;
-use super::measure::take;
+use super::measure::{Refusal, select, take, values_of};
 use crate::error::StudyError;
+
+/// The axis of a scenario's seeds.
+const SEED: &str = "seed";
 
 /// A row of the verdict, and whether it once held.
 pub(super) struct Judged {
@@ -22,24 +27,55 @@ pub(super) fn judge(
     let mut before = None;
     let mut judged = Vec::new();
     for cell in &claim.cells {
-        let measured = match results {
-            None => None,
-            Some(results) => {
-                let mut at = claim.at.clone();
-                if let (Some(axis), Some(value)) = (&claim.axis, &cell.at) {
-                    at.insert(axis.clone(), value.clone());
-                }
-                let window = cell.window.as_ref().or(claim.measure.window.as_ref()).cloned();
-                let measure = Measure { window, ..claim.measure.clone() };
-                let value = take(results, &at, &measure)
-                    .map_err(|problem| paper.refuse(format!("claim \"{}\": {problem}", claim.claim)))?;
-                Some(value)
-            }
-        };
-        judged.push(Judged { row: row(claim, cell, measured, before), once_held: !cell.known_miss });
-        before = measured.map(|estimate| estimate.mean);
+        let refuse = |problem| paper.refuse(format!("claim \"{}\": {problem}", claim.claim));
+        let measured =
+            results.map(|results| measure(claim, cell, results, None)).transpose().map_err(refuse)?;
+        let mut row = row(claim, cell, measured, before.map(|(_, mean)| mean));
+        if let (Verdict::NotReproduced, Some(results)) = (row.verdict, results) {
+            let singly = singly(claim, cell, before.map(|(cell, _)| cell), results).map_err(refuse)?;
+            let why = [singly, cell.missed.clone()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+            row.cause = (!why.is_empty()).then_some(why);
+        }
+        judged.push(Judged { row, once_held: cell.missed.is_none() });
+        before = measured.map(|estimate| (cell, estimate.mean));
     }
     Ok(judged)
+}
+
+/// The number of `cell`, of all seeds or of one.
+fn measure(
+    claim: &Claim,
+    cell: &Cell,
+    results: &Results<'_>,
+    seed: Option<&str>,
+) -> Result<Estimate, Refusal> {
+    let mut at = place(claim, cell);
+    at.extend(seed.map(|seed| (SEED.to_owned(), seed.to_owned())));
+    let window = cell.window.as_ref().or(claim.measure.window.as_ref()).cloned();
+    take(results, &at, &Measure { window, ..claim.measure.clone() })
+}
+
+/// Where in the matrix `cell` is measured.
+fn place(claim: &Claim, cell: &Cell) -> BTreeMap<String, String> {
+    let own = claim.axis.iter().cloned().zip(cell.at.iter().cloned());
+    claim.at.clone().into_iter().chain(own).collect()
+}
+
+/// In how many single runs the claim holds: a paper may have had one.
+fn singly(
+    claim: &Claim,
+    cell: &Cell,
+    before: Option<&Cell>,
+    results: &Results<'_>,
+) -> Result<Option<String>, Refusal> {
+    let seeds = values_of(&select(results.runs, &place(claim, cell)), SEED);
+    let mut holds = 0;
+    for seed in &seeds {
+        let mean = |cell: &Cell| measure(claim, cell, results, Some(seed)).map(|estimate| estimate.mean);
+        let before = before.map(mean).transpose()?;
+        holds += usize::from(verdict(cell, Some(mean(cell)?), before) == Verdict::Reproduced);
+    }
+    Ok((seeds.len() > 1).then(|| format!("Holds in {holds} of {} single seeds.", seeds.len())))
 }
 
 fn row(claim: &Claim, cell: &Cell, measured: Option<Estimate>, before: Option<f64>) -> VerdictRow {
@@ -65,6 +101,7 @@ fn row(claim: &Claim, cell: &Cell, measured: Option<Estimate>, before: Option<f6
         measured: measured.map_or_else(|| "-".to_owned(), shown),
         verdict: verdict(cell, measured.map(|estimate| estimate.mean), before),
         basis: cell.is_judged().then(|| claim.basis_of(cell)),
+        cause: None,
     }
 }
 

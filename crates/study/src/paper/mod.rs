@@ -150,7 +150,7 @@ impl Paper {
         let mut tally = Tally::default();
         for claim in self.claims.iter().filter(|claim| !live(&claim.experiment)) {
             for cell in claim.cells.iter().filter(|cell| cell.is_judged()) {
-                tally.add(claim.basis_of(cell), !cell.known_miss);
+                tally.add(claim.basis_of(cell), cell.missed.is_none());
             }
         }
         tally

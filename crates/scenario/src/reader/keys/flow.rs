@@ -404,6 +404,12 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "Minimum retransmission timeout.",
     ),
     habit(
+        "rto_clock",
+        Kind::Time(|profile, value| profile.rto_clock = value),
+        "\"10ms\"",
+        "The timeout rests on one timed segment at a time, by a clock of this step: ns-2 has 10 ms, BSD had 500 ms; 0s: on every ACK.",
+    ),
+    habit(
         "rto_minimum",
         Kind::Word(&[
             ("timeout", |profile| profile.rto_minimum = RtoMinimum::Timeout),

@@ -267,7 +267,7 @@ impl Sender {
                 // The echo tells which SYN was answered; without it only the first leaves no doubt.
                 if self.profile.timestamps || retries == 0 {
                     let rtt = now.saturating_since(packet.ts_ecr);
-                    self.rto.sample(rtt);
+                    self.rto.on_established(rtt);
                     self.board.on_rtt(rtt);
                     if let Some(deliveries) = &mut self.deliveries {
                         self.cc.on_delivery(&deliveries.on_established(now, rtt));
@@ -303,6 +303,7 @@ impl Sender {
             }
         }
         update.lost = self.board.losses() > losses;
+        self.rto.on_acknowledged(now, self.board.snd_una());
         let rtt = self.measure(now, packet, &update);
         if let Some(deliveries) = &mut self.deliveries
             && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
@@ -484,6 +485,7 @@ impl Sender {
             deliveries.on_sent(now, packet.seq, len, self.board.flight_size());
         }
         self.board.on_sent(now, len);
+        self.rto.on_sent(now, self.board.snd_nxt());
         if self.timer.is_none() {
             self.wait_for_timeout(now);
         }
@@ -502,6 +504,7 @@ impl Sender {
         }
         self.board.on_retransmitted(now, segment.seq);
         self.counters.retransmissions += 1;
+        self.rto.on_retransmitted();
         if let Some(undo) = &mut self.undo {
             undo.first_retransmission.get_or_insert(now);
         }
