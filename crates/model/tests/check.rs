@@ -199,8 +199,7 @@ fn the_links_of_a_way_come_first_to_last() {
         hop("receiver", "b"),
         hop("b", "a"),
         hop("a", "sender"),
-    ]
-    .into();
+    ];
     let names = scenario
         .ways(&scenario.flows[0])
         .map(|way| way.iter().map(|link| link.name.clone()).collect::<Vec<_>>());

@@ -167,6 +167,7 @@ fn rows_of(seeds: &[Pair]) -> Vec<VerdictRow> {
                 measured: written(kernel) + &change,
                 verdict,
                 basis: None,
+                cause: None,
             });
         }
     }
