@@ -37,7 +37,7 @@ impl Kind {
     ];
 }
 
-/// The length of data as payload of UDP, so that it has [`PACKET`] bytes of IP.
+/// The length of data as payload of UDP, so that it has `PACKET` bytes of IP.
 #[must_use]
 pub const fn data_length(is_ipv6: bool) -> usize {
     (PACKET - 8 - if is_ipv6 { 40 } else { 20 }) as usize
