@@ -35,7 +35,7 @@ def vegas_descent(rate: float, top: int, steps: float) -> tuple[float, float]:
 
 
 def vegas_means() -> None:
-    print("FS-AT, section 4.1, Vegas: mean backlog of 10 MB if the maximum drains by one segment in a round trip, then 3 wait")
+    print("FS-AT, section 4.1, Vegas: mean backlog of 10 MB if the maximum drains a segment in a round trip to 3")
     for name, rate, top, printed in (("1 Mbit/s", 1e6, 49, 4.3), ("2 Mbit/s", 2e6, 36, 15.1)):
         total = 10e6 / 1448 * PACKET_BITS / rate
         seconds, area = vegas_descent(rate, top, 1)
@@ -49,7 +49,8 @@ def drs() -> None:
     print("FS-AT, DRS at 1 Mbit/s: equation 12 against the printed saving and maximum")
     queue = min(bdp(1e6), WINDOW - bdp(1e6))
     print(f"  equation 12: {queue:.1f} packets, a saving of {100 * (1 - queue / reno):.1f} %; printed: 46.4 %")
-    print(f"  the printed saving leaves {reno * (1 - 0.464):.1f} of Reno's {reno:.1f} packets; the printed maximum is 27")
+    left = reno * (1 - 0.464)
+    print(f"  the printed saving leaves {left:.1f} of Reno's {reno:.1f} packets; the printed maximum is 27")
     print(f"  one segment of the window is {100 / reno:.2f} points of saving; the tolerance is 4")
 
 
@@ -70,9 +71,10 @@ def hsdpa() -> None:
     for blocks in (math.floor(exact / 0.002), math.ceil(exact / 0.002)):
         print(f"  {blocks} blocks: {10 * PACKET_BITS / (blocks * 0.002) / 1e3:.0f} kbit/s")
     print(f"  the link's own rate takes {exact * 1e3:.2f} ms, {exact / 0.002:.2f} blocks")
-    print("  printed maxima, as times of ten segments in ms: " + ", ".join(
-        f"{10 * PACKET_BITS / rate:.2f}" for rate in (3354.2, 3334.5, 3332.2, 3346.6, 3349.9)
-    ))
+    print(
+        "  printed maxima, as times of ten segments in ms: "
+        + ", ".join(f"{10 * PACKET_BITS / rate:.2f}" for rate in (3354.2, 3334.5, 3332.2, 3346.6, 3349.9))
+    )
 
 
 def mixture() -> None:

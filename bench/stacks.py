@@ -74,6 +74,7 @@ mss = "1000B"
 header = "40B"
 timestamps = false
 rto_clock = "10ms"
+counting = "per-ack"
 delayed_ack = false
 loss_detection = "duplicate-acks"
 ecn = {ecn}
