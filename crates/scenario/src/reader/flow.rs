@@ -261,6 +261,7 @@ mod tests {
             f_rto = false
             rto_initial = "3s"
             rto_min = "1s"
+            rto_clock = "10ms"
             rto_minimum = "timeout"
             pacing = true
             ecn = true
