@@ -21,8 +21,10 @@ def unknown(command: list[str], words: list[str]) -> str | None:
     """What the command's help does not have."""
     help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"^  ([a-z][\w-]*)  ", help_text.partition("Commands:")[2].partition("Options:")[0], re.M)
-    # Some commands have options and subcommands.
-    if commands and not (words and words[0].startswith("--") and words[0] != "--help"):
+    # Some commands have options, or arguments, and subcommands.
+    first = words[0] if words else ""
+    has_own = "\nArguments:" in help_text and first not in commands or first.startswith("--")
+    if commands and not (has_own and first != "--help"):
         if not words or words[0] not in [*commands, "--help"]:
             return f"{' '.join(command[1:])} has no command {' '.join(words[:1])!r}; it has {', '.join(commands)}"
         return None if words[0] == "--help" else unknown([*command, words[0]], words[1:])

@@ -94,6 +94,7 @@ def test_a_rehearsed_command_has_the_options_of_its_help(tmp_path: Path) -> None
         "#!/bin/sh\n"
         'case "$1" in\n'
         "load) printf 'Options:\\n      --from <FILE>\\n  -h, --help\\n' ;;\n"
+        "line) printf 'Commands:\\n  load  Load\\n\\nArguments:\\n  [HOST]\\n\\nOptions:\\n      --save <FILE>\\n' ;;\n"
         "*) printf 'Commands:\\n  load  Load\\n\\nOptions:\\n' ;;\n"
         "esac\n"
     )
@@ -101,6 +102,8 @@ def test_a_rehearsed_command_has_the_options_of_its_help(tmp_path: Path) -> None
     assert rehearse.unknown([str(command)], ["load", "--from", "x", "--", "--else"]) is None
     assert rehearse.unknown([str(command)], ["load", "--fro=x"]) == "load has no option --fro"
     assert rehearse.unknown([str(command)], ["unload"]) == " has no command 'unload'; it has load"
+    assert rehearse.unknown([str(command), "line"], ["host.example", "--save", "x"]) is None
+    assert rehearse.unknown([str(command), "line"], ["host.example", "--sav"]) == "line has no option --sav"
 
 
 LIST = "use all;\n\n[\n    (a, 1),\n    (b, 2),\n]\n    (c, 3),\n"
