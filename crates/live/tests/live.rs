@@ -198,9 +198,14 @@ fn a_queue_of_the_kernel_marks_as_the_simulator_s_does() {
         // A few seconds with four flows: chance is large.
         let queue = window.backlog_mean_bytes / of_simulator.backlog_mean_bytes;
         assert_in_time!((0.6..1.6).contains(&queue), "{window:?} {of_simulator:?}");
+        assert_in_time!(window.marked > 10, "{window:?}");
+        // Slow start overshoots the queue, which drops all above its threshold.
+        let sent_again =
+            |result: &RunResult| result.flows.iter().map(|flow| flow.retransmissions).sum::<u64>();
+        let (of_kernel, of_simulator) = (sent_again(&live), sent_again(simulated));
         assert_in_time!(
-            window.marked > 10 && live.flows.iter().all(|flow| flow.retransmissions < 20),
-            "{window:?}"
+            (of_simulator / 2..of_simulator * 2).contains(&of_kernel),
+            "{of_kernel}, {of_simulator}"
         );
         assert!(live.emulated.is_empty());
     });
