@@ -1,7 +1,7 @@
 //! `suimon queue`: arrival policies in the kernel, in front of a device's queue.
 
 use std::fs;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use serde::{Deserialize, Serialize};
-use suimon_algorithms::queue::integer::{ONE, Program, Settings, WORDS};
-use suimon_algorithms::queue::policy::{Arrival, Verdict};
-use suimon_algorithms::queue::{Backlog, DropReason, Ecn, FlowId};
+use serde::Serialize;
+use suimon_algorithms::queue::integer::{ONE, Program};
 use suimon_linux::congestion::on_host;
-use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, Policy, QueueError, Record, Trace, find_loaded, loaded};
+use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, Policy, QueueError, Trace, find_loaded, loaded};
+use suimon_linux::queue_trace::{self, Head, Record, ReplayError, Replayed};
 use suimon_units::{Bytes, Rate};
 
 use crate::error::CliError;
@@ -351,16 +350,6 @@ fn print_metrics(lines: &[Line<'_>]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The first line of a trace.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    policy: String,
-    bytes_per_second: u64,
-    buffer_bytes: u64,
-    seed: u64,
-    words: [u64; WORDS],
-}
-
 fn trace(device: &str, json: bool, afresh: bool, seconds: Option<u64>) -> Result<(), CliError> {
     let one = find_loaded(device)?;
     let stop = until_signal()?;
@@ -408,61 +397,12 @@ fn line(record: &Record) -> String {
 }
 
 fn replay(path: &Path) -> Result<(), CliError> {
-    let wrong = |problem: String| CliError::Input(format!("{}: {problem}", path.display()));
-    let file = fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let mut lines = io::BufReader::new(file).lines();
-    let head = lines.next().ok_or_else(|| wrong("this is empty; accepted: a trace by --json --afresh".to_owned()))??;
-    let head: Head = serde_json::from_str(&head).map_err(|error| wrong(format!("line 1: {error}")))?;
-    let program = Program::named(&head.policy).map_err(|error| wrong(error.to_string()))?;
-    let Head { bytes_per_second, buffer_bytes, seed, words, .. } = head;
-    let mut policy = program.policy(&Settings { bytes_per_second, buffer_bytes, seed, words });
-    let mut records = Vec::new();
-    for (number, text) in lines.enumerate() {
-        let record: Record =
-            serde_json::from_str(&text?).map_err(|error| wrong(format!("line {}: {error}", number + 2)))?;
-        records.push(record);
-    }
-    // Records of several processors come in another order than their packets.
-    records.sort_by_key(|record| record.number);
-    let whole = records.iter().zip(0..).take_while(|(record, number)| record.number == *number).count();
-    if whole == 0 && !records.is_empty() {
-        return Err(wrong("packet 0 is missing; accepted: a trace by --json --afresh".to_owned()));
-    }
-    let mut differ = 0;
-    for record in &records[..whole] {
-        let verdict = policy.judge(&arrival(record));
-        if number_of(verdict) != record.verdict {
-            differ += 1;
-        }
-    }
-    let missing = if whole < records.len() { " The packet behind them is missing in the trace." } else { "" };
-    writeln!(io::stdout(), "{}: {whole} packets, {differ} verdicts differ.{missing}", program.name)?;
+    let wrong = |error: ReplayError| CliError::Input(format!("{}: {error}", path.display()));
+    let file = fs::File::open(path).map_err(|error| wrong(error.into()))?;
+    let Replayed { policy, packets, differ, is_cut } = queue_trace::replay(io::BufReader::new(file)).map_err(wrong)?;
+    let missing = if is_cut { " The packet behind them is missing in the trace." } else { "" };
+    writeln!(io::stdout(), "{policy}: {packets} packets, {differ} verdicts differ.{missing}")?;
     if differ > 0 { Err(CliError::Bench(format!("{differ} verdicts differ"))) } else { Ok(()) }
-}
-
-fn arrival(record: &Record) -> Arrival {
-    Arrival {
-        now: suimon_units::Instant::from_nanos(record.now_ns),
-        flow: FlowId(record.flow),
-        size: Bytes::new(record.size_bytes),
-        ecn: match record.ecn {
-            0 => Ecn::NotCapable,
-            1 => Ecn::L4s,
-            2 => Ecn::Capable,
-            _ => Ecn::CongestionExperienced,
-        },
-        opens_connection: false,
-        backlog: Backlog { packets: record.backlog_packets, bytes: Bytes::new(record.backlog_bytes) },
-    }
-}
-
-fn number_of(verdict: Verdict) -> u32 {
-    match verdict {
-        Verdict::Pass => 0,
-        Verdict::Mark => 1,
-        Verdict::Drop(DropReason::Overflow) => 3,
-        Verdict::Drop(_) => 2,
-    }
 }
 
 fn check(json: bool) -> Result<(), CliError> {

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use suimon_aggregation::Feedback;
 use suimon_algorithms::path::PathId;
 use suimon_algorithms::queue::Packet;
+use suimon_algorithms::queue::integer::{PROGRAMS, Program, Settings};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::frame::{Frame, decode};
 use suimon_bond::mux::{Mux, MuxLimits, ServiceClass};
 use suimon_bond::session::{Session, SessionConfig};
 use suimon_capture::{Capture, Truth};
 use suimon_emulator::{WirePacket, split};
+use suimon_linux::queue_trace::{Head, Record, replay};
 use suimon_measure::browser::{Look, Seen};
 use suimon_measure::datagram::{Datagram, Kind};
 use suimon_measure::protocol::{Hello, Refusal, Reply, Request, decode as message, encode};
@@ -19,12 +21,12 @@ use suimon_measure::{Direction, Line, Loaded, Probe, Recording, Sample, Span};
 use suimon_scenario::trace::{Opportunities, RateSchedule};
 use suimon_scenario::{Document, LinkSpec};
 use suimon_service::Target;
-use suimon_units::{Bytes, Duration, Instant};
+use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::Reader;
 
 /// Every reader of what comes from outside.
-pub const READERS: [Reader; 11] = [
+pub const READERS: [Reader; 12] = [
     Reader { name: "scenario", read: scenario, seeds: scenarios, words: SCENARIO_WORDS, weight: 16 },
     Reader { name: "link line", read: link_line, seeds: link_lines, words: LINK_WORDS, weight: 16 },
     Reader {
@@ -40,6 +42,13 @@ pub const READERS: [Reader; 11] = [
     Reader { name: "measure messages", read: messages, seeds: message_seeds, words: &[], weight: 16 },
     Reader { name: "recording", read: recording, seeds: recordings, words: RECORDING_WORDS, weight: 12 },
     Reader { name: "browser report", read: report, seeds: reports, words: RECORDING_WORDS, weight: 12 },
+    Reader {
+        name: "queue trace",
+        read: queue_trace,
+        seeds: queue_traces,
+        words: RECORDING_WORDS,
+        weight: 12,
+    },
     Reader { name: "packet", read: packet, seeds: packets, words: &[], weight: 16 },
     Reader { name: "terminal", read: terminal, seeds: terminals, words: TERMINAL_WORDS, weight: 12 },
 ];
@@ -409,6 +418,42 @@ fn recording(bytes: &[u8]) {
 fn recordings() -> Vec<Vec<u8>> {
     let load = loaded(loaded(Vec::new()).receiver);
     vec![serde_json::to_vec(&measured(load)).expect("plain data")]
+}
+
+/// What `suimon queue trace --json` wrote: verdicts or a refusal with a message.
+fn queue_trace(bytes: &[u8]) {
+    match replay(bytes) {
+        Ok(replayed) => assert!(replayed.differ <= replayed.packets),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A trace of each policy, of packets that find ever more before them.
+fn queue_traces() -> Vec<Vec<u8>> {
+    let of = |program: &Program| {
+        let rate = Rate::from_bps(10_000_000);
+        let (_, settings) = Program::read(program.name, rate, Bytes::new(150_000), 1).expect("its defaults");
+        let Settings { bytes_per_second, buffer_bytes, seed, words } = settings;
+        let head = Head { policy: program.name.to_owned(), bytes_per_second, buffer_bytes, seed, words };
+        let mut trace = serde_json::to_vec(&head).expect("plain data");
+        for number in 0..30 {
+            let record = Record {
+                number,
+                now_ns: 1_000_000_000 + number * 700_000,
+                backlog_bytes: number * 1_500,
+                backlog_packets: number,
+                size_bytes: 1_500,
+                flow: number as u32 % 3,
+                ecn: 2,
+                verdict: 0,
+                segments: 1,
+            };
+            trace.push(b'\n');
+            trace.extend(serde_json::to_vec(&record).expect("plain data"));
+        }
+        trace
+    };
+    PROGRAMS.iter().map(of).collect()
 }
 
 /// Packets of an emulated link: what is one can be marked, and stays the same flow's.

@@ -17,6 +17,7 @@ mod netlink;
 pub mod packets;
 #[cfg(feature = "bpf")]
 pub mod queue;
+pub mod queue_trace;
 pub mod random;
 pub mod schedule;
 pub mod tcp;

@@ -155,7 +155,7 @@ fn packets_get_the_same_verdicts_in_c_and_in_rust() {
         let packets = packets(rate, 3 + mbps, count);
         let Some(theirs) = in_c(law, &settings, &packets) else { return };
         assert_eq!(theirs.len(), count);
-        let mut policy = program.policy(&settings);
+        let mut policy = program.policy(&settings).unwrap();
         let mut counts = [0_u64; 4];
         for (number, (packet, theirs)) in packets.iter().zip(theirs).enumerate() {
             let ours = number_of(policy.judge(&packet.arrival()));

@@ -6,7 +6,7 @@ use suimon_algorithms::queue::{Backlog, DropReason};
 use suimon_emulator::{ClosedWindow, DirectionStatistics, Refused};
 use suimon_link::QueueMeter;
 use suimon_linux::Clock;
-use suimon_linux::queue::Record;
+use suimon_linux::queue_trace::Record;
 use suimon_model::{Link, Record as Measured, Window};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 

@@ -17,7 +17,7 @@ use libbpf_rs::{MapCore, MapFlags};
 
 pub use self::error::QueueError;
 pub use self::load::{Options, load, remove_leftovers, unload};
-pub use self::record::{Counts, Record};
+pub use self::record::Counts;
 pub use self::shape::{ShapedDevice, end_shaping, shape};
 pub use self::support::checks;
 pub use self::trace::Trace;

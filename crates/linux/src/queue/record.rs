@@ -1,7 +1,7 @@
-//! Counts and records of the programs, as `bpf/queue/device.h` lays them out.
+//! Counts of the programs, as `bpf/queue/device.h` lays them out.
 
-use serde::{Deserialize, Serialize};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use serde::Serialize;
+use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 /// What a policy has counted since it was loaded, and what it sees.
 #[derive(Debug, Clone, Copy, Serialize, FromBytes, Immutable, KnownLayout)]
@@ -55,30 +55,4 @@ impl Counts {
     pub fn mean_backlog_bytes(&self) -> f64 {
         self.backlog_sum_bytes as f64 / self.packets.max(1) as f64
     }
-}
-
-/// A packet that arrived, and the verdict on it.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
-#[repr(C)]
-pub struct Record {
-    /// Packets that arrived before it, since the policy was loaded: a gap means that records were lost.
-    pub number: u64,
-    /// The kernel's clock, in ns.
-    pub now_ns: u64,
-    /// The queue that it found.
-    pub backlog_bytes: u64,
-    /// The same in packets.
-    pub backlog_packets: u64,
-    /// Its size without the link's header.
-    pub size_bytes: u64,
-    /// The kernel's hash of its flow.
-    pub flow: u32,
-    /// Its ECN field: 0 where the transport does not understand marks.
-    pub ecn: u32,
-    /// 0: passed, 1: marked, 2: dropped, 3: found no room.
-    pub verdict: u32,
-    /// Segments in it.
-    pub segments: u32,
 }

@@ -10,7 +10,7 @@ use zerocopy::FromBytes;
 use super::Loaded;
 use super::error::QueueError;
 use super::load::{self, EVENTS, TRACER, map};
-use super::record::Record;
+use crate::queue_trace::Record;
 
 /// A reader of records. The program writes none once it is dropped.
 #[derive(Debug)]

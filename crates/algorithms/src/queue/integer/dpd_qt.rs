@@ -17,21 +17,24 @@ pub(super) const PROGRAM: Program = Program {
     name: "dpd-qt",
     parameters: &["multiplier", "window", "min_th", "max_th", "max_p", "w_q"],
     words,
+    limits: red::limits([(0, MAX_MULTIPLIER << 8), HALF_LIFE_NS, (0, 0)]),
     policy: |settings| Box::new(Policy::new(settings, DpdQt::new(settings))),
 };
 
 fn words(arguments: &Arguments, _rate: u64, buffer: u64) -> [u64; WORDS] {
-    let multiplier = libm::round(arguments.number("multiplier").min(65_536.0) * 256.0) as u64;
+    let multiplier = libm::round(arguments.number("multiplier") * 256.0) as u64;
     red::words(arguments, buffer, [multiplier, half_life(arguments), 0])
 }
 
 /// The time after which a byte counts half: half of the window, times the logarithm of 2.
 pub(super) fn half_life(arguments: &Arguments) -> u64 {
     let ns = arguments.duration("window").as_nanos() as f64 / 2.0 * core::f64::consts::LN_2;
-    (libm::round(ns) as u64).clamp(1_000, MAX_HALF_LIFE_NS)
+    libm::round(ns) as u64
 }
 
-const MAX_HALF_LIFE_NS: u64 = 1 << 31;
+const MAX_MULTIPLIER: u64 = 1 << 16;
+/// The limits of a half-life.
+pub(super) const HALF_LIFE_NS: (u64, u64) = (1_000, 1 << 31);
 
 #[derive(Debug, Clone)]
 struct DpdQt {
@@ -44,7 +47,7 @@ struct DpdQt {
 impl DpdQt {
     fn new(settings: &Settings) -> Self {
         let [.., multiplier, half_life, _] = settings.words;
-        Self { below: Red::new(settings), multiplier, shares: Heaviest::new(half_life.max(1)), previous: 0 }
+        Self { below: Red::new(settings), multiplier, shares: Heaviest::new(half_life), previous: 0 }
     }
 }
 

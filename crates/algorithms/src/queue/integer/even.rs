@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use suimon_units::Instant;
 
+use super::dpd_qt::{HALF_LIFE_NS, half_life};
 use super::heaviest::{Heaviest, ratio};
 use super::red::{self, Red};
 use super::{
@@ -17,13 +18,13 @@ pub(super) const PROGRAM: Program = Program {
     name: "even",
     parameters: &["exponent", "window", "hold", "min_th", "max_th", "max_p", "w_q"],
     words,
+    limits: red::limits([(0, MAX_EXPONENT), HALF_LIFE_NS, (0, MAX_HOLD_NS)]),
     policy: |settings| Box::new(Policy::new(settings, Even::new(settings))),
 };
 
 fn words(arguments: &Arguments, _rate: u64, buffer: u64) -> [u64; WORDS] {
     let exponent = libm::round(arguments.number("exponent")) as u64;
-    let hold = arguments.duration("hold").as_nanos().min(MAX_HOLD_NS);
-    red::words(arguments, buffer, [exponent, super::dpd_qt::half_life(arguments), hold])
+    red::words(arguments, buffer, [exponent, half_life(arguments), arguments.duration("hold").as_nanos()])
 }
 
 /// The losses of a flow; debts in parts of [`ONE`], times in ns.
@@ -48,7 +49,7 @@ struct Even {
 impl Even {
     fn new(settings: &Settings) -> Self {
         let [.., exponent, half_life, hold] = settings.words;
-        let shares = Heaviest::new(half_life.max(1));
+        let shares = Heaviest::new(half_life);
         Self { below: Red::new(settings), exponent, hold, shares, mean: ONE }
     }
 
@@ -127,6 +128,7 @@ impl Law for Even {
 const LEFT_ALONE: u64 = 8;
 const PACKETS: u64 = 1_000;
 /// Bounds that keep products within 64 bits.
+const MAX_EXPONENT: u64 = 100;
 const MAX_HOLD_NS: u64 = 1 << 40;
 const MAX_WEIGHT: u64 = (1 << 31) - 1;
 const MAX_GAIN: u64 = 1 << 26;

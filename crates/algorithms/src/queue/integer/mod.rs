@@ -177,6 +177,8 @@ pub struct Program {
     /// The parameters of the registry that it takes.
     pub parameters: &'static [&'static str],
     words: fn(&Arguments, u64, u64) -> [u64; WORDS],
+    /// The least and the most of each word: products stay within 64 bits, and no divisor is zero.
+    limits: [(u64, u64); WORDS],
     policy: fn(&Settings) -> Box<dyn ArrivalPolicy>,
 }
 
@@ -205,6 +207,20 @@ pub enum ProgramError {
         parameter: String,
         /// The parameters that it takes.
         accepted: String,
+    },
+    /// A number of the settings is none that [`Program::read`] gives.
+    #[error("{what}: {value} is no setting of {name}; accepted: {least} to {most}")]
+    OutOfRange {
+        /// The policy.
+        name: &'static str,
+        /// Which number.
+        what: String,
+        /// As it was given.
+        value: u64,
+        /// The least that is accepted.
+        least: u64,
+        /// The most.
+        most: u64,
     },
     /// The name or a parameter is not known.
     #[error(transparent)]
@@ -243,14 +259,31 @@ impl Program {
         let arguments = Arguments::of(spec.arguments());
         let bytes_per_second = (rate.as_bps() / 8).clamp(1, MAX_RATE);
         let buffer_bytes = buffer.get().min(MAX_BUFFER);
-        let words = (program.words)(&arguments, bytes_per_second, buffer_bytes);
+        let mut words = (program.words)(&arguments, bytes_per_second, buffer_bytes);
+        for (word, (least, most)) in words.iter_mut().zip(program.limits) {
+            *word = (*word).clamp(least, most);
+        }
         Ok((program, Settings { bytes_per_second, buffer_bytes, seed, words }))
     }
 
     /// The policy, as the program in the kernel decides.
-    #[must_use]
-    pub fn policy(&self, settings: &Settings) -> Box<dyn ArrivalPolicy> {
-        (self.policy)(settings)
+    ///
+    /// # Errors
+    /// For a number that [`Program::read`] does not give.
+    pub fn policy(&self, settings: &Settings) -> Result<Box<dyn ArrivalPolicy>, ProgramError> {
+        let of_link = [
+            ("rate", settings.bytes_per_second, (1, MAX_RATE)),
+            ("buffer", settings.buffer_bytes, (0, MAX_BUFFER)),
+        ];
+        let of_link = of_link.map(|(what, value, limits)| (what.to_string(), value, limits));
+        let words = settings.words.into_iter().zip(self.limits).enumerate();
+        let words = words.map(|(nth, (value, limits))| (alloc::format!("word {nth}"), value, limits));
+        for (what, value, (least, most)) in of_link.into_iter().chain(words) {
+            if !(least..=most).contains(&value) {
+                return Err(ProgramError::OutOfRange { name: self.name, what, value, least, most });
+            }
+        }
+        Ok((self.policy)(settings))
     }
 }
 
@@ -258,6 +291,13 @@ impl Program {
 const MAX_RATE: u64 = 12_500_000_000;
 /// 64 MB: in 1/65536 bytes and times a weight it fills 62 bits.
 const MAX_BUFFER: u64 = 1 << 26;
+
+/// The largest packet that a policy judges, in bytes, as in the kernel's programs.
+pub const MAX_SIZE: u64 = 1 << 20;
+/// The longest queue in bytes: the kernel counts in 32 bits.
+pub const MAX_BACKLOG: u64 = u32::MAX as u64;
+/// The latest time in ns, 36 years: four of them fill 62 bits.
+pub const MAX_NOW_NS: u64 = 1 << 60;
 
 /// `number` with 32 bits after the point.
 fn fraction(number: f64) -> u64 {

@@ -19,18 +19,25 @@ pub(super) const PROGRAM: Program = Program {
     name: "pie",
     parameters: &["target", "tupdate", "alpha", "beta", "max_burst", "mean_packet", "mark_ecnth"],
     words,
+    limits: [
+        (0, MAX_TIME_NS),
+        (1_000_000, MAX_TIME_NS),
+        (0, MAX_TIME_NS),
+        (0, MAX_GAIN),
+        (0, MAX_GAIN),
+        (0, MAX_PACKET),
+        (0, ONE),
+        (0, 0),
+    ],
     policy: |settings| Box::new(Policy::new(settings, Pie::new(settings))),
 };
 
 fn words(arguments: &Arguments, _rate: u64, _buffer: u64) -> [u64; WORDS] {
-    let ns = |name| arguments.duration(name).as_nanos().min(MAX_TIME_NS);
-    let gain = |name| {
-        let number = arguments.number(name).min(MAX_GAIN);
-        libm::round(number * (1_u64 << POINT) as f64 / 1e9) as u64
-    };
+    let ns = |name| arguments.duration(name).as_nanos();
+    let gain = |name| libm::round(arguments.number(name) * ONE_P as f64 / 1e9) as u64;
     [
         ns("target"),
-        ns("tupdate").max(1_000_000),
+        ns("tupdate"),
         ns("max_burst"),
         gain("alpha"),
         gain("beta"),
@@ -68,7 +75,7 @@ impl Pie {
         let [target, tupdate, max_burst, alpha, beta, mean_packet, mark_ecnth, _] = settings.words;
         Self {
             target,
-            tupdate: tupdate.max(1),
+            tupdate,
             max_burst,
             alpha,
             beta,
@@ -205,4 +212,6 @@ const ADJUSTMENTS: usize = 64;
 /// Bounds that keep products within 64 bits.
 const MAX_BACKLOG: u64 = 1 << 34;
 const MAX_TIME_NS: u64 = 8_000_000_000;
-const MAX_GAIN: f64 = 10.0;
+const MAX_PACKET: u64 = 1 << 32;
+/// A gain of ten a second.
+const MAX_GAIN: u64 = 10 * ONE_P / 1_000_000_000;

@@ -15,15 +15,22 @@ pub(super) const PROGRAM: Program = Program {
     name: "red",
     parameters: PARAMETERS,
     words: |arguments, _, buffer| words(arguments, buffer, [0; 3]),
+    limits: limits([(0, 0); 3]),
     policy: |settings| Box::new(Policy::new(settings, Red::new(settings))),
 };
 
 /// The parameters of RED that a program takes.
 pub(super) const PARAMETERS: &[&str] = &["min_th", "max_th", "max_p", "w_q"];
 
+/// The limits of RED's words with those of a law over it.
+pub(super) const fn limits(over: [(u64, u64); 3]) -> [(u64, u64); WORDS] {
+    let [a, b, c] = over;
+    [(0, MAX_QUEUE), (1, 3 * MAX_QUEUE), (0, ONE), (0, ONE), (0, MAX_FORGETS), a, b, c]
+}
+
 /// RED's words with those of a law over it.
 pub(super) fn words(arguments: &Arguments, buffer: u64, over: [u64; 3]) -> [u64; WORDS] {
-    let given = |name| arguments.bytes(name).get();
+    let given = |name| arguments.bytes(name).get().min(MAX_QUEUE);
     let (min_th, max_th) = match (given("min_th"), given("max_th")) {
         (0, 0) => (buffer / 4, buffer / 4 * 3),
         (0, max_th) => (max_th / 3, max_th),
@@ -130,3 +137,4 @@ impl Law for Red {
 const MAX_QUEUE: u64 = 1 << 26;
 const MAX_IDLE_NS: u64 = 1 << 40;
 const MAX_MISSED: u64 = 1 << 28;
+const MAX_FORGETS: u64 = 10 * ONE;

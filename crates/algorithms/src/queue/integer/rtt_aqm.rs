@@ -17,15 +17,24 @@ pub(super) const PROGRAM: Program = Program {
     name: "rtt-aqm",
     parameters: &["target", "initial_rtt", "rtt", "window", "smoothing"],
     words,
+    limits: [
+        (0, MAX_TARGET),
+        (1, MAX_TIME_NS),
+        (0, MAX_TIME_NS),
+        (1 << RESOLUTION, MAX_TIME_NS),
+        (0, MAX_SMOOTHING),
+        (0, 0),
+        (0, 0),
+        (0, 0),
+    ],
     policy: |settings| Box::new(Policy::new(settings, RttAqm::new(settings))),
 };
 
 fn words(arguments: &Arguments, _rate: u64, buffer: u64) -> [u64; WORDS] {
-    let ns = |name| arguments.duration(name).as_nanos().min(MAX_TIME_NS);
+    let ns = |name| arguments.duration(name).as_nanos();
     let smoothing = libm::round(arguments.number("smoothing")) as u64;
-    let window = ns("window").max(1 << RESOLUTION);
     let target = super::bytes_or(arguments, "target", buffer / 2);
-    [target, ns("initial_rtt").max(1), ns("rtt"), window, smoothing.min(MAX_SMOOTHING), 0, 0, 0]
+    [target, ns("initial_rtt"), ns("rtt"), ns("window"), smoothing, 0, 0, 0]
 }
 
 /// The law, and the estimates that it takes.
@@ -313,7 +322,8 @@ const SLACK_NS: u64 = 2_000_000;
 const ENTRIES: usize = 1 << RESOLUTION;
 const RESOLUTION: u32 = 10;
 const EXPIRED: usize = 8;
-/// Bounds that keep products within 64 bits: 10 s, a smoothing of 100 round trips, 2 s, 8 TB, 1 Tbit/s.
+/// Bounds that keep products within 64 bits: 4 GB, 10 s, a smoothing of 100 round trips, 2 s, 8 TB, 1 Tbit/s.
+const MAX_TARGET: u64 = 1 << 32;
 const MAX_TIME_NS: u64 = 10_000_000_000;
 const MAX_SMOOTHING: u64 = 100;
 const MAX_DT_NS: u64 = 1 << 31;

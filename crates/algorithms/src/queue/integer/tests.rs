@@ -75,7 +75,7 @@ fn values(policy: &dyn ArrivalPolicy) -> Inner {
 
 fn integer(text: &str) -> Box<dyn ArrivalPolicy> {
     let (program, settings) = Program::read(text, RATE, BUFFER, 5).unwrap();
-    program.policy(&settings)
+    program.policy(&settings).unwrap()
 }
 
 fn float(text: &str) -> Box<dyn ArrivalPolicy> {
@@ -160,6 +160,61 @@ fn a_packet_that_finds_no_room_is_dropped() {
         let verdict =
             policy.judge(&Arrival { size: Bytes::new(1_500), backlog, ..Arrival::at_empty_queue(now) });
         assert_eq!(verdict != Verdict::Drop(DropReason::Overflow), fits, "{bytes}");
+    }
+}
+
+/// Any number between the limits, mostly near one of them.
+fn within((least, most): (u64, u64), random: &mut Random) -> u64 {
+    let offset = match random.below(4) {
+        0 => 0,
+        1 => most - least,
+        _ => ((u128::from(most - least) * u128::from(random.bits())) >> (32 + random.below(32))) as u64,
+    };
+    least + offset
+}
+
+/// Products that need more than 64 bits, and divisions by zero, end the test.
+#[test]
+fn any_settings_within_the_limits_judge_any_packets() {
+    let mut random = Random::new(3);
+    for round in 0..400 {
+        let program = PROGRAMS[round % PROGRAMS.len()];
+        let settings = Settings {
+            bytes_per_second: within((1, MAX_RATE), &mut random),
+            buffer_bytes: within((0, MAX_BUFFER), &mut random),
+            seed: random.bits(),
+            words: program.limits.map(|limits| within(limits, &mut random)),
+        };
+        let mut policy = program.policy(&settings).unwrap();
+        let mut now = within((0, MAX_NOW_NS / 2), &mut random);
+        for _ in 0..500 {
+            now += within((0, MAX_NOW_NS >> 12), &mut random) >> random.below(48);
+            let bytes = Bytes::new(within((0, MAX_BACKLOG), &mut random) >> random.below(16));
+            let backlog = Backlog { packets: bytes.get().div_ceil(1_500), bytes };
+            policy.judge(&Arrival {
+                flow: FlowId(random.below(5) as u32),
+                size: Bytes::new(within((1, MAX_SIZE), &mut random)),
+                backlog,
+                ..Arrival::at_empty_queue(Instant::from_nanos(now))
+            });
+        }
+    }
+}
+
+#[test]
+fn settings_beyond_the_limits_are_refused() {
+    for program in PROGRAMS {
+        let (_, settings) = Program::read(program.name, RATE, BUFFER, 1).unwrap();
+        for (nth, (least, most)) in program.limits.into_iter().enumerate() {
+            for beyond in least.checked_sub(1).into_iter().chain(most.checked_add(1)) {
+                let mut settings = settings.clone();
+                settings.words[nth] = beyond;
+                let error = program.policy(&settings).unwrap_err().to_string();
+                assert!(error.contains(&alloc::format!("word {nth}: {beyond}")), "{error}");
+            }
+        }
+        let error = program.policy(&Settings { bytes_per_second: 0, ..settings }).unwrap_err().to_string();
+        assert!(error.contains("rate: 0") && error.contains("accepted: 1 to"), "{error}");
     }
 }
 
