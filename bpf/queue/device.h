@@ -6,9 +6,9 @@
 #ifndef SUIMON_QUEUE_DEVICE_H
 #define SUIMON_QUEUE_DEVICE_H
 
+#include "context.h"
 #include "policy.h"
 
-#define SEC(name) __attribute__((section(name), used))
 #define __ksym __attribute__((section(".ksyms")))
 #define __uint(name, val) int (*name)[val]
 #define __type(name, val) typeof(val) *name
@@ -30,23 +30,9 @@ static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_RINGBUF 27
-#define TCX_NEXT -1
-#define TCX_DROP 2
 /* The longest header of a link, and the largest super-packet. */
 #define MAX_HEADER 64
 #define MAX_SIZE (1 << 20)
-/* As they are on the wire, on a machine whose least byte comes first. */
-#define ETH_P_IP 0x0008
-#define ETH_P_IPV6 0xdd86
-
-/* The context, as the kernel's interface lays it out. */
-struct __sk_buff {
-	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex;
-	u32 ifindex, tc_index, cb[5], hash, tc_classid, data, data_end, napi_id, family, remote_ip4, local_ip4;
-	u32 remote_ip6[4], local_ip6[4], remote_port, local_port, data_meta;
-	u64 flow_keys, tstamp;
-	u32 wire_len, gso_segs;
-};
 
 struct gnet_stats_queue {
 	u32 backlog;

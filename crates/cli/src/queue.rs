@@ -119,6 +119,10 @@ struct Load {
     /// Keep the qdisc that the device has, whose rate --rate then tells
     #[arg(long)]
     in_front_of: bool,
+    /// Let the packets that come in at the device wait, rather than those that leave it: they are led through a device
+    /// of their own, whose name is printed
+    #[arg(long, conflicts_with = "in_front_of")]
+    down: bool,
     /// The seed of the policy's random numbers; drawn where not given
     #[arg(long)]
     seed: Option<u64>,
@@ -154,11 +158,14 @@ fn load(options: &Load) -> Result<(), CliError> {
             rate: options.rate,
             buffer,
             in_front_of: options.in_front_of,
+            incoming: options.down,
             settings,
         },
     )?;
     let behind = if one.owns_qdisc { "a token bucket of" } else { "the queue that is there, taken for" };
-    let (name, device, rate) = (one.policy.name, &one.device, options.rate);
+    let (name, rate) = (one.policy.name, options.rate);
+    let incoming = one.incoming().map(|from| format!(", which gets what comes in at {from}")).unwrap_or_default();
+    let device = format!("{}{incoming}", one.device);
     writeln!(io::stdout(), "{name} is loaded at {device}, in front of {behind} {rate}; room for {buffer}.")?;
     Ok(())
 }
@@ -197,7 +204,7 @@ fn unload(device: &str) -> Result<(), CliError> {
     let one = find_loaded(device)?;
     queue::unload(&one)?;
     let with = if one.owns_qdisc { ", and its token bucket with it" } else { "" };
-    writeln!(io::stdout(), "{} is unloaded from {device}{with}.", one.policy.name)?;
+    writeln!(io::stdout(), "{} is unloaded from {}{with}.", one.policy.name, one.device)?;
     Ok(())
 }
 
@@ -234,7 +241,12 @@ fn list(json: bool) -> Result<(), CliError> {
 
 /// The device, and whether it is in another network namespace.
 fn place(one: &Loaded) -> String {
-    if one.is_here() { one.device.clone() } else { format!("{} (in another network namespace)", one.device) }
+    let device = &one.device;
+    match one.incoming() {
+        _ if !one.is_here() => format!("{device} (in another network namespace)"),
+        Some(from) => format!("{device} (into {from})"),
+        None => device.clone(),
+    }
 }
 
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Files of `bpf/`, without their `.bpf.c`.
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     "compound",
     "fs_at",
     "fs_at_cubic",
@@ -16,6 +16,7 @@ const PROGRAMS: [&str; 10] = [
     "vegas",
     "queue/dpd_qt",
     "queue/even",
+    "queue/incoming",
     "queue/pie",
     "queue/red",
     "queue/rtt_aqm",

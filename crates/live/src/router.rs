@@ -198,6 +198,7 @@ impl Watched {
             rate,
             buffer: bytes_of(link),
             in_front_of: !decides,
+            incoming: false,
             settings,
         };
         let loaded = host.run(|| queue::load(policy, &options))??;

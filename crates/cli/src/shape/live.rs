@@ -79,7 +79,14 @@ fn shape(request: &Request<'_>, stop: &AtomicBool) -> Result<(), CliError> {
     let guard = Guard::begin(request.device)?;
     let device = queue::shape(
         policy,
-        &Options { device: request.device.to_owned(), rate, buffer: ROOM, in_front_of: false, settings },
+        &Options {
+            device: request.device.to_owned(),
+            rate,
+            buffer: ROOM,
+            in_front_of: false,
+            incoming: false,
+            settings,
+        },
     )?;
     let mut shaper = Shaper {
         controller: &mut *controller,

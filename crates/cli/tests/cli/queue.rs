@@ -198,6 +198,67 @@ fn a_replay_gives_the_verdicts_of_the_kernel() {
     }
 }
 
+const DOWN: [&str; 8] = ["queue", "load", "rtt-aqm", "--dev", "near", "--down", "--rate", "8Mbit"];
+
+#[test]
+fn what_comes_in_waits_at_a_device_of_its_own_and_arrives() {
+    let Some(world) = World::new() else { return };
+    let before = world.near.devices().unwrap();
+    let said = world.run(&DOWN);
+    assert!(
+        said.contains("which gets what comes in at near, in front of a token bucket of 8 Mbit/s"),
+        "{said}"
+    );
+    assert!(world.run(&["queue", "list"]).contains("(into near)"));
+    let receiver = world.near.run(|| UdpSocket::bind("0.0.0.0:9").unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let send = || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        (0..100).for_each(|_| assert_eq!(socket.send_to(&[0; 1_000], "10.99.0.1:9").unwrap(), 1_000));
+    };
+    world.far.run(send).unwrap();
+    // At 8 Mbit/s a packet takes a millisecond, and all came at once.
+    let mut packet = [0; 2_000];
+    let arrived = (0..30).filter(|_| receiver.recv(&mut packet).is_ok_and(|bytes| bytes == 1_000)).count();
+    let stat = world.stat();
+    assert_eq!((arrived, stat["packets"].as_u64()), (30, Some(100)), "{stat}");
+    assert!(stat["largest_backlog_bytes"].as_u64().unwrap() > 20_000, "{stat}");
+    // Another policy takes the place of the first, at the same device.
+    let device = stat["device"].as_str().unwrap().to_owned();
+    let another = ["queue", "load", "pie", "--dev", "near", "--down", "--rate", "2Mbit"];
+    assert!(world.run(&another).contains(&device));
+    assert!(
+        world
+            .run(&["queue", "unload", "near"])
+            .contains(&format!("unloaded from {device}, and its token bucket"))
+    );
+    assert_eq!(world.near.devices().unwrap(), before);
+    world.far.run(send).unwrap();
+    assert!(receiver.recv(&mut packet).is_ok());
+    let output = world.try_run(&["queue", "load", "red", "--dev", "lo", "--down", "--rate", "8Mbit"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("lo is no Ethernet device"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_killed_loader_of_what_comes_in_leaves_nothing_or_all_of_it() {
+    let Some(world) = World::new() else { return };
+    let before = world.near.devices().unwrap();
+    for wait in [1, 4, 8, 16, 32, 64, 128] {
+        let mut command = suimon();
+        command.args(DOWN).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut load = world.near.spawn(&mut command).unwrap();
+        thread::sleep(Duration::from_millis(wait));
+        load.kill().unwrap();
+        load.wait().unwrap();
+        if world.run(&["queue", "list"]).contains("(into near)") {
+            let device = world.stat()["device"].as_str().unwrap().to_owned();
+            world.run(&["queue", "unload", &device]);
+        }
+        assert_eq!(world.near.devices().unwrap(), before, "killed after {wait} ms");
+    }
+}
+
 #[test]
 fn a_hundred_loads_and_a_killed_one_leave_nothing() {
     let Some(world) = World::new() else { return };

@@ -34,6 +34,15 @@ pub enum QueueError {
         /// The device.
         device: String,
     },
+    /// Its packets cannot be led through an intermediate device.
+    #[error(
+        "{device} is no Ethernet device, and the kernel leads no other packets through an intermediate one; on a router, \
+         load the policy at the device toward your own network instead"
+    )]
+    NotEthernet {
+        /// The device.
+        device: String,
+    },
     /// No policy is loaded at the device.
     #[error("no policy is loaded at {device}; loaded: {}", if loaded.is_empty() { "nothing" } else { loaded })]
     NotLoaded {
@@ -75,7 +84,7 @@ impl QueueError {
     /// Whether the input is at fault, rather than the machine or its state.
     #[must_use]
     pub const fn is_of_input(&self) -> bool {
-        matches!(self, Self::NoDevice { .. } | Self::NotLoaded { .. })
+        matches!(self, Self::NoDevice { .. } | Self::NotEthernet { .. } | Self::NotLoaded { .. })
     }
 
     pub(super) fn pin(path: &Path, problem: impl std::fmt::Display) -> Self {

@@ -3,8 +3,11 @@
 //! A program stands at the device's egress and judges each packet just before it joins the root qdisc. Like a congestion
 //! control it outlives the process by pins; where its link goes, packets pass as if nothing had been there.
 
+mod about;
 mod error;
+mod incoming;
 mod load;
+mod object;
 mod qdisc;
 mod record;
 mod shape;
@@ -63,7 +66,7 @@ pub struct Loaded {
 #[must_use]
 pub fn loaded() -> Vec<Loaded> {
     let one = |folder: PathBuf| {
-        let about = load::About::read(&folder).filter(|_| folder.join(load::LINK).exists())?;
+        let about = about::About::read(&folder).filter(|_| folder.join(load::LINK).exists())?;
         Some(Loaded {
             policy: about.policy()?,
             device: about.device(),
@@ -77,7 +80,7 @@ pub fn loaded() -> Vec<Loaded> {
     all
 }
 
-/// The one at `device` in this network namespace.
+/// The one at `device` in this network namespace, or else the one for what comes in there.
 ///
 /// # Errors
 /// There is none.
@@ -85,7 +88,9 @@ pub fn find_loaded(device: &str) -> Result<Loaded, QueueError> {
     let all = loaded();
     let here: Vec<_> = all.into_iter().filter(Loaded::is_here).collect();
     let names = here.iter().map(|one| one.device.as_str()).collect::<Vec<_>>().join(", ");
-    let found = here.into_iter().find(|one| one.device == device);
+    let at = here.iter().position(|one| one.device == device);
+    let at = at.or_else(|| here.iter().position(|one| one.incoming().is_some_and(|from| from == device)));
+    let found = at.and_then(|at| here.into_iter().nth(at));
     found.ok_or_else(|| QueueError::NotLoaded { device: device.to_owned(), loaded: names })
 }
 

@@ -21,6 +21,17 @@ pub(super) struct Device {
     header: u32,
 }
 
+impl Device {
+    pub(super) fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// Whether its packets have a header of Ethernet.
+    pub(super) fn is_ethernet(&self) -> bool {
+        self.header == ETHERNET_HEADER
+    }
+}
+
 /// All devices.
 pub(super) fn devices() -> io::Result<Vec<Device>> {
     let found = netlink::list(Message::GetLink(LinkMessage::default()))?;
