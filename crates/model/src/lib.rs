@@ -24,7 +24,7 @@ pub use flow::{
 };
 pub use impairments::{ImpairmentState, Impairments, Loss, Outage, Reordering};
 pub use link::Link;
-pub use profile::{LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
+pub use profile::{AfterSilence, LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use run::Run;
 pub use scenario::{Record, Scenario, Window};
 pub use suimon_algorithms::queue::Buffer;

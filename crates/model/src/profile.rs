@@ -50,6 +50,8 @@ pub struct StackProfile {
     /// The least window after a mark, in segments: 2, the least `ssthresh` (RFC 5681 §3.1), or 1, as
     /// RFC 3168 §6.1.2 has it.
     pub mark_floor: u32,
+    /// The window with which a sender goes on after a silence.
+    pub after_silence: AfterSilence,
     /// Acknowledge every second segment, or after `delayed_ack_timeout`; `false` acknowledges each.
     pub delayed_ack: bool,
     /// How long an ACK may be held back.
@@ -109,6 +111,16 @@ pub enum RttSample {
     Delivered,
 }
 
+/// The window with which a sender goes on that has sent nothing for longer than the retransmission timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterSilence {
+    /// The initial one, and the threshold stays (RFC 5681 §4.1).
+    Rfc5681,
+    /// Half for each timeout that has passed, and the initial one at least; the threshold rises to three quarters of
+    /// what the window was (RFC 2861 §3), as in Linux.
+    Rfc2861,
+}
+
 /// What the minimum retransmission timeout applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtoMinimum {
@@ -164,6 +176,7 @@ impl StackProfile {
             ecn: false,
             ecn_fallback: true,
             mark_floor: 2,
+            after_silence: AfterSilence::Rfc2861,
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
@@ -184,6 +197,7 @@ impl StackProfile {
             tail_loss_probe: false,
             rtt_sample: RttSample::Newest,
             ecn_fallback: false,
+            after_silence: AfterSilence::Rfc5681,
             ..Self::linux_6()
         }
     }
@@ -199,6 +213,7 @@ impl StackProfile {
             loss_detection: LossDetection::Fack,
             rtt_sample: RttSample::Oldest,
             rto_initial: Duration::from_secs(3),
+            after_silence: AfterSilence::Rfc2861,
             // Linux acknowledges the first segments at once; paper 1's maxima are those of a receiver
             // that delays from the start.
             quick_acks: 0,

@@ -267,6 +267,7 @@ mod tests {
             ecn = true
             ecn_fallback = false
             mark_floor = 1
+            after_silence = "rfc-5681"
             delayed_ack = false
             delayed_ack_timeout = "100ms"
             quick_acks = 0

@@ -4,7 +4,8 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 
 use suimon_algorithms::congestion::AckCounting;
 use suimon_model::{
-    Aggregate, Gateway, LossDetection, OnOff, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile, UdpFlow,
+    AfterSilence, Aggregate, Gateway, LossDetection, OnOff, RecoveryAlgorithm, RtoMinimum, RttSample,
+    StackProfile, UdpFlow,
 };
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -441,6 +442,15 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         Kind::Count { least: 1, most: 2, put: |profile, count| profile.mark_floor = small(count) },
         "2",
         "Least window after a mark, in segments: 2 as after a loss, or 1 as in RFC 3168.",
+    ),
+    habit(
+        "after_silence",
+        Kind::Word(&[
+            ("rfc-5681", |profile| profile.after_silence = AfterSilence::Rfc5681),
+            ("rfc-2861", |profile| profile.after_silence = AfterSilence::Rfc2861),
+        ]),
+        "\"rfc-2861\"",
+        "Window after a silence: the initial one, or half for each timeout, with a higher threshold, as in Linux.",
     ),
     habit(
         "delayed_ack",

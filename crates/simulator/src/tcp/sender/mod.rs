@@ -15,7 +15,7 @@ use std::sync::Arc;
 use suimon_algorithms::congestion::{Ack, CongestionControl, Delivery, Limits, MarkResponse};
 use suimon_algorithms::path::Rtt;
 use suimon_algorithms::queue::Ecn;
-use suimon_model::{RttSample, StackProfile};
+use suimon_model::{AfterSilence, RttSample, StackProfile};
 use suimon_results::EventKind;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -542,17 +542,32 @@ impl Sender {
         Some(Rate::of(self.limits.cwnd, srtt).scaled(factor))
     }
 
-    /// After a silence longer than the timeout the old window says nothing any more (RFC 5681 §4.1).
+    /// After a silence longer than the timeout the old window says nothing any more.
     fn restart_after_idle(&mut self, now: Instant) {
-        let idle = self.board.is_empty() && now.saturating_since(self.last_sent) > self.rto.timeout();
+        let silence = now.saturating_since(self.last_sent);
+        let idle = self.board.is_empty() && silence > self.rto.timeout();
         if idle {
             self.before_silence = self.snd_una();
         }
         if idle && self.board.snd_nxt() > 0 && self.deliveries.is_none() {
-            let initial = self.profile.mss * u64::from(self.profile.initial_window);
-            self.limits.cwnd = self.limits.cwnd.min(initial);
+            self.restart(silence);
             // The restart happens once, not at every look until something is sent.
             self.last_sent = now;
         }
+    }
+
+    fn restart(&mut self, silence: Duration) {
+        let (mss, limits) = (self.profile.mss, &mut self.limits);
+        let initial = limits.cwnd.min(mss * u64::from(self.profile.initial_window));
+        if self.profile.after_silence == AfterSilence::Rfc5681 {
+            limits.cwnd = initial; // RFC 5681 §4.1.
+            return;
+        }
+        // RFC 2861 §3.1, in whole segments as in Linux (`tcp_cwnd_restart`).
+        let segments = limits.cwnd.whole(mss);
+        limits.ssthresh = limits.ssthresh.max(mss * (segments / 2 + segments / 4));
+        let timeouts = silence.as_nanos().div_ceil(self.rto.timeout().as_nanos().max(1)) - 1;
+        let left = segments.checked_shr(timeouts.min(63) as u32).unwrap_or_default();
+        limits.cwnd = (mss * left).max(initial);
     }
 }

@@ -3,7 +3,7 @@
 use suimon_algorithms::congestion::CongestionKind;
 use suimon_algorithms::queue::Ecn;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_model::{LossDetection, RecoveryAlgorithm, StackProfile};
+use suimon_model::{AfterSilence, LossDetection, RecoveryAlgorithm, StackProfile};
 use suimon_units::{Bytes, Duration, Rate};
 
 use super::script::{MSS, Script, Steady, ms, profile};
@@ -591,6 +591,25 @@ fn after_a_pause_longer_than_the_timeout_the_initial_window_is_back() {
     script.ack(550, 10).sends_nothing();
     script.application(2_000, |source, _| source.resume(ms(2_000))).sends("10 11");
     assert_eq!(script.cwnd(), 2);
+}
+
+#[test]
+fn as_in_linux_each_timeout_of_a_pause_halves_the_window_and_three_quarters_are_remembered() {
+    for (resumes, left) in [(690, 16), (950, 8), (1_250, 4), (1_550, 2), (60_000, 2)] {
+        let after_silence = AfterSilence::Rfc2861;
+        let profile = StackProfile { initial_window: 2, after_silence, ..profile() };
+        let mut script = Script::established(profile, reno());
+        script.ack(200, 2).sends("2 3 4 5");
+        script.ack(300, 6).sends("6 7 8 9 10 11 12 13");
+        script.ack(400, 14).sends_something();
+        script.application(401, |source, taken| source.pause(ms(401), taken)).sends_nothing();
+        script.ack(500, 30).sends_nothing();
+        script.sender.limits.ssthresh = Bytes::new(4 * MSS);
+        script.application(resumes, |source, _| source.resume(ms(resumes))).sends_something();
+        assert_eq!(script.cwnd(), left, "{resumes} ms");
+        let (threshold, silent) = (script.sender.limits.ssthresh, left < 16);
+        assert_eq!(threshold == Bytes::new(12 * MSS), silent, "{threshold:?} after {resumes} ms");
+    }
 }
 
 #[test]
