@@ -6,8 +6,8 @@ combinations, beside what is deployed. Prints what each combination gives its us
 seeds, and what each part adds. `--write` writes docs/whole.md and its picture; `--write-scenario` writes the
 scenario itself.
 
-`--lab` runs some of the combinations on a real kernel in virtual time (`suimon lab`) beside the simulator, with the same
-seeds, and prints both. A run takes minutes; its record stays in target/bench.
+`--lab` runs some of the combinations on a real kernel in virtual time (`suimon lab`) beside the simulator, with the
+same seeds, and prints both. A run takes minutes; its record stays in target/bench.
 """
 
 from __future__ import annotations
@@ -153,12 +153,12 @@ def effect(found: dict[str, list[list[float]]], part: str, measure: int) -> Esti
 
 def beside_kernel(suimon: Path, names: list[str], seeds: int, duration: str) -> list[str]:
     """The tables of the same runs on a kernel and simulated."""
+    of_seeds = [whole_kernel.results(suimon, names, seed, duration) for seed in range(1, seeds + 1)]
     worlds: list[list[whole_page.World]] = []
-    for name in names:
-        results = list(whole_kernel.runs(suimon, [name], seeds, duration))
+    for name, results in zip(names, zip(*of_seeds, strict=True), strict=True):
         both = []
         for world in ("simulated", "live"):
-            of_world = [whole_kernel.of_world(result, world) for result in results]
+            of_world = [whole_kernel.of(result, "world", world) for result in results]
             lists = [measured(result)[name] for result in of_world]
             values = [statistics.fmean(one[at][0] for one in lists) for at in range(len(MEASURES))]
             places = [on_the_way(result)[name] for result in of_world]

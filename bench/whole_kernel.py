@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from measure import WORK, run
 from whole_scenario import scenario
 
-# Tables of a result that have a row for each run, flow, stream or link of a run.
+# The tables of a result that have rows for each run.
 TABLES = ["runs", "flows", "aggregates", "queues", "emulated"]
+FOLDER = WORK / "whole"
+
+Result = dict[str, list[dict[str, Any]]]
 
 
-def runs(suimon: Path, names: Sequence[str], seeds: int, duration: str) -> Iterator[dict[str, Any]]:
-    """The result of each combination and seed, both worlds in one; the same job takes its record again."""
-    folder = WORK / "whole"
-    folder.mkdir(parents=True, exist_ok=True)
-    version = run([str(suimon), "--version"], "the version").split()[1]
-    for name in names:
-        file = folder / "road.toml"
-        for seed in range(1, seeds + 1):
-            record = folder / f"{version} {name} {duration} seed {seed}.json"
-            if not record.exists():
-                file.write_text(scenario([name]))
-                command = [str(suimon), "run", str(file), "--lab", "--beside-simulation", "--json", "--no-files"]
-                for setting in ("seeds=1", f"seed={seed}", f"duration={duration}"):
-                    command += ["--set", setting]
-                record.write_text(run(command, f"{name}, seed {seed}"))
-            yield json.loads(record.read_text())
+def results(suimon: Path, names: Sequence[str], seed: int, duration: str) -> list[Result]:
+    """Each combination under this seed, both worlds in one result; the same job takes its record again."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    program = hashlib.sha256(suimon.read_bytes()).hexdigest()[:12]
+    records = {name: FOLDER / f"{name}, {duration}, seed {seed}, {program}.json" for name in names}
+    missing = [name for name in names if not records[name].exists()]
+    if missing:
+        file = FOLDER / "road.toml"
+        file.write_text(scenario(missing))
+        command = [str(suimon), "run", str(file), "--lab", "--beside-simulation", "--json", "--no-files"]
+        for setting in ("seeds=1", f"seed={seed}", f"duration={duration}"):
+            command += ["--set", setting]
+        keep(json.loads(run(command, "the road on a kernel")), {name: records[name] for name in missing})
+    return [json.loads(record.read_text()) for record in records.values()]
 
 
-def of_world(result: dict[str, Any], world: str) -> dict[str, Any]:
-    """The rows of one world, `simulated` or `live`."""
-    numbers = {one["run"] for one in result["runs"] if one["world"] == world}
+def keep(result: Result, records: dict[str, Path]) -> None:
+    """Writes the part of each combination into a file of its own."""
+    for name, record in records.items():
+        record.write_text(json.dumps(of(result, "setup", name)))
+
+
+def of(result: Result, label: str, value: str) -> Result:
+    """The rows of the runs with this label, such as the world: `simulated` or `live`."""
+    numbers = {one["run"] for one in result["runs"] if one[label] == value}
     return {name: [row for row in result.get(name, []) if row["run"] in numbers] for name in TABLES}
