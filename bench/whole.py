@@ -1,10 +1,13 @@
-"""The whole road: python3 bench/whole.py [--write] [--write-scenario]
+"""The whole road: python3 bench/whole.py [--write] [--lab] [--write-scenario]
 
 Runs scenarios/whole.toml: four phones with two radios each, a gateway before each radio, and routers on the way. The
 four parts (FS-AT in the gateways, RTT-AQM, `even`, the choice of paths) are each there or not, in all sixteen
 combinations, beside what is deployed. Prints what each combination gives its users, with 95 % intervals over the
 seeds, and what each part adds. `--write` writes docs/whole.md and its picture; `--write-scenario` writes the
 scenario itself.
+
+`--lab` runs some of the combinations on a real kernel in virtual time (`suimon lab`) beside the simulator, with the
+same seeds, and prints both. A run takes minutes; its record stays in target/bench.
 """
 
 from __future__ import annotations
@@ -20,10 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import whole_kernel
 import whole_page
 from measure import ROOT, BenchError, run
 from simulators import built
-from whole_scenario import PARTS, SEEDS, name_of, scenario
+from whole_scenario import PARTS, SEEDS, TODAY, name_of, scenario, setups
 
 SCENARIO = ROOT / "scenarios" / "whole.toml"
 # Student's t for 95 %, two-sided, by degrees of freedom.
@@ -147,10 +151,30 @@ def effect(found: dict[str, list[list[float]]], part: str, measure: int) -> Esti
     return Estimate(100 * math.expm1(estimate.mean), 100 * math.exp(estimate.mean) * estimate.half_width)
 
 
+def beside_kernel(suimon: Path, names: list[str], seeds: int, duration: str) -> list[str]:
+    """The tables of the same runs on a kernel and simulated."""
+    of_seeds = [whole_kernel.results(suimon, names, seed, duration) for seed in range(1, seeds + 1)]
+    worlds: list[list[whole_page.World]] = []
+    for name, results in zip(names, zip(*of_seeds, strict=True), strict=True):
+        both = []
+        for world in ("simulated", "live"):
+            of_world = [whole_kernel.of(result, "world", world) for result in results]
+            lists = [measured(result)[name] for result in of_world]
+            values = [statistics.fmean(one[at][0] for one in lists) for at in range(len(MEASURES))]
+            places = [on_the_way(result)[name] for result in of_world]
+            waits = [statistics.fmean(one[at] for one in places) for at in range(len(WHERE))]
+            both.append(whole_page.World(values, waits))
+        worlds.append(both)
+    return whole_page.worlds(MEASURES, names, worlds)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
-    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"seeds (default: {SEEDS})")
+    parser.add_argument("--seeds", type=int, metavar="N", help=f"seeds (default: {SEEDS}; with --lab 1)")
+    parser.add_argument("--lab", action="store_true", help="run on a real kernel in virtual time, beside the simulator")
+    parser.add_argument("--only", action="append", metavar="PARTS", help="with --lab: these parts, as 'fs-at + even'")
+    parser.add_argument("--duration", default="30s", help="with --lab: of each run (default: 30s)")
     parser.add_argument("--write", action="store_true", help="write docs/whole.md and its picture")
     parser.add_argument("--write-scenario", action="store_true", help=f"write {SCENARIO.relative_to(ROOT)}")
     options = parser.parse_args()
@@ -159,7 +183,19 @@ def main() -> int:
         return 0
     began = time.monotonic()
     try:
-        command = [str(options.suimon), "run", str(SCENARIO), "--json", "--no-files", "--set", f"seeds={options.seeds}"]
+        if options.lab:
+            names = options.only or [TODAY, "fs-at", name_of(PARTS)]
+            known = [name for name, _ in setups()]
+            unknown = [name for name in names if name not in known]
+            if unknown:
+                parser.error(f"--only: no combination is called {unknown[0]!r}; accepted: {'; '.join(known)}")
+            lines = beside_kernel(options.suimon, names, options.seeds or 1, options.duration)
+            print("\n".join(lines))
+            if options.write:
+                whole_page.write_worlds(lines)
+            return 0
+        seeds = options.seeds or SEEDS
+        command = [str(options.suimon), "run", str(SCENARIO), "--json", "--no-files", "--set", f"seeds={seeds}"]
         result = json.loads(run(command, "the road"))
     except BenchError as error:
         print(f"whole: {error}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from xml.sax.saxutils import escape
@@ -14,6 +15,7 @@ from whole_scenario import PARTS, TODAY, name_of
 
 PAGE, PICTURE = ROOT / "docs" / "whole.md", ROOT / "docs" / "whole.svg"
 MARKS = "<!-- tables: written by bench/whole.py -->", "<!-- end of the tables -->"
+KERNEL = "<!-- kernel: written by bench/whole.py --lab -->", "<!-- end of the kernel -->"
 ALL = name_of(PARTS)
 NAMES = {TODAY: "none: CUBIC and Compound from end to end, drop tail, one radio", ALL: f"**{ALL}**"}
 # What `places` has of each combination.
@@ -91,6 +93,44 @@ def tables(
     way = "On the way; waits are the 95th percentiles of the time in a queue, in ms:"
     results = [*table(["Parts", *heads], rows), "", added, "", *table(["Part", *heads], parts)]
     return [*results, "", way, "", *table(["Parts", *PLACES], waits)]
+
+
+@dataclass(frozen=True)
+class World:
+    """What a combination gives in one world: the measures, and what is on the way."""
+
+    measures: list[float]
+    places: list[float]
+
+
+# The simulator and the kernel are to be no further apart.
+BAR = 0.15
+
+
+def worlds(measures: Sequence[Heading], names: Sequence[str], both: Sequence[Sequence[World]]) -> list[str]:
+    """The same runs in the simulator and on the kernel: numbers of both, and how far apart they are."""
+
+    def cell(simulated: float, live: float, digits: int, bar: float) -> str:
+        if not simulated:
+            return f"{simulated:.{digits}f}, {live:.{digits}f}"
+        apart = live / simulated - 1
+        percent = f"{100 * apart:+.0f} %"
+        return f"{simulated:.{digits}f}, {live:.{digits}f}: {percent if abs(apart) <= bar else f'**{percent}**'}"
+
+    heads = [f"{one.name}, {one.unit}" if one.unit else one.name for one in measures]
+    rows, waits = [], []
+    for name, (simulated, live) in zip(names, both, strict=True):
+        of = zip(measures, simulated.measures, live.measures, strict=True)
+        rows.append([NAMES.get(name, name), *(cell(one, other, measure.digits, BAR) for measure, one, other in of)])
+        ways = zip(simulated.places, live.places, strict=True)
+        waits.append([NAMES.get(name, name), *(cell(one, other, 1, BAR) for one, other in ways)])
+    way = "On the way; waits are the 95th percentiles of the time in a queue, in ms:"
+    return [*table(["Parts", *heads], rows), "", way, "", *table(["Parts", *PLACES], waits)]
+
+
+def write_worlds(lines: list[str]) -> None:
+    """Puts the tables of both worlds into the page."""
+    write_between(PAGE, *KERNEL, "\n".join(lines))
 
 
 def write(suimon: Path, scenario: Path, lines: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 USERS = 4
 SEEDS = 20
@@ -123,7 +123,16 @@ def deployed() -> dict[str, str]:
     return found
 
 
-def scenario() -> str:
+def setups() -> list[tuple[str, dict[str, str]]]:
+    """Each combination: its name and its settings."""
+    combinations = [chosen for count in range(len(PARTS) + 1) for chosen in itertools.combinations(PARTS, count)]
+    found = [(name_of(chosen), settings(chosen)) for chosen in combinations]
+    ahead = settings(PARTS) | {f"aggregate.{name}.scheduler": '"look-ahead"' for name, _, _, _ in streams()}
+    return [*found, (AHEAD, ahead), (DEPLOYED, deployed())]
+
+
+def scenario(only: Sequence[str] = ()) -> str:
+    """The road under each combination, or under those of these names."""
     text = HEAD
     for server, delay in (("cubic", "15ms"), ("compound", "15ms"), ("caller", "5ms")):
         text += link(server, (f"{server}-server", "exchange"), f'rate = "1Gbit"\ndelay = "{delay}"\nreported = false')
@@ -155,12 +164,9 @@ def scenario() -> str:
     for source in ("cubic", "compound"):
         keys = f'start = ["0s", "1s"]\ncc = "{source}"\n{ecn}'
         text += flow(f"home-{source}", f"{source}-server", "home", [source, "transit", "home"], keys)
-    combinations = [chosen for count in range(len(PARTS) + 1) for chosen in itertools.combinations(PARTS, count)]
-    setups = [(name_of(chosen), settings(chosen)) for chosen in combinations]
-    ahead = settings(PARTS) | {f"aggregate.{name}.scheduler": '"look-ahead"' for name, _, _, _ in streams()}
-    setups += [(AHEAD, ahead), (DEPLOYED, deployed())]
-    labels = ", ".join(f'"{name}"' for name, _ in setups)
+    chosen = [(name, keys) for name, keys in setups() if not only or name in only]
+    labels = ", ".join(f'"{name}"' for name, _ in chosen)
     values = ",\n".join(
-        "    { " + ", ".join(f'"{key}" = {value}' for key, value in keys.items()) + " }" for _, keys in setups
+        "    { " + ", ".join(f'"{key}" = {value}' for key, value in keys.items()) + " }" for _, keys in chosen
     )
     return f'{text}\n[[matrix]]\nname = "setup"\nset = "*"\nlabels = [{labels}]\nvalues = [\n{values},\n]\n'

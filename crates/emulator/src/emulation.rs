@@ -1,6 +1,5 @@
 //! Links between namespaces: set up, run, changed while they run, taken down.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +9,15 @@ use suimon_linux::schedule::{Awake, Scheduling};
 use suimon_linux::wake::{Waker, waker};
 use suimon_linux::{Clock, LinuxError, Namespace, Tun, TunOptions};
 use suimon_model::{Capacity, Link};
-use suimon_results::DelayHistogram;
 use suimon_units::{Duration, Rate};
 
 use crate::direction::{Direction, State};
-use crate::forwarder::{Change, Forwarder, Order};
+use crate::forwarder::{Change, Forwarder, Moved, Order};
 use crate::gate::Gate;
 use crate::log::{PacketRecords, log};
 use crate::marks::{Marks, Measuring};
 use crate::packet::FlowKey;
-use crate::radios::Radios;
+use crate::radios::groups;
 use crate::statistics::{LinkReport, LinkStatistics};
 
 /// One end of a link: a device in a namespace.
@@ -37,7 +35,7 @@ pub struct End {
 #[derive(Debug, Clone)]
 pub struct LinkSetup {
     /// The link from the first end to the second, and the way back. `from` and `to` matter only to tell the stations of
-    /// a medium apart.
+    /// a medium apart. Links that name one cell or medium share it.
     pub directions: [Link; 2],
     /// The ends.
     pub ends: [End; 2],
@@ -91,6 +89,7 @@ impl Default for Setup {
 pub struct Emulation {
     clock: Clock,
     links: Vec<RunningLink>,
+    threads: Vec<RunningThread>,
     _awake: Option<Awake>,
     records: Mutex<Option<PacketRecords>>,
 }
@@ -98,10 +97,17 @@ pub struct Emulation {
 #[derive(Debug)]
 struct RunningLink {
     devices: [(Namespace, String); 2],
+    published: Arc<Mutex<Option<LinkStatistics>>>,
+    /// The place of the thread that moves its packets, and its own among the links of this thread.
+    moved_by: (usize, usize),
+}
+
+/// A thread that moves the packets of a link, or of several that share a radio.
+#[derive(Debug)]
+struct RunningThread {
     orders: Sender<Order>,
     waker: Waker,
-    published: Arc<Mutex<Option<LinkStatistics>>>,
-    thread: Option<JoinHandle<Result<LinkReport, LinuxError>>>,
+    thread: Option<JoinHandle<Result<Vec<LinkReport>, LinuxError>>>,
 }
 
 /// The directions of a link that a change is for.
@@ -135,45 +141,57 @@ impl Emulation {
     ) -> Result<Self, LinuxError> {
         let clock = Clock::start_in(setup.starts_in);
         let (writer, records) = if setup.log { Some(log()) } else { None }.unzip();
-        let mut running = Vec::new();
-        for (index, link) in links.iter().enumerate() {
-            let tuns = [open(setup, &link.ends[0])?, open(setup, &link.ends[1])?];
-            let mut directions = [0, 1].map(|way| Direction::new(&link.directions[way], setup.seed));
-            for (way, direction) in directions.iter_mut().enumerate() {
-                direction.passing.log = writer.as_ref().map(|writer| writer.of(index, way));
-                direction.set_flow_delays(&link.flow_delays[way]);
+        let mut running: Vec<Option<RunningLink>> = links.iter().map(|_| None).collect();
+        let mut threads = Vec::new();
+        let directions: Vec<_> = links.iter().flat_map(|link| link.directions.clone()).collect();
+        for group in groups(&directions, setup.seed) {
+            let (mut tuns, mut directions, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+            for (place, index) in group.links.iter().copied().enumerate() {
+                let link = &links[index];
+                let ends = [open(setup, &link.ends[0])?, open(setup, &link.ends[1])?];
+                let devices =
+                    [0, 1].map(|end| (link.ends[end].namespace.clone(), ends[end].name().to_owned()));
+                tuns.extend(ends);
+                for (way, direction) in link.directions.iter().enumerate() {
+                    let mut direction = Direction::new(direction, setup.seed);
+                    direction.passing.log = writer.as_ref().map(|writer| writer.of(index, way));
+                    direction.set_flow_delays(&link.flow_delays[way]);
+                    directions.push(direction);
+                }
+                let published = Arc::new(Mutex::new(None));
+                moved.push(Moved::new(
+                    &link.directions,
+                    Marks::new(&setup.measuring),
+                    Arc::clone(&published),
+                ));
+                running[index] = Some(RunningLink { devices, published, moved_by: (threads.len(), place) });
             }
             let (orders, received) = channel();
             let (waker, woken) = waker()?;
-            let published = Arc::new(Mutex::new(None));
-            let devices = [0, 1].map(|end| (link.ends[end].namespace.clone(), tuns[end].name().to_owned()));
             let forwarder = Forwarder {
-                name: link.directions[0].name.clone(),
                 clock,
+                links: moved,
                 tuns,
-                segmentation: setup.segmentation,
                 directions,
-                radios: Radios::new(&link.directions, setup.seed),
+                segmentation: setup.segmentation,
+                radios: group.radios,
                 orders: received,
                 woken,
                 interval: setup.interval,
-                published: Arc::clone(&published),
                 began: clock.now(),
-                lateness: DelayHistogram::default(),
                 scheduling: Scheduling::Ordinary,
                 gate: gate.cloned(),
-                gated: VecDeque::new(),
-                marks: Marks::new(&setup.measuring),
             };
             let scheduling = setup.scheduling;
             let thread = std::thread::Builder::new()
-                .name(format!("link {index}"))
+                .name(format!("link {}", group.links[0]))
                 .spawn(move || forwarder.run(scheduling))
                 .map_err(|error| LinuxError::new("starting a thread", error))?;
-            running.push(RunningLink { devices, orders, waker, published, thread: Some(thread) });
+            threads.push(RunningThread { orders, waker, thread: Some(thread) });
         }
+        let running = running.into_iter().flatten().collect();
         let awake = setup.awake.then(Awake::begin);
-        Ok(Self { clock, links: running, _awake: awake, records: Mutex::new(records) })
+        Ok(Self { clock, links: running, threads, _awake: awake, records: Mutex::new(records) })
     }
 
     /// The clock that all times of it are by.
@@ -242,45 +260,54 @@ impl Emulation {
     /// # Panics
     /// The thread of a link panicked.
     pub fn finish(mut self) -> Result<Vec<LinkReport>, LinuxError> {
-        self.links.iter_mut().map(RunningLink::stop).collect()
+        // The counts of packets that found no room are read while the devices are still there.
+        let lost = |(namespace, device): &(Namespace, String)| {
+            namespace.device_counters(device).map_or(0, |counters| counters.sent_dropped)
+        };
+        let unseen: Vec<u64> = self.links.iter().map(|link| link.devices.iter().map(lost).sum()).collect();
+        let reports = self.threads.iter_mut().map(RunningThread::stop).collect::<Result<Vec<_>, _>>()?;
+        let mut reports: Vec<_> = reports.into_iter().map(Vec::into_iter).collect();
+        // The links of a thread are in the order of all.
+        let of_link = |(link, unseen): (&RunningLink, u64)| {
+            let mut report = reports[link.moved_by.0].next().expect("a thread reports on each of its links");
+            report.statistics.unseen = unseen;
+            report
+        };
+        Ok(self.links.iter().zip(unseen).map(of_link).collect())
     }
 
     fn order(&self, link: usize, way: Way, change: impl Fn() -> Change) {
-        let link = &self.links[link];
+        let (thread, place) = self.links[link].moved_by;
+        let thread = &self.threads[thread];
         let ways: &[usize] = match way {
             Way::There => &[0],
             Way::Back => &[1],
             Way::Both => &[0, 1],
         };
-        for direction in ways {
+        for way in ways {
             // A link that has ended is not changed any more.
-            let _ = link.orders.send(Order::Change { direction: *direction, change: change() });
+            let _ = thread.orders.send(Order::Change { direction: 2 * place + way, change: change() });
         }
-        link.waker.wake();
+        thread.waker.wake();
     }
 }
 
-impl RunningLink {
-    fn stop(&mut self) -> Result<LinkReport, LinuxError> {
-        // The counts of packets that found no room are read while the devices are still there.
-        let lost = |(namespace, device): &(Namespace, String)| {
-            namespace.device_counters(device).map_or(0, |counters| counters.sent_dropped)
-        };
-        let unseen = self.devices.iter().map(lost).sum();
+impl RunningThread {
+    fn end(&mut self) -> Option<JoinHandle<Result<Vec<LinkReport>, LinuxError>>> {
         let _ = self.orders.send(Order::Stop);
         self.waker.wake();
-        let thread = self.thread.take().expect("a link is stopped once");
-        let mut report = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        report.statistics.unseen = unseen;
-        Ok(report)
+        self.thread.take()
+    }
+
+    fn stop(&mut self) -> Result<Vec<LinkReport>, LinuxError> {
+        let thread = self.end().expect("a thread is stopped once");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-impl Drop for RunningLink {
+impl Drop for RunningThread {
     fn drop(&mut self) {
-        let _ = self.orders.send(Order::Stop);
-        self.waker.wake();
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.end() {
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The thread that moves the packets of one link.
+//! The thread that moves the packets of a link, or of several that share a radio.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex};
 
 use suimon_link::SeriesBuilder;
-use suimon_linux::schedule::{self, Scheduling, Urgency, wait_readable};
+use suimon_linux::schedule::{self, Scheduling, Urgency, wait_any_readable};
 use suimon_linux::tun::MAX_READ;
 use suimon_linux::wake::Wakeable;
 use suimon_linux::{Clock, LinuxError, Tun};
-use suimon_model::Capacity;
-use suimon_results::DelayHistogram;
+use suimon_model::{Capacity, Link};
+use suimon_results::{DelayHistogram, Series};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::direction::{Direction, State};
@@ -38,27 +38,56 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// Moves packets between two devices.
+/// Moves packets between two devices for each of its links.
 #[derive(Debug)]
 pub(crate) struct Forwarder {
-    pub(crate) name: String,
     pub(crate) clock: Clock,
-    pub(crate) tuns: [Tun; 2],
+    pub(crate) links: Vec<Moved>,
+    /// The ends of the first link, of the second, and so on.
+    pub(crate) tuns: Vec<Tun>,
+    /// The directions that begin at these.
+    pub(crate) directions: Vec<Direction>,
     pub(crate) segmentation: bool,
-    pub(crate) directions: [Direction; 2],
     pub(crate) radios: Radios,
     pub(crate) orders: Receiver<Order>,
     pub(crate) woken: Wakeable,
     pub(crate) interval: Duration,
-    pub(crate) published: Arc<Mutex<Option<LinkStatistics>>>,
     pub(crate) began: Instant,
-    pub(crate) lateness: DelayHistogram,
     pub(crate) scheduling: Scheduling,
-    /// The gate that packets to the second end wait for.
+    /// The gate that packets to the second ends wait for.
     pub(crate) gate: Option<Arc<Gate>>,
+}
+
+/// What a forwarder has of each link beside its directions.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    name: String,
+    published: Arc<Mutex<Option<LinkStatistics>>>,
+    lateness: DelayHistogram,
     /// Packets that wait for the gate.
-    pub(crate) gated: VecDeque<WirePacket>,
-    pub(crate) marks: Marks,
+    gated: VecDeque<WirePacket>,
+    marks: Marks,
+    series: [SeriesBuilder; 2],
+    /// Bytes, packets and waiting time of each direction at the latest statistics.
+    sampled: [(Bytes, u64, Duration); 2],
+}
+
+impl Moved {
+    pub(crate) fn new(
+        directions: &[Link; 2],
+        marks: Marks,
+        published: Arc<Mutex<Option<LinkStatistics>>>,
+    ) -> Self {
+        Self {
+            name: directions[0].name.clone(),
+            published,
+            lateness: DelayHistogram::default(),
+            gated: VecDeque::new(),
+            marks,
+            series: directions.each_ref().map(|link| SeriesBuilder::new(&link.name)),
+            sampled: [(Bytes::ZERO, 0, Duration::ZERO); 2],
+        }
+    }
 }
 
 /// The most packets that may wait for a listener; more are given to the host as it is.
@@ -72,7 +101,7 @@ const BATCH: usize = 64;
 
 impl Forwarder {
     /// Moves packets until told to stop.
-    pub(crate) fn run(mut self, scheduling: Scheduling) -> Result<LinkReport, LinuxError> {
+    pub(crate) fn run(mut self, scheduling: Scheduling) -> Result<Vec<LinkReport>, LinuxError> {
         schedule::wake_exactly();
         // Without the right to, it runs as others do, and says so.
         if scheduling == Scheduling::RealTime && schedule::become_real_time(Urgency::Link).is_ok() {
@@ -80,46 +109,29 @@ impl Forwarder {
         }
         let mut buffer = vec![0; MAX_READ];
         let mut scratch = Vec::with_capacity(MAX_READ);
-        let mut series = [0, 1].map(|direction| SeriesBuilder::new(self.subject(direction)));
         let mut next_sample = self.began + self.interval;
-        let mut sampled = [(Bytes::ZERO, 0, Duration::ZERO); 2];
         let mut early = Early::new(self.clock.now());
         loop {
             if self.take_orders() {
-                let flow_series =
-                    self.directions.each_mut().map(|direction| direction.passing.flows.take_series());
-                let now = self.clock.now();
-                self.marks.close_all(now, &mut self.directions);
-                let statistics = self.statistics(now, &mut sampled);
-                return Ok(LinkReport {
-                    statistics,
-                    series: series.map(SeriesBuilder::finish),
-                    flow_series,
-                    windows: self.marks.closed,
-                    flows: self.directions.map(|direction| direction.passing.flows.largest(usize::MAX)),
-                });
+                return Ok(self.reports());
             }
             let now = self.clock.now();
             self.proceed(now);
             self.deliver(now);
-            let read = self.read(0, &mut buffer, &mut scratch) | self.read(1, &mut buffer, &mut scratch);
-            let now = self.clock.now();
-            if now >= self.marks.next() {
-                self.marks.proceed(now, &mut self.directions);
+            let mut read = false;
+            for direction in 0..self.directions.len() {
+                read |= self.read(direction, &mut buffer, &mut scratch);
             }
+            let now = self.clock.now();
+            self.pass_marks(now);
             if now >= next_sample {
-                self.sample(now, &mut series);
-                let statistics = self.statistics(now, &mut sampled);
-                // Packets wait for nobody: a reader that holds this gets the next one.
-                if let Ok(mut published) = self.published.try_lock() {
-                    *published = Some(statistics);
-                }
+                self.publish(now);
                 next_sample = now + self.interval;
             }
             if read {
                 continue;
             }
-            let next = self.next_event().min(next_sample).min(self.marks.next());
+            let next = self.next_event().min(next_sample);
             let now = self.clock.now();
             let left = next.saturating_since(now);
             if left == Duration::ZERO || early.looks_again(left, now) {
@@ -127,15 +139,47 @@ impl Forwarder {
             }
             let wait =
                 if left > early.time { left.saturating_sub(early.time) } else { left.max(Early::REST) };
-            let sources = [self.tuns[0].as_fd(), self.tuns[1].as_fd(), self.woken.as_fd()];
-            if wait_readable(sources, Some(wait))? == [false; 3] {
+            let sources = self.tuns.iter().map(AsFd::as_fd).chain([self.woken.as_fd()]);
+            if !wait_any_readable(sources, wait)? {
                 early.woke(self.clock.now().saturating_since(now + wait));
             }
         }
     }
 
-    fn subject(&self, direction: usize) -> &str {
-        self.directions[direction].passing.meter.name()
+    fn pass_marks(&mut self, now: Instant) {
+        for (link, directions) in self.links.iter_mut().zip(self.directions.chunks_exact_mut(2)) {
+            if now >= link.marks.next() {
+                link.marks.proceed(now, directions);
+            }
+        }
+    }
+
+    /// The reports of all links, at the end.
+    fn reports(mut self) -> Vec<LinkReport> {
+        let now = self.clock.now();
+        let flow_series: Vec<Vec<Series>> =
+            self.directions.iter_mut().map(|direction| direction.passing.flows.take_series()).collect();
+        let mut flow_series = flow_series.into_iter();
+        for (link, directions) in self.links.iter_mut().zip(self.directions.chunks_exact_mut(2)) {
+            link.marks.close_all(now, directions);
+        }
+        let statistics: Vec<_> = (0..self.links.len()).map(|link| self.statistics(now, link)).collect();
+        let mut directions = self.directions.into_iter();
+        let mut reports = Vec::new();
+        for (link, statistics) in self.links.into_iter().zip(statistics) {
+            let mut flows = [Vec::new(), Vec::new()];
+            for (flows, direction) in flows.iter_mut().zip(directions.by_ref()) {
+                *flows = direction.passing.flows.largest(usize::MAX);
+            }
+            reports.push(LinkReport {
+                statistics,
+                series: link.series.map(SeriesBuilder::finish),
+                flow_series: [0, 1].map(|_| flow_series.next().unwrap_or_default()),
+                windows: link.marks.closed,
+                flows,
+            });
+        }
+        reports
     }
 
     /// Does as told; true where that is to stop.
@@ -173,14 +217,16 @@ impl Forwarder {
 
     /// Gives the hosts the packets that are due.
     fn deliver(&mut self, now: Instant) {
-        for _ in 0..self.gated.len() {
-            if let Some(packet) = self.gated.pop_front() {
-                self.give(0, packet);
+        for link in 0..self.links.len() {
+            for _ in 0..self.links[link].gated.len() {
+                if let Some(packet) = self.links[link].gated.pop_front() {
+                    self.give(2 * link, packet);
+                }
             }
         }
-        for direction in [0, 1] {
+        for direction in 0..self.directions.len() {
             while let Some(packet) = self.directions[direction].pop_due(now) {
-                self.lateness.record(self.clock.now().saturating_since(packet.time));
+                self.links[direction / 2].lateness.record(self.clock.now().saturating_since(packet.time));
                 self.give(direction, packet);
             }
         }
@@ -188,17 +234,18 @@ impl Forwarder {
 
     /// Gives a packet to the host at the end of `direction`, or keeps it until somebody listens there.
     fn give(&mut self, direction: usize, packet: WirePacket) {
-        if direction == 0
+        let gated = &mut self.links[direction / 2].gated;
+        if direction % 2 == 0
             && let Some(gate) = &self.gate
-            && self.gated.len() < MAX_GATED
+            && gated.len() < MAX_GATED
             && packet.opens_flow()
             && !gate.admits(&packet.key())
         {
-            self.gated.push_back(packet);
+            gated.push_back(packet);
             return;
         }
         // A device that is down takes nothing, as a host that is off.
-        let _ = self.tuns[1 - direction].write(packet.for_device(self.segmentation));
+        let _ = self.tuns[direction ^ 1].write(packet.for_device(self.segmentation));
     }
 
     /// Takes in the packets that a host has sent; true where there may be more.
@@ -229,24 +276,34 @@ impl Forwarder {
     }
 
     fn next_event(&self) -> Instant {
-        let [there, back] = &self.directions;
-        if !self.gated.is_empty() {
+        if self.links.iter().any(|link| !link.gated.is_empty()) {
             return self.clock.now() + GATE_LOOK;
         }
-        there.next_event().min(back.next_event()).min(self.radios.next_event())
+        let of_directions = self.directions.iter().map(Direction::next_event);
+        let marks = self.links.iter().map(|link| link.marks.next());
+        of_directions.chain(marks).fold(self.radios.next_event(), Instant::min)
     }
 
-    fn sample(&mut self, now: Instant, series: &mut [SeriesBuilder; 2]) {
+    /// Samples all links, and publishes their statistics.
+    fn publish(&mut self, now: Instant) {
+        let series = self.links.iter_mut().flat_map(|link| &mut link.series);
         for (direction, series) in self.directions.iter_mut().zip(series) {
             series.begin(now);
             direction.passing.meter.sample(self.interval, series);
             direction.probe(series);
             direction.passing.flows.sample(now, self.interval);
         }
+        for link in 0..self.links.len() {
+            let statistics = self.statistics(now, link);
+            // Packets wait for nobody: a reader that holds this gets the next one.
+            if let Ok(mut published) = self.links[link].published.try_lock() {
+                *published = Some(statistics);
+            }
+        }
     }
 
-    /// `sampled` holds bytes, packets and waiting time of each direction at the last call.
-    fn statistics(&self, now: Instant, sampled: &mut [(Bytes, u64, Duration); 2]) -> LinkStatistics {
+    /// The statistics of the link at this place, since those before.
+    fn statistics(&mut self, now: Instant, place: usize) -> LinkStatistics {
         let of = |direction: &Direction, sampled: &mut (Bytes, u64, Duration)| {
             let potential = |from, to| direction.potential(from, to);
             let totals = direction.passing.meter.clone().result(now, potential);
@@ -265,13 +322,15 @@ impl Forwarder {
                 flow_count: direction.passing.flows.count(),
             }
         };
-        let [there, back] = sampled;
+        let link = &mut self.links[place];
+        let (there, back) = (&self.directions[2 * place], &self.directions[2 * place + 1]);
+        let [sampled_there, sampled_back] = &mut link.sampled;
         LinkStatistics {
-            name: self.name.clone(),
+            name: link.name.clone(),
             at: now,
-            rtt: self.directions.iter().fold(Duration::ZERO, |sum, direction| sum + direction.delay()),
-            directions: [of(&self.directions[0], there), of(&self.directions[1], back)],
-            lateness: Lateness::of(&self.lateness),
+            rtt: there.delay() + back.delay(),
+            directions: [of(there, sampled_there), of(back, sampled_back)],
+            lateness: Lateness::of(&link.lateness),
             scheduling: self.scheduling,
             unseen: 0,
         }

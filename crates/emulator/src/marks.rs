@@ -51,7 +51,7 @@ impl Marks {
     }
 
     /// Passes the marks that are due by `now`; the queues are up to date.
-    pub(crate) fn proceed(&mut self, now: Instant, directions: &mut [Direction; 2]) {
+    pub(crate) fn proceed(&mut self, now: Instant, directions: &mut [Direction]) {
         while let Some((_, mark)) = self.due.pop_if(|(at, _)| *at <= now) {
             match mark {
                 Mark::WarmupEnd => {
@@ -69,13 +69,13 @@ impl Marks {
     }
 
     /// Closes the windows that are still open.
-    pub(crate) fn close_all(&mut self, now: Instant, directions: &mut [Direction; 2]) {
+    pub(crate) fn close_all(&mut self, now: Instant, directions: &mut [Direction]) {
         while let Some((window, _)) = self.open.first().copied() {
             self.close(now, window, directions);
         }
     }
 
-    fn close(&mut self, now: Instant, window: usize, directions: &mut [Direction; 2]) {
+    fn close(&mut self, now: Instant, window: usize, directions: &mut [Direction]) {
         let Some(place) = self.open.iter().position(|(open, _)| *open == window) else { return };
         let (_, from) = self.open.remove(place);
         for (direction, closed) in directions.iter_mut().zip(&mut self.closed) {

@@ -19,6 +19,7 @@ mod transparent;
 
 pub use forward::{serve_forward, serve_socks};
 pub use gateway::{Gateway, Limits};
+pub use relay::join;
 pub use routes::keep_routes;
 pub use sides::{Side, Sides};
 pub use transparent::{Devices, Listeners, Transparent, describe};

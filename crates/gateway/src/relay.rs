@@ -3,6 +3,7 @@
 //! An end of one direction goes on as an end of that direction (half-close). A reset goes on as a reset, after the bytes
 //! that came before it: a server that resets after its answer has answered.
 
+use std::io;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
+use crate::sides::prepare;
 use crate::splice::{Failed, transfer};
 
 /// One socket, and whether it is known to be dead.
@@ -22,6 +24,18 @@ struct End<'a> {
     dead: Notify,
     /// The direction that reads from it has ended.
     read_out: Notify,
+}
+
+/// Carries a connection between the client's socket `radio` and the server's socket `lan` until it ends, as a gateway
+/// carries those that it splits itself.
+///
+/// # Errors
+/// Where a socket is gone already.
+pub async fn join(radio: TcpStream, lan: TcpStream) -> io::Result<()> {
+    prepare(&radio)?;
+    prepare(&lan)?;
+    relay(&radio, &lan, &AtomicU64::new(0), &AtomicU64::new(0)).await;
+    Ok(())
 }
 
 /// Carries both directions until both have ended; `to_radio` and `to_lan` count their bytes. Where that comes to no good

@@ -3,6 +3,8 @@
 #[cfg(feature = "bpf")]
 use suimon_linux::congestion::{Algorithm, Held, hold};
 use suimon_live::KernelNames;
+#[cfg(feature = "bpf")]
+use suimon_live::senders;
 use suimon_scenario::Run;
 #[cfg(feature = "bpf")]
 use suimon_scenario::Traffic;
@@ -28,17 +30,18 @@ pub fn hold_missing<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<HeldC
     let (mut names, mut held) = (KernelNames::new(), Vec::new());
     for flow in runs.into_iter().flat_map(|run| run.scenario.flows.iter()) {
         let Traffic::Tcp(tcp) = &flow.traffic else { continue };
-        let label = tcp.cc.label();
-        let Ok(algorithm) = Algorithm::named(label) else { continue };
-        if names.contains_key(label) {
-            continue;
+        for label in senders(tcp) {
+            let Ok(algorithm) = Algorithm::named(label) else { continue };
+            if names.contains_key(label) {
+                continue;
+            }
+            let mut name = algorithm.kernel_name.to_owned();
+            if !is_there(&name) {
+                name = format!("s{}_{}", std::process::id(), held.len());
+                held.push(hold(algorithm, &name)?);
+            }
+            names.insert(label.to_owned(), name);
         }
-        let mut name = algorithm.kernel_name.to_owned();
-        if !is_there(&name) {
-            name = format!("s{}_{}", std::process::id(), held.len());
-            held.push(hold(algorithm, &name)?);
-        }
-        names.insert(label.to_owned(), name);
     }
     Ok(HeldControls { names, _held: held })
 }

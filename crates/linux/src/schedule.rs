@@ -139,11 +139,32 @@ pub fn wait_readable<const N: usize>(
     timeout: Option<Duration>,
 ) -> Result<[bool; N], LinuxError> {
     let mut polled = sources.map(|source| PollFd::new(source, PollFlags::POLLIN));
+    if wait(&mut polled, timeout)? {
+        Ok(polled.map(|source| source.any().unwrap_or(false)))
+    } else {
+        Ok([false; N])
+    }
+}
+
+/// Waits until one of `sources` can be read, at most for `timeout`. Tells whether one can.
+///
+/// # Errors
+/// Where a source is none that can be waited for.
+pub fn wait_any_readable<'a>(
+    sources: impl Iterator<Item = BorrowedFd<'a>>,
+    timeout: Duration,
+) -> Result<bool, LinuxError> {
+    let mut polled: Vec<_> = sources.map(|source| PollFd::new(source, PollFlags::POLLIN)).collect();
+    wait(&mut polled, Some(timeout))
+}
+
+/// Waits for one of `polled`; true where one came within `timeout`.
+fn wait(polled: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<bool, LinuxError> {
     let timeout =
         timeout.map(|time| TimeSpec::from_duration(std::time::Duration::from_nanos(time.as_nanos())));
-    match nix::poll::ppoll(&mut polled, timeout, None) {
-        Ok(_) => Ok(polled.map(|source| source.any().unwrap_or(false))),
-        Err(nix::errno::Errno::EINTR) => Ok([false; N]),
+    match nix::poll::ppoll(polled, timeout, None) {
+        Ok(ready) => Ok(ready > 0),
+        Err(nix::errno::Errno::EINTR) => Ok(false),
         Err(error) => Err(error).doing("waiting for packets"),
     }
 }

@@ -1,9 +1,10 @@
 //! Several runs, at once where the machine can bear it.
 
+use std::borrow::Cow;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
-use suimon_model::Run;
+use suimon_model::{Run, Scenario};
 use suimon_results::RunResult;
 use suimon_units::Rate;
 
@@ -29,18 +30,19 @@ pub fn run_all(
     observer: &dyn Observer,
 ) -> Result<Vec<RunResult>, LiveError> {
     let available = available()?;
-    let plans: Vec<_> = runs
+    let scenarios: Vec<_> = runs.iter().map(|run| Scenario::split(Cow::Borrowed(&run.scenario))).collect();
+    let plans: Vec<_> = scenarios
         .iter()
-        .map(|run| Plan::new(&run.scenario, &available, names, links))
+        .map(|scenario| Plan::new(scenario, &available, names, links))
         .collect::<Result<_, _>>()?;
     let capacity = Capacity::default();
     thread::scope(|scope| {
         let mut threads = Vec::new();
-        for (number, (run, plan)) in runs.iter().zip(&plans).enumerate() {
+        for (number, ((run, scenario), plan)) in runs.iter().zip(&scenarios).zip(&plans).enumerate() {
             let taken = capacity.take(plan.load());
             threads.push(scope.spawn(move || {
                 let _taken = taken;
-                run_planned(&run.scenario, &run.labels, number, plan, observer)
+                run_planned(scenario, &run.labels, number, plan, observer)
             }));
         }
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {

@@ -1,19 +1,20 @@
 //! The two ends of a flow: a thread each, in the namespace of its host.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::sync::OnceLock;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use suimon_linux::schedule::wake_exactly;
-use suimon_linux::tcp::{TcpOptions, discard, limit_window};
+use suimon_link::DelayMeter;
+use suimon_linux::tcp::{TcpOptions, discard, limit_window, reserve_send_buffer};
 use suimon_linux::{Clock, Namespace};
-use suimon_model::{Flow, Scenario, TcpFlow, Traffic, UdpFlow};
+use suimon_model::{Flow, Scenario, TcpFlow, Traffic};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::plan::{PlannedFlow, slowest};
+use crate::streams::LiveStream;
 
 /// The state that both ends of a flow share with whoever watches them.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     /// Datagrams sent, and their bytes.
     pub(crate) datagrams: AtomicU64,
     pub(crate) datagram_bytes: AtomicU64,
+    /// The time that datagrams took.
+    pub(crate) delays: Mutex<DelayMeter>,
 }
 
 /// The state that all flows of a run share.
@@ -38,10 +41,11 @@ pub(crate) struct Stage<'a> {
     pub(crate) timestamps: bool,
     /// The bytes that a sender keeps ready beyond sent ones.
     pub(crate) most_unsent: Bytes,
+    pub(crate) streams: &'a [LiveStream<'a>],
 }
 
 /// Waits for packets end so often to look whether the run is over.
-const PATIENCE: time::Duration = time::Duration::from_millis(100);
+pub(crate) const PATIENCE: time::Duration = time::Duration::from_millis(100);
 
 /// One write or read.
 const CHUNK: usize = 1 << 15;
@@ -50,11 +54,11 @@ const CHUNK: usize = 1 << 15;
 const TIMESTAMPS: Bytes = Bytes::new(12);
 
 impl Stage<'_> {
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    fn options(&self, tcp: &TcpFlow) -> TcpOptions {
+    pub(crate) fn options(&self, tcp: &TcpFlow) -> TcpOptions {
         TcpOptions {
             congestion_control: None,
             max_segment: tcp.profile.mss + if self.timestamps { TIMESTAMPS } else { Bytes::ZERO },
@@ -73,7 +77,9 @@ impl Stage<'_> {
         host.run(|| match &flow.traffic {
             Traffic::Tcp(tcp) => {
                 let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-                TcpOptions { window: Some(tcp.window), ..self.options(tcp) }.apply(&socket)?;
+                // Toward a gateway the kernel measures the window itself.
+                let window = (tcp.receiver.name() == "fixed").then_some(tcp.window);
+                TcpOptions { window, ..self.options(tcp) }.apply(&socket)?;
                 socket.bind(&SocketAddr::from(planned.to).into())?;
                 socket.listen(1)?;
                 socket.set_read_timeout(Some(PATIENCE))?;
@@ -90,54 +96,63 @@ impl Stage<'_> {
         .map_err(io::Error::other)?
     }
 
+    /// The connection that comes to `listener`; none where the run is over before.
+    pub(crate) fn accept(&self, listener: &Socket) -> io::Result<Option<Socket>> {
+        loop {
+            match listener.accept() {
+                Ok((socket, _)) => return Ok(Some(socket)),
+                Err(error) if is_timeout(&error) && !self.is_over() => {}
+                Err(error) if is_timeout(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Receives until the run is over.
-    pub(crate) fn receive(&self, listener: Listener, shared: &Shared) -> io::Result<()> {
-        let (socket, window) = match listener {
-            Listener::Udp(socket) => (socket, None),
-            Listener::Tcp(listener, window) => loop {
-                match listener.accept() {
-                    Ok((socket, _)) => break (socket, Some(window)),
-                    Err(error) if is_timeout(&error) && !self.is_over() => {}
-                    Err(error) if is_timeout(&error) => return Ok(()),
-                    Err(error) => return Err(error),
-                }
-            },
+    pub(crate) fn receive(
+        &self,
+        listener: Listener,
+        planned: &PlannedFlow,
+        shared: &Shared,
+    ) -> io::Result<()> {
+        let (listener, window) = match listener {
+            Listener::Udp(socket) => return self.receive_datagrams(&socket, shared),
+            Listener::Tcp(listener, window) => (listener, window),
         };
+        let Some(socket) = self.accept(&listener)? else { return Ok(()) };
         socket.set_read_timeout(Some(PATIENCE))?;
-        let headers = if window.is_some() { 0 } else { UDP_HEADERS.get() };
-        let mut buffer = vec![0; CHUNK];
         while !self.is_over() {
-            // Datagrams are copied even where they are thrown away.
-            let got = if let Some(window) = window {
-                limit_window(&socket, window)?;
-                discard(&socket, 1 << 20)
-            } else {
-                (&socket).read(&mut buffer)
-            };
-            match got {
+            limit_window(&socket, window)?;
+            match discard(&socket, 1 << 20) {
                 Ok(0) => break,
                 Ok(count) => {
-                    shared.last_delivery.store(self.clock.now().as_nanos(), Ordering::Relaxed);
-                    shared.delivered.fetch_add(count as u64 + headers, Ordering::Relaxed);
+                    let now = self.clock.now();
+                    shared.last_delivery.store(now.as_nanos(), Ordering::Relaxed);
+                    let before = shared.delivered.fetch_add(count as u64, Ordering::Relaxed);
+                    if let Some(subflow) = planned.subflow {
+                        self.streams[subflow.aggregate].on_delivered(
+                            now,
+                            subflow.path,
+                            before + count as u64,
+                        );
+                    }
                 }
                 Err(error) if is_timeout(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
                 Err(error) => return Err(error),
             }
         }
-        if window.is_some() {
-            abandon(&socket)?;
-        }
-        Ok(())
+        abandon(&socket)
     }
 
-    /// Sends the data of `flow`, from its start to its end, from `host`.
+    /// Sends the data of `flow`, from its start to its end, from `host`. Behind a gateway `onward` goes on from there: data
+    /// waits until that is connected too.
     pub(crate) fn send(
         &self,
         host: &Namespace,
         flow: &Flow,
         planned: &PlannedFlow,
-        shared: &Shared,
+        (shared, onward): (&Shared, Option<&Shared>),
     ) -> io::Result<()> {
         host.enter().map_err(io::Error::other)?;
         self.clock.sleep_until(planned.start.min(self.end));
@@ -145,26 +160,45 @@ impl Stage<'_> {
         if planned.start >= until || self.is_over() {
             return Ok(());
         }
-        match &flow.traffic {
-            Traffic::Tcp(tcp) => self.send_stream(tcp, planned, shared, until),
-            Traffic::Udp(udp) => self.send_datagrams(udp, planned, shared, until),
+        let tcp = match &flow.traffic {
+            Traffic::Udp(udp) => return self.send_datagrams(udp, planned, shared, until),
+            Traffic::Tcp(tcp) => tcp,
+        };
+        let Some(stream) = self.connect(tcp, planned, shared, until)? else { return Ok(()) };
+        while onward.is_some_and(|onward| onward.socket.get().is_none()) && !self.is_over() {
+            std::thread::sleep(APPLICATION_TICK);
         }
+        // What an aggregate sends, a thread of its own writes.
+        if planned.subflow.is_none() {
+            self.write(stream, tcp, planned, until)?;
+        }
+        // Segments in flight still arrive; the connection ends with the run.
+        while !self.is_over() {
+            std::thread::sleep(PATIENCE);
+        }
+        shared.socket.get().map_or(Ok(()), abandon)
     }
 
-    fn send_stream(
+    /// Connects a flow, whose socket all see from then on; none where nothing answers.
+    pub(crate) fn connect(
         &self,
         tcp: &TcpFlow,
         planned: &PlannedFlow,
         shared: &Shared,
         until: Instant,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<TcpStream>> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        let buffer = planned.subflow.map(|subflow| self.streams[subflow.aggregate].send_buffer());
         let options = TcpOptions {
             congestion_control: planned.kernel_cc.clone(),
-            most_unsent: Some(self.most_unsent),
+            // An aggregate's connection holds as much as its scheduler lets it.
+            most_unsent: buffer.is_none().then_some(self.most_unsent),
             ..self.options(tcp)
         };
         options.apply(&socket)?;
+        if let Some(buffer) = buffer {
+            reserve_send_buffer(&socket, buffer)?;
+        }
         if tcp.profile.pacing {
             set_pacing(&socket)?;
         }
@@ -172,12 +206,23 @@ impl Stage<'_> {
         let patience = time::Duration::from_nanos(until.saturating_since(self.clock.now()).as_nanos().max(1));
         match socket.connect_timeout(&SocketAddr::from(planned.to).into(), patience) {
             // Nothing got through so far: the flow has delivered nothing.
-            Err(error) if is_timeout(&error) => return Ok(()),
+            Err(error) if is_timeout(&error) => return Ok(None),
             done => done?,
         }
         socket.set_write_timeout(Some(PATIENCE))?;
-        let mut stream = TcpStream::from(socket.try_clone()?);
+        let stream = TcpStream::from(socket.try_clone()?);
         let _ = shared.socket.set(socket);
+        Ok(Some(stream))
+    }
+
+    /// Writes the data of a flow that is no part of an aggregate.
+    fn write(
+        &self,
+        mut stream: TcpStream,
+        tcp: &TcpFlow,
+        planned: &PlannedFlow,
+        until: Instant,
+    ) -> io::Result<()> {
         let data = vec![0; CHUNK];
         let (began, mut written) = (self.clock.now(), 0_u64);
         while !self.is_over() && self.clock.now() < until {
@@ -207,41 +252,6 @@ impl Stage<'_> {
                 Err(error) => return Err(error),
             }
         }
-        // Segments in flight still arrive; the connection ends with the run.
-        while !self.is_over() {
-            std::thread::sleep(PATIENCE);
-        }
-        abandon(shared.socket.get().expect("it was set above"))
-    }
-
-    fn send_datagrams(
-        &self,
-        udp: &UdpFlow,
-        planned: &PlannedFlow,
-        shared: &Shared,
-        until: Instant,
-    ) -> io::Result<()> {
-        wake_exactly();
-        let socket = UdpSocket::bind(planned.from)?;
-        socket.connect(planned.to)?;
-        let data = vec![0; (udp.packet - UDP_HEADERS).get() as usize];
-        let (began, mut sent) = (self.clock.now(), Bytes::ZERO);
-        let limit = udp.size.unwrap_or(Bytes::MAX);
-        while sent < limit && !self.is_over() {
-            let due = began + udp.rate.transmission_time(sent);
-            if due >= until {
-                break;
-            }
-            self.clock.sleep_until(due);
-            let size = udp.packet.min(limit - sent).max(UDP_HEADERS);
-            match socket.send(&data[..(size - UDP_HEADERS).get() as usize]) {
-                // Nobody listens any more, or there is no room: datagrams get lost.
-                Ok(_) | Err(_) => {}
-            }
-            sent += size;
-            shared.datagrams.fetch_add(1, Ordering::Relaxed);
-            shared.datagram_bytes.store(sent.get(), Ordering::Relaxed);
-        }
         Ok(())
     }
 }
@@ -254,14 +264,11 @@ pub(crate) enum Listener {
     Udp(Socket),
 }
 
-/// IPv4's and UDP's.
-const UDP_HEADERS: Bytes = Bytes::new(28);
-
 /// An application that produces at a rate, or is silent now and then, looks at the time every so often.
-const APPLICATION_TICK: time::Duration = time::Duration::from_millis(1);
+pub(crate) const APPLICATION_TICK: time::Duration = time::Duration::from_millis(1);
 
 /// The connection ends at once and leaves nothing behind, so that its namespace can end too.
-fn abandon(socket: &Socket) -> io::Result<()> {
+pub(crate) fn abandon(socket: &Socket) -> io::Result<()> {
     socket.set_linger(Some(time::Duration::ZERO))
 }
 
@@ -270,16 +277,17 @@ fn set_pacing(socket: &Socket) -> io::Result<()> {
     suimon_linux::tcp::limit_pacing(socket, Rate::from_bps(8_000_000_000_000))
 }
 
-fn is_timeout(error: &io::Error) -> bool {
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// Has the senders of `scenario`, when it is simulated, write as much at once as live: the kernel wakes a writer when
 /// half of its ready data is sent, and takes as much again. Each write ends with PSH, which receivers acknowledge at
-/// once.
+/// once. An aggregate writes so that no write ends.
 pub fn write_as_live(scenario: &mut Scenario) {
     let write = most_unsent(slowest(scenario.links.iter())) / 2;
-    for flow in &mut scenario.flows {
+    let of_aggregates: Vec<_> = scenario.aggregates.iter().flat_map(|one| &one.flows).collect();
+    for flow in scenario.flows.iter_mut().filter(|flow| !of_aggregates.contains(&&flow.name)) {
         if let Traffic::Tcp(tcp) = &mut flow.traffic {
             tcp.profile.write = write;
         }

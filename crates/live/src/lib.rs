@@ -7,11 +7,15 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod datagrams;
 #[cfg(feature = "bpf")]
 mod discipline;
 mod endpoints;
+mod entry;
 mod error;
+mod gateways;
 mod plan;
+mod planning;
 #[cfg(feature = "bpf")]
 mod recorded;
 mod result;
@@ -19,10 +23,11 @@ mod result;
 mod router;
 mod run;
 mod stack_options;
+mod streams;
 
 pub use batch::run_all;
 pub use endpoints::write_as_live;
 pub use error::LiveError;
 pub use plan::Links;
 pub use run::{Glance, Observer, Unobserved, run};
-pub use stack_options::KernelNames;
+pub use stack_options::{KernelNames, senders};

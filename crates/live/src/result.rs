@@ -1,17 +1,15 @@
 //! The statistics of a run: flows window by window and sample by sample, and the result at the end.
 
-use std::sync::atomic::Ordering;
-
-use suimon_algorithms::Probe;
 use suimon_emulator::LinkReport;
-use suimon_link::{Crossing, FlowSums, FlowTally, FlowTimes, SeriesBuilder};
-use suimon_linux::tcp::{SenderState, TcpState, tcp_state};
-use suimon_model::{Flow, Link, Scenario, Traffic};
-use suimon_results::{EmulatedLink, Event, EventKind, FlowResult, RunResult, Series, WindowResult};
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_link::{Crossing, FlowSums, SeriesBuilder};
+use suimon_model::{Link, Scenario, Traffic};
+use suimon_results::{EmulatedLink, Event, EventKind, RunResult, Series, WindowResult};
+use suimon_units::{Duration, Instant};
 
 use crate::endpoints::Shared;
-use crate::plan::{Plan, PlannedFlow};
+use crate::entry::Entry;
+use crate::plan::Plan;
+use crate::streams::LiveStream;
 
 /// The statistics of all flows of a run so far.
 #[derive(Debug)]
@@ -19,6 +17,8 @@ pub(crate) struct Statistics<'a> {
     scenario: &'a Scenario,
     plan: &'a Plan,
     flows: Vec<Entry<'a>>,
+    streams: &'a [LiveStream<'a>],
+    stream_series: Vec<SeriesBuilder>,
     windows: Vec<OpenWindow>,
     next_sample: Instant,
     measuring: bool,
@@ -27,25 +27,6 @@ pub(crate) struct Statistics<'a> {
     events: Vec<Event>,
     events_not_kept: u64,
     notes: Vec<String>,
-}
-
-/// The statistics of one flow.
-#[derive(Debug)]
-struct Entry<'a> {
-    flow: &'a Flow,
-    planned: &'a PlannedFlow,
-    shared: &'a Shared,
-    last: Option<TcpState>,
-    started: Option<Instant>,
-    completed: Option<Instant>,
-    tally: FlowTally,
-    /// The tally when the warm-up ended.
-    before: FlowTally,
-    rtt_least: Option<Duration>,
-    rtt_most: Option<Duration>,
-    series: SeriesBuilder,
-    /// Delivered at the sample before.
-    sampled: u64,
 }
 
 /// A window that is open or will be: for each reported link, the sums of its flows.
@@ -64,21 +45,15 @@ struct Across {
 }
 
 impl<'a> Statistics<'a> {
-    pub(crate) fn new(scenario: &'a Scenario, plan: &'a Plan, shared: &'a [Shared]) -> Self {
-        let entry = |((flow, planned), shared): ((&'a Flow, &'a PlannedFlow), &'a Shared)| Entry {
-            flow,
-            planned,
-            shared,
-            last: None,
-            started: None,
-            completed: None,
-            tally: FlowTally::default(),
-            before: FlowTally::default(),
-            rtt_least: None,
-            rtt_most: None,
-            series: SeriesBuilder::new(&flow.name),
-            sampled: 0,
-        };
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        plan: &'a Plan,
+        shared: &'a [Shared],
+        streams: &'a [LiveStream<'a>],
+    ) -> Self {
+        // The halves toward gateways come behind all others.
+        let reported = scenario.flows.len() - plan.halves.len();
+        let flows = scenario.flows.iter().zip(&plan.flows).zip(shared).take(reported);
         let window = |(index, window): (usize, &suimon_model::Window)| OpenWindow {
             window: index,
             next_sample: window.from,
@@ -88,7 +63,9 @@ impl<'a> Statistics<'a> {
         Self {
             scenario,
             plan,
-            flows: scenario.flows.iter().zip(&plan.flows).zip(shared).map(entry).collect(),
+            flows: flows.map(|((flow, planned), shared)| Entry::new(flow, planned, shared)).collect(),
+            streams,
+            stream_series: streams.iter().map(|stream| SeriesBuilder::new(stream.name())).collect(),
             windows: scenario.record.windows.iter().enumerate().map(window).collect(),
             next_sample: scenario.record.interval.map_or(Instant::MAX, |interval| Instant::ZERO + interval),
             measuring: scenario.record.warmup == Duration::ZERO,
@@ -111,14 +88,16 @@ impl<'a> Statistics<'a> {
 
     /// True once every flow that has a size is complete, where the run ends then.
     pub(crate) fn is_complete(&self) -> bool {
-        let sized = |entry: &&Entry<'_>| match &entry.flow.traffic {
-            Traffic::Tcp(tcp) => tcp.size.is_some(),
-            Traffic::Udp(udp) => udp.size.is_some(),
+        let of_flow = |entry: &Entry<'_>| {
+            let size = match &entry.flow.traffic {
+                Traffic::Tcp(tcp) => tcp.size,
+                Traffic::Udp(udp) => udp.size,
+            };
+            size.map(|_| entry.completed.is_some())
         };
-        let mut sized = self.flows.iter().filter(sized).peekable();
-        self.scenario.stop_when_complete
-            && sized.peek().is_some()
-            && sized.all(|entry| entry.completed.is_some())
+        let flows = self.flows.iter().filter_map(of_flow);
+        let mut sized = flows.chain(self.streams.iter().filter_map(LiveStream::is_complete)).peekable();
+        self.scenario.stop_when_complete && sized.peek().is_some() && sized.all(|complete| complete)
     }
 
     /// Looks at all flows.
@@ -130,7 +109,8 @@ impl<'a> Statistics<'a> {
         }
         if !self.measuring && now >= Instant::ZERO + self.scenario.record.warmup {
             self.measuring = true;
-            self.flows.iter_mut().for_each(Entry::begin_measuring);
+            self.flows.iter_mut().for_each(|flow| flow.begin_measuring(now));
+            self.streams.iter().for_each(|stream| stream.begin_measuring(now));
         }
         for index in 0..self.windows.len() {
             self.keep_window(now, index);
@@ -138,6 +118,12 @@ impl<'a> Statistics<'a> {
         if now >= self.next_sample {
             let interval = self.scenario.record.interval.unwrap_or(Duration::MAX);
             self.flows.iter_mut().for_each(|flow| flow.sample(now, interval));
+            for (stream, series) in self.streams.iter().zip(&mut self.stream_series) {
+                if stream.has_started() {
+                    series.begin(now);
+                    stream.sample(interval, series);
+                }
+            }
             while self.next_sample <= now {
                 self.next_sample += interval;
             }
@@ -219,6 +205,8 @@ impl<'a> Statistics<'a> {
         let with_series = self.scenario.record.interval.is_some();
         let flow_series: Vec<Series> =
             std::mem::take(&mut self.flows).into_iter().map(|entry| entry.series.finish()).collect();
+        let stream_series =
+            std::mem::take(&mut self.stream_series).into_iter().map(SeriesBuilder::finish).collect();
         let series_of = |(_, (link, way)): &(&Link, (usize, usize))| reports[*link].series[*way].clone();
         RunResult {
             scenario: self.scenario.name.clone(),
@@ -227,7 +215,7 @@ impl<'a> Statistics<'a> {
             duration: end.saturating_since(Instant::ZERO),
             measured: end.saturating_since(measured_from),
             flows,
-            aggregates: Vec::new(),
+            aggregates: self.streams.iter().map(|stream| stream.result((measured_from, end))).collect(),
             applications: Vec::new(),
             queues: queues
                 .iter()
@@ -237,7 +225,7 @@ impl<'a> Statistics<'a> {
             events_not_kept: self.events_not_kept,
             windows,
             flow_series: if with_series { flow_series } else { Vec::new() },
-            aggregate_series: Vec::new(),
+            aggregate_series: if with_series { stream_series } else { Vec::new() },
             queue_series: if with_series { queues.iter().map(series_of).collect() } else { Vec::new() },
             emulated: reports.iter().map(|report| EmulatedLink::from(&report.statistics)).collect(),
             notes: self.notes,
@@ -259,126 +247,4 @@ impl<'a> Statistics<'a> {
         }
         rows
     }
-}
-
-impl Entry<'_> {
-    /// Looks at the flow; gives the events since the last time.
-    fn keep(&mut self, now: Instant) -> [Option<EventKind>; 4] {
-        let mut events = [None; 4];
-        if self.started.is_none() && now >= self.planned.start {
-            self.started = Some(self.planned.start);
-            events[0] = Some(EventKind::Started);
-        }
-        self.tally.delivered = self.shared.delivered.load(Ordering::Relaxed);
-        match &self.flow.traffic {
-            Traffic::Udp(udp) => {
-                self.tally.sent = self.shared.datagrams.load(Ordering::Relaxed);
-                let sent = self.shared.datagram_bytes.load(Ordering::Relaxed);
-                if self.completed.is_none() && udp.size.is_some_and(|size| sent >= size.get()) {
-                    self.completed = Some(now);
-                    events[3] = Some(EventKind::Completed);
-                }
-            }
-            Traffic::Tcp(tcp) => {
-                let Some(state) = self.shared.socket.get().and_then(|socket| tcp_state(socket).ok()) else {
-                    return events;
-                };
-                events[1] = self.on_state(&state);
-                if self.completed.is_none() && tcp.size.is_some_and(|size| state.acknowledged >= size) {
-                    self.completed = Some(now);
-                    events[3] = Some(EventKind::Completed);
-                }
-                self.last = Some(state);
-            }
-        }
-        events
-    }
-
-    /// Takes the state of the connection into the tally; gives the event since the last time.
-    fn on_state(&mut self, state: &TcpState) -> Option<EventKind> {
-        let tally = &mut self.tally;
-        let timeout = state.timeouts > tally.timeouts;
-        (tally.sent, tally.retransmissions) = (state.segments, state.retransmissions);
-        tally.timeouts = state.timeouts;
-        let before = self.last.map_or(SenderState::Open, |last| last.state);
-        if let Some(srtt) = state.srtt.filter(|srtt| self.last.is_none_or(|last| last.srtt != Some(*srtt))) {
-            tally.rtt_samples += 1;
-            tally.rtt_sum += srtt;
-            self.rtt_most = Some(self.rtt_most.map_or(srtt, |most| most.max(srtt)));
-        }
-        self.rtt_least = state.rtt_min;
-        // A cut begins a reduction, or sets the threshold anew in one that began unseen; slow start's end by itself
-        // leaves the window where it was.
-        let cut = is_reducing(state.state) && !is_reducing(before)
-            || self.last.is_some_and(|last| {
-                state.ssthresh.is_some_and(|ssthresh| Some(ssthresh) != last.ssthresh && ssthresh < last.cwnd)
-            });
-        tally.window_cuts += u64::from(cut);
-        let entered = (state.state != before).then_some(state.state);
-        match entered {
-            _ if timeout => Some(EventKind::Timeout),
-            Some(SenderState::Recovery) => Some(EventKind::Recovery),
-            Some(SenderState::WindowReduction) => Some(EventKind::EcnCut),
-            _ => None,
-        }
-    }
-
-    fn begin_measuring(&mut self) {
-        self.before = self.tally;
-        self.rtt_most = None;
-    }
-
-    fn sums(&self) -> FlowSums {
-        let entered = match self.last {
-            Some(state) => state.sent.saturating_sub(state.sent_again).get(),
-            None => self.shared.datagram_bytes.load(Ordering::Relaxed),
-        };
-        FlowSums { entered, delivered: self.tally.delivered, retransmissions: self.tally.retransmissions }
-    }
-
-    fn sample(&mut self, now: Instant, interval: Duration) {
-        if self.started.is_none() {
-            return;
-        }
-        let delivered = self.tally.delivered;
-        let goodput = Rate::of(Bytes::new(delivered - self.sampled), interval);
-        self.sampled = delivered;
-        self.series.begin(now);
-        self.series.value("goodput_bps", goodput.as_bps_f64());
-        if let Some(state) = &self.last {
-            let limit = state.ssthresh.map_or(f64::NAN, Bytes::as_f64);
-            let srtt = state.srtt.map_or(f64::NAN, Duration::as_millis_f64);
-            self.series.value("cwnd_bytes", state.cwnd.as_f64());
-            self.series.value("ssthresh_bytes", limit);
-            self.series.value("flight_bytes", state.flight.as_f64());
-            self.series.value("srtt_ms", srtt);
-        }
-    }
-
-    fn result(&self, reports: &[LinkReport], measured_from: Instant, end: Instant) -> FlowResult {
-        let key = self.planned.key();
-        let shares = self
-            .planned
-            .crosses
-            .iter()
-            .filter_map(|(link, way)| reports[*link].flows[*way].iter().find(|share| share.key == key));
-        // Links begin to count when the warm-up ends, so there is nothing from before to leave out.
-        let (lost, marked) = shares.fold((0, 0), |sum, share| (sum.0 + share.dropped, sum.1 + share.marked));
-        let times = FlowTimes {
-            started: self.started,
-            completed: self.completed,
-            last_delivery: Instant::from_nanos(self.shared.last_delivery.load(Ordering::Relaxed)),
-        };
-        let now = FlowTally { lost, marked, ..self.tally };
-        FlowResult {
-            rtt_min: self.rtt_least,
-            rtt_max: self.rtt_most,
-            ..now.result(&self.before, self.flow, times, (measured_from, end))
-        }
-    }
-}
-
-/// Whether the window is being cut, or was and has yet to be acknowledged whole.
-fn is_reducing(state: SenderState) -> bool {
-    matches!(state, SenderState::WindowReduction | SenderState::Recovery | SenderState::Loss)
 }

@@ -1,5 +1,6 @@
 //! One run, from the first namespace to the result.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,6 +19,7 @@ use crate::result::Statistics;
 #[cfg(feature = "bpf")]
 use crate::router::Routers;
 use crate::stack_options::KernelNames;
+use crate::streams::LiveStream;
 
 /// Follows runs. Several may go on at once.
 pub trait Observer: Sync {
@@ -59,9 +61,10 @@ pub fn run(
     labels: &[(String, String)],
     observer: &dyn Observer,
 ) -> Result<RunResult, LiveError> {
-    let plan = Plan::new(scenario, &available()?, &KernelNames::new(), Links::Emulated)?;
+    let scenario = Scenario::split(Cow::Borrowed(scenario));
+    let plan = Plan::new(&scenario, &available()?, &KernelNames::new(), Links::Emulated)?;
     thread::scope(|scope| {
-        let run = scope.spawn(|| run_planned(scenario, labels, 0, &plan, observer));
+        let run = scope.spawn(|| run_planned(&scenario, labels, 0, &plan, observer));
         run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -83,7 +86,8 @@ const KERNEL_TICK: Duration = Duration::from_millis(50);
 /// The interval between calls of an observer.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Takes the calling thread for it, which does not get its priority back.
+/// Runs `scenario`, which was [split](Scenario::split), by its plan. Takes the calling thread for it, which does not get
+/// its priority back.
 pub(crate) fn run_planned(
     scenario: &Scenario,
     labels: &[(String, String)],
@@ -112,19 +116,22 @@ pub(crate) fn run_planned(
     let (over, failed) = (AtomicBool::new(false), AtomicBool::new(false));
     let failed = &failed;
     let end = Instant::ZERO + scenario.duration;
+    let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
+    let shared = &shared[..];
+    let streams = LiveStream::all(scenario, plan, shared);
     let stage = Stage {
         clock,
         end,
         over: &over,
         timestamps: plan.timestamps,
         most_unsent: most_unsent(slowest(plan.links.iter().flat_map(|link| &link.directions))),
+        streams: &streams,
     };
-    let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
     let refused = |index: usize| {
         let flow = scenario.flows[index].name.clone();
         move |source: io::Error| LiveError::Socket { flow, source }
     };
-    let mut statistics = Statistics::new(scenario, plan, &shared);
+    let mut statistics = Statistics::new(scenario, plan, shared, &streams);
     if !real_time {
         statistics.note("Live: the hosts' threads run under SCHED_OTHER, so that a busy machine makes bursts of their packets.".to_owned());
     }
@@ -132,16 +139,39 @@ pub(crate) fn run_planned(
         // However this ends, the threads of the flows end.
         let ends = Over(&over);
         let mut threads = Vec::new();
+        let watched = |done: io::Result<()>| {
+            failed.fetch_or(done.is_err(), Ordering::Relaxed);
+            done
+        };
         for (index, planned) in plan.flows.iter().enumerate() {
-            let (flow, shared, stage) = (&scenario.flows[index], &shared[index], &stage);
-            let listener = stage.listen(&hosts[planned.hosts.1], flow, planned).map_err(refused(index))?;
-            let watched = |done: io::Result<()>| {
-                failed.fetch_or(done.is_err(), Ordering::Relaxed);
-                done
-            };
-            threads.push((index, scope.spawn(move || watched(stage.receive(listener, shared)))));
-            let host = &hosts[planned.hosts.0];
-            threads.push((index, scope.spawn(move || watched(stage.send(host, flow, planned, shared)))));
+            let (flow, own, stage) = (&scenario.flows[index], &shared[index], &stage);
+            let (from, to) = (&hosts[planned.hosts.0], &hosts[planned.hosts.1]);
+            let listener = stage.listen(to, flow, planned).map_err(refused(index))?;
+            let onward = plan.halves.iter().find(|(_, inward)| *inward == index).map(|(outward, _)| *outward);
+            threads.push((
+                index,
+                scope.spawn(move || {
+                    watched(match onward {
+                        Some(at) => {
+                            let outward = (&scenario.flows[at], &plan.flows[at]);
+                            stage.split(to, listener, outward, &shared[at])
+                        }
+                        None => stage.receive(listener, planned, own),
+                    })
+                }),
+            ));
+            // The second half of a split connection begins at its gateway.
+            if plan.halves.iter().all(|(outward, _)| *outward != index) {
+                let onward = onward.map(|at| &shared[at]);
+                threads.push((
+                    index,
+                    scope.spawn(move || watched(stage.send(from, flow, planned, (own, onward)))),
+                ));
+            }
+        }
+        for stream in &streams {
+            let (stage, flow) = (&stage, stream.first_flow());
+            threads.push((flow, scope.spawn(move || watched(stream.send(stage)))));
         }
         if clock.now() > Instant::ZERO {
             statistics

@@ -2,13 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_linux::RouteMetrics;
-use suimon_model::{Flow, StackProfile, TcpFlow, Traffic};
+use suimon_model::{Flow, Gateway, StackProfile, TcpFlow, Traffic};
 use suimon_units::Bytes;
 
 /// The kernel's names of congestion controls, where they are neither the simulator's names nor those with underscores.
 pub type KernelNames = BTreeMap<String, String>;
+
+/// The congestion controls that a kernel needs for `tcp`, as users write them: its own, and that of its gateway.
+pub fn senders(tcp: &TcpFlow) -> impl Iterator<Item = &str> {
+    std::iter::once(tcp.cc.label()).chain(tcp.gateway.as_ref().map(gateway_sender))
+}
+
+/// The congestion control of a gateway: FS-AT with one target for each client has a program of its own.
+fn gateway_sender(gateway: &Gateway) -> &str {
+    if gateway.shared && gateway.cc.label() == "fs-at" { "fs-at-shared" } else { gateway.cc.label() }
+}
 
 /// The key at fault, and the fault.
 pub(crate) type Refusal = (&'static str, String);
@@ -37,9 +46,10 @@ impl<'a> StackOptions<'a> {
         Self { available, names, timestamps: None, notes: Vec::new() }
     }
 
-    pub(crate) fn of(&mut self, flow: &Flow) -> Result<FlowOptions, Refusal> {
+    /// The options of `flow`, which may be the half of a split connection that leads to its gateway.
+    pub(crate) fn of(&mut self, flow: &Flow, is_inward: bool) -> Result<FlowOptions, Refusal> {
         match &flow.traffic {
-            Traffic::Tcp(tcp) => self.of_tcp(tcp),
+            Traffic::Tcp(tcp) => self.of_tcp(tcp, is_inward),
             Traffic::Udp(udp) if udp.on_off.is_some() => Err(on_off()),
             Traffic::Udp(udp) if udp.echo => {
                 Err(("echo", "datagrams come back in simulations only; accepted: false".to_owned()))
@@ -55,16 +65,24 @@ impl<'a> StackOptions<'a> {
         }
     }
 
-    fn of_tcp(&mut self, tcp: &TcpFlow) -> Result<FlowOptions, Refusal> {
+    fn of_tcp(&mut self, tcp: &TcpFlow, is_inward: bool) -> Result<FlowOptions, Refusal> {
         if tcp.on_off.is_some_and(|on_off| on_off.reconnect) {
             let problem = "a live flow keeps its connection; accepted: false".to_owned();
             return Err(("on_off.reconnect", problem));
         }
-        if tcp.receiver.name() != "fixed" {
-            let problem = format!("\"{}\" does not run in a kernel; accepted: fixed", tcp.receiver.label());
-            return Err(("receiver", problem));
+        // A gateway leaves its window to the kernel, which measures as DRS does.
+        let (key, accepted) = if is_inward { ("gateway.receiver", "drs") } else { ("receiver", "fixed") };
+        if tcp.receiver.name() != accepted {
+            let problem =
+                format!("\"{}\" does not run in a kernel; accepted: {accepted}", tcp.receiver.label());
+            return Err((key, problem));
         }
-        let kernel_cc = self.kernel_cc(&tcp.cc)?;
+        let kernel_cc = match &tcp.gateway {
+            Some(gateway) => self
+                .kernel_cc(gateway_sender(gateway), gateway.cc.name())
+                .map_err(|(_, problem)| ("gateway.cc", problem))?,
+            None => self.kernel_cc(tcp.cc.label(), tcp.cc.name())?,
+        };
         let profile = &tcp.profile;
         let header = if profile.timestamps { 52 } else { 40 };
         if profile.header != Bytes::new(header) {
@@ -102,31 +120,30 @@ impl<'a> StackOptions<'a> {
         })
     }
 
-    /// The kernel's name of `cc`.
-    fn kernel_cc(&mut self, cc: &AlgorithmSpec) -> Result<String, Refusal> {
+    /// The kernel's name of the congestion control that users write as `label`, and that `name` is without its options.
+    fn kernel_cc(&mut self, label: &str, name: &str) -> Result<String, Refusal> {
         let called =
             |name: &str| self.names.get(name).cloned().unwrap_or_else(|| name.replace(['-', '+', '.'], "_"));
-        let exactly = called(cc.label());
-        let (name, stands_in) = match cc.name() {
+        let exactly = called(label);
+        let (kernels, stands_in) = match name {
             _ if self.available.contains(&exactly) => (exactly, false),
             // The kernel has one CUBIC, the latest.
             "cubic-2.1" => ("cubic".to_owned(), true),
-            "cubic-linux" => ("cubic".to_owned(), cc.label() != cc.name()),
-            "vegas-linux" => ("vegas".to_owned(), cc.label() != cc.name()),
+            "cubic-linux" => ("cubic".to_owned(), label != name),
+            "vegas-linux" => ("vegas".to_owned(), label != name),
             name => (called(name), true),
         };
-        if !self.available.contains(&name) {
+        if !self.available.contains(&kernels) {
             let problem = format!(
-                "this kernel has no \"{}\"; accepted: {}; others once \"suimon cc load NAME\" has loaded them",
-                cc.label(),
+                "this kernel has no \"{label}\"; accepted: {}; others once \"suimon cc load NAME\" has loaded them",
                 self.available.join(", ")
             );
             return Err(("cc", problem));
         }
         if stands_in {
-            self.note(format!("Live: the kernel's {name} as it is stands in for {}.", cc.label()));
+            self.note(format!("Live: the kernel's {kernels} as it is stands in for {label}."));
         }
-        Ok(name)
+        Ok(kernels)
     }
 
     fn note(&mut self, note: String) {

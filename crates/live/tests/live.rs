@@ -119,6 +119,96 @@ fn finite_transfers_datagrams_and_late_starts_end_a_run_early() {
     });
 }
 
+/// A gateway before each of two radios, of which one is half as fast.
+const ROAD: &str = r#"
+duration = "20s"
+stop_when_complete = true
+[[link]]
+name = "server"
+between = ["a", "exchange"]
+rate = "1Gbit"
+delay = "5ms"
+reported = false
+[[link]]
+name = "feed"
+between = ["exchange", "core"]
+rate = "50Mbit"
+[[link]]
+name = "to-1"
+between = ["core", "gateway-1"]
+rate = "20Mbit"
+delay = "2ms"
+[[link]]
+name = "to-2"
+between = ["core", "gateway-2"]
+rate = "20Mbit"
+delay = "2ms"
+[[link]]
+name = "radio-1"
+between = ["gateway-1", "c"]
+rate = "4Mbit"
+delay = "10ms"
+buffer = "200kB"
+[[link]]
+name = "radio-2"
+between = ["gateway-2", "c"]
+rate = "2Mbit"
+delay = "10ms"
+buffer = "200kB"
+[[aggregate]]
+name = "file"
+flows = ["file-1", "file-2"]
+scheduler = "look-ahead"
+reconnect = "off"
+size = "1500kB"
+"#;
+
+/// A stream over both radios, through gateways or not, and a call beside it.
+#[test]
+fn a_stream_over_two_radios_takes_as_long_as_simulated_with_gateways_and_without() {
+    if !can_emulate() {
+        return;
+    }
+    for gateways in [false, true] {
+        in_time(|| {
+            let mut text = ROAD.to_owned();
+            for radio in [1, 2] {
+                let gateway =
+                    format!("gateway = {{ node = \"gateway-{radio}\", cc = \"reno\", shared = false }}");
+                let via = format!(
+                    "via = [\"server\", \"feed\", \"to-{radio}\", \"radio-{radio}\"]\ncc = \"cubic\""
+                );
+                let rest = if gateways { format!("{via}\n{gateway}") } else { via };
+                text += &flow(&format!("file-{radio}"), &rest);
+            }
+            text += &flow(
+                "call",
+                "via = [\"server\", \"feed\", \"to-1\", \"radio-1\"]\nudp = { rate = \"80kbit\", packet = \"200B\" }",
+            );
+            let run = &runs(&text)[0];
+            let live = suimon_live::run(&run.scenario, &run.labels, &Unobserved).unwrap();
+            let simulated = simulated(run);
+            let file = &live.aggregates[0];
+            assert_eq!((file.name.as_str(), file.delivered.get()), ("file", 1_500_000));
+            let taken = |result: &RunResult| {
+                result.aggregates[0].completed.map_or(f64::NAN, |at| at.as_nanos() as f64 / 1e9)
+            };
+            // 6 Mbit/s less headers.
+            let (of_live, mean) = (taken(&live), simulated.iter().map(taken).sum::<f64>() / 20.0);
+            assert_in_time!((of_live / mean - 1.0).abs() < 0.1, "{gateways}: {of_live} s, {mean} s");
+            let parts: Vec<_> = live.flows[..2].iter().map(|flow| flow.delivered.get()).collect();
+            assert_eq!(parts.iter().sum::<u64>(), 1_500_000 + file.duplicates.get());
+            assert_in_time!(parts.iter().all(|part| *part > 300_000), "{parts:?}");
+            let call = live.flows[2].datagrams.expect("datagrams arrived");
+            // 17 ms of the way, and what waits at the first radio.
+            assert_in_time!(
+                call.packets > 50 && (17.0..450.0).contains(&call.p50.as_millis_f64()),
+                "{call:?}"
+            );
+        });
+    }
+}
+
 #[test]
 fn what_real_hosts_do_not_have_is_refused_by_name() {
     let refusal = |flow: &str| {
@@ -135,6 +225,14 @@ fn what_real_hosts_do_not_have_is_refused_by_name() {
     assert_eq!((key.as_str(), problem.contains("accepted: fixed")), ("flow.f.receiver", true));
     let (key, _) = refusal(&flow("f", "cc = \"reno\"\n[flow.stack]\nheader = \"60B\""));
     assert_eq!(key, "flow.f.stack.header");
+    let stream = "[[aggregate]]\nname = \"s\"\nflows = [\"f\"]\n";
+    let (key, problem) = refusal(&(flow("f", "cc = \"reno\"") + stream));
+    assert_eq!((key.as_str(), problem.contains("accepted: off")), ("aggregate.s.reconnect", true));
+    let gateway = "gateway = { node = \"b\", cc = \"reno\", receiver = \"fixed\" }";
+    let (key, problem) = refusal(&flow("f", &format!("cc = \"reno\"\n{gateway}")));
+    assert_eq!((key.as_str(), problem.contains("accepted: drs")), ("flow.f.gateway.receiver", true));
+    let (key, _) = refusal(&flow("f", "cc = \"reno\"\ngateway = { node = \"b\", cc = \"prague\" }"));
+    assert_eq!(key, "flow.f.gateway.cc");
 }
 
 fn run_refused(given: &Run) -> LiveError {

@@ -9,6 +9,7 @@ mod capacity;
 mod check;
 mod error;
 mod flow;
+mod halves;
 mod impairments;
 mod link;
 mod profile;

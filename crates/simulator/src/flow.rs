@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_algorithms::RandomStream;
-use suimon_link::{FlowSums, FlowTally, FlowTimes};
+use suimon_link::{DelayMeter, FlowSums, FlowTally, FlowTimes};
 use suimon_model::{self as model, Link, OnOff, StackProfile, TcpFlow, Traffic};
 use suimon_results::{EventKind, FlowResult};
 use suimon_units::{Bytes, Duration, Instant};
@@ -14,7 +14,7 @@ use crate::multipath::Subflow;
 use crate::packet::{Packet, PacketKind};
 use crate::routes::{NOWHERE, Planner};
 use crate::tcp::{Counters, Receiver, Sender, Source};
-use crate::udp::{DatagramSource, DelayMeter};
+use crate::udp::DatagramSource;
 
 /// A flow.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(crate) struct Way {
 #[derive(Debug)]
 pub(crate) enum Endpoints {
     Tcp { sender: Box<Sender>, receiver: Box<Receiver> },
-    Udp { source: DatagramSource, received: u64, delays: Box<DelayMeter> },
+    Udp { source: DatagramSource, received: u64, delays: Box<DelayMeter>, echo: bool },
 }
 
 impl Endpoints {
@@ -123,8 +123,8 @@ impl Flow {
                 (endpoints, tcp.on_off)
             }
             Traffic::Udp(udp) => {
-                let delays = Box::new(DelayMeter::new(udp.echo));
-                (Endpoints::Udp { source: DatagramSource::new(udp), received: 0, delays }, udp.on_off)
+                let (source, delays) = (DatagramSource::new(udp), Box::default());
+                (Endpoints::Udp { source, received: 0, delays, echo: udp.echo }, udp.on_off)
             }
         };
         let there = match &flow.via {

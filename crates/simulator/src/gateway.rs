@@ -5,10 +5,8 @@
 //! is in no result. It is made first, and its data waits until the other is made too, as where a gateway asks the server
 //! before it answers the client. What the node holds unsent closes the window toward the sender.
 
-use std::borrow::Cow;
-
 use suimon_algorithms::congestion::{Ack, CongestionControl, Limits};
-use suimon_model::{Flow, Gateway, Scenario, Traffic};
+use suimon_model::{Gateway, Scenario};
 use suimon_units::Bytes;
 
 use crate::tcp::Sender;
@@ -22,53 +20,13 @@ pub(crate) enum Half {
     Outward { inward: usize, client: Option<usize> },
 }
 
-/// The gateway of a flow that is split.
-fn gateway(flow: &Flow) -> Option<&Gateway> {
-    match &flow.traffic {
-        Traffic::Tcp(tcp) => tcp.gateway.as_ref(),
-        Traffic::Udp(_) => None,
-    }
-}
-
-/// The same scenario, in which each flow through a gateway begins there, and one for its first half comes behind all.
-pub(crate) fn split(scenario: Cow<'_, Scenario>) -> Cow<'_, Scenario> {
-    if !scenario.flows.iter().any(|flow| gateway(flow).is_some()) {
-        return scenario;
-    }
-    let mut scenario = scenario.into_owned();
-    let ways = |flow: &Flow| Some(scenario.halves_of(flow.via.as_ref()?, &gateway(flow)?.node));
-    let ways: Vec<_> = scenario.flows.iter().map(ways).collect();
-    let mut inward = Vec::new();
-    for (flow, ways) in scenario.flows.iter_mut().zip(ways) {
-        let Some(Gateway { node, receiver, buffer, .. }) = gateway(flow).cloned() else { continue };
-        let mut first = flow.clone();
-        if let Some((before, behind)) = ways {
-            (first.via, flow.via) = (Some(before), Some(behind));
-        }
-        first.to.clone_from(&node);
-        flow.from = node;
-        // The application is at the sender; what it draws goes by the flow's name, which both have.
-        flow.stop = None;
-        if let (Traffic::Tcp(first), Traffic::Tcp(second)) = (&mut first.traffic, &mut flow.traffic) {
-            (first.receiver, first.window, first.gateway) = (receiver, buffer, None);
-            (second.application_rate, second.on_off) = (None, None);
-        }
-        inward.push(first);
-    }
-    scenario.flows.extend(inward);
-    Cow::Owned(scenario)
-}
-
-/// The halves among the flows of a scenario that was [`split`], and the receivers that share a target each.
+/// The halves among the flows of a scenario that was [split](Scenario::split), and the receivers that share a target each.
 pub(crate) fn halves(scenario: &Scenario) -> (Vec<Option<Half>>, Vec<Client>) {
     let mut halves = vec![None; scenario.flows.len()];
     let mut clients: Vec<(&str, &str, Client)> = Vec::new();
-    let outward =
-        scenario.flows.iter().enumerate().filter_map(|(index, flow)| Some((index, flow, gateway(flow)?)));
-    let outward: Vec<_> = outward.collect();
-    let first = scenario.flows.len() - outward.len();
-    for ((index, flow, gateway), inward) in outward.into_iter().zip(first..) {
-        let client = gateway.shared.then(|| {
+    for (outward, inward) in scenario.halves() {
+        let flow = &scenario.flows[outward];
+        let client = flow.gateway().filter(|gateway| gateway.shared).map(|gateway| {
             let known = clients.iter().position(|(node, to, _)| *node == flow.from && *to == flow.to);
             known.unwrap_or_else(|| {
                 clients.push((&flow.from, &flow.to, Client::new(gateway)));
@@ -76,17 +34,12 @@ pub(crate) fn halves(scenario: &Scenario) -> (Vec<Option<Half>>, Vec<Client>) {
             })
         });
         if let Some(client) = client {
-            clients[client].2.flows.push(index);
+            clients[client].2.flows.push(outward);
         }
-        halves[index] = Some(Half::Outward { inward, client });
-        halves[inward] = Some(Half::Inward { outward: index });
+        halves[outward] = Some(Half::Outward { inward, client });
+        halves[inward] = Some(Half::Inward { outward });
     }
     (halves, clients.into_iter().map(|(_, _, client)| client).collect())
-}
-
-/// The number of flows that the scenario had before it was [`split`].
-pub(crate) fn reported(scenario: &Scenario) -> usize {
-    scenario.flows.len() - scenario.flows.iter().filter(|flow| gateway(flow).is_some()).count()
 }
 
 /// A receiver whose connections share one target: FS-AT measures all of them as one, and each may have a share of its

@@ -56,13 +56,13 @@ pub fn run_observed(
     labels: &[(String, String)],
     on_progress: &mut dyn FnMut(Duration),
 ) -> RunResult {
-    world::World::new(&gateway::split(extra_delay::drawn(scenario)), None, None).run(labels, on_progress)
+    world::World::new(&Scenario::split(extra_delay::drawn(scenario)), None, None).run(labels, on_progress)
 }
 
 /// As [`run`], and shows every packet at the host where its flow begins, in the order of time: a capture there.
 #[must_use]
 pub fn run_tapped(scenario: &Scenario, on_packet: &mut dyn FnMut(&TappedPacket)) -> RunResult {
-    let scenario = gateway::split(extra_delay::drawn(scenario));
+    let scenario = Scenario::split(extra_delay::drawn(scenario));
     let mut world = world::World::new(&scenario, None, None);
     world.tap = Some(tap::Tap(on_packet));
     world.run(&[], &mut |_| {})
@@ -77,7 +77,7 @@ pub fn run_watched(
     link: &str,
     on_packet: &mut dyn FnMut(&Seen, Option<Duration>),
 ) -> RunResult {
-    world::World::new(&gateway::split(extra_delay::drawn(scenario)), Some((link, on_packet)), None)
+    world::World::new(&Scenario::split(extra_delay::drawn(scenario)), Some((link, on_packet)), None)
         .run(&[], &mut |_| {})
 }
 
@@ -89,6 +89,6 @@ pub fn run_crossed(
     link: &str,
     on_packet: &mut dyn FnMut(&Crossing, Option<Duration>),
 ) -> RunResult {
-    let scenario = gateway::split(extra_delay::drawn(scenario));
+    let scenario = Scenario::split(extra_delay::drawn(scenario));
     world::World::new(&scenario, None, Some((link, world::OnCrossing(on_packet)))).run(&[], &mut |_| {})
 }

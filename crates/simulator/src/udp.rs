@@ -1,7 +1,6 @@
 //! Datagrams at a constant rate.
 
 use suimon_model::UdpFlow;
-use suimon_results::{DatagramDelay, DelayHistogram};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::{Packet, PacketKind};
@@ -83,53 +82,6 @@ impl DatagramSource {
             let next = self.since + self.rate.transmission_time(self.sent_since);
             self.next = next.max(self.next + CLOSEST);
         }
-    }
-}
-
-/// Measures the time that datagrams take: to the receiver, or there and back.
-#[derive(Debug)]
-pub(crate) struct DelayMeter {
-    /// The receiver sends datagrams back, and those that come back are measured.
-    pub(crate) echo: bool,
-    measured_from: Instant,
-    delays: DelayHistogram,
-    differences: DelayHistogram,
-    last: Option<Duration>,
-}
-
-impl DelayMeter {
-    pub(crate) fn new(echo: bool) -> Self {
-        let (delays, differences) = (DelayHistogram::default(), DelayHistogram::default());
-        Self { echo, measured_from: Instant::ZERO, delays, differences, last: None }
-    }
-
-    /// Begins anew: datagrams sent earlier do not count.
-    pub(crate) fn begin_measuring(&mut self, now: Instant) {
-        *self = Self { measured_from: now, ..Self::new(self.echo) };
-    }
-
-    /// A datagram that was `sent` then has arrived, or come back.
-    pub(crate) fn record(&mut self, now: Instant, sent: Instant) {
-        if sent < self.measured_from {
-            return;
-        }
-        let delay = now.saturating_since(sent);
-        if let Some(last) = self.last.replace(delay) {
-            self.differences.record(delay.max(last) - delay.min(last));
-        }
-        self.delays.record(delay);
-    }
-
-    /// What was measured; none where nothing arrived.
-    pub(crate) fn result(&self) -> Option<DatagramDelay> {
-        (self.delays.count() > 0).then(|| DatagramDelay {
-            packets: self.delays.count(),
-            p50: self.delays.quantile(0.5),
-            p95: self.delays.quantile(0.95),
-            p99: self.delays.quantile(0.99),
-            max: self.delays.max(),
-            jitter: self.differences.mean(),
-        })
     }
 }
 

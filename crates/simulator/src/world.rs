@@ -8,7 +8,7 @@ use suimon_algorithms::Probe;
 use suimon_algorithms::estimate::Seen;
 use suimon_algorithms::estimate::round_trips::{Backward, Forward};
 use suimon_algorithms::queue::{Dropped, Ecn, FlowId};
-use suimon_link::SeriesBuilder;
+use suimon_link::{SeriesBuilder, stream_result};
 use suimon_model::Scenario;
 use suimon_results::{Event as ResultEvent, EventKind, RunResult};
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -124,7 +124,7 @@ impl<'a> World<'a> {
         let mut profiles = Profiles::default();
         let mut flows = Vec::with_capacity(scenario.flows.len());
         let (halves, clients) = gateway::halves(scenario);
-        let reported = gateway::reported(scenario);
+        let reported = scenario.flows.len() - scenario.halves().len();
         for (index, spec) in scenario.flows.iter().enumerate() {
             let subflow = multipath::subflow_of(scenario, &spec.name);
             let spread = scenario.record.rate_spread;
@@ -361,10 +361,10 @@ impl<'a> World<'a> {
             Endpoints::Udp { delays, .. } if packet.kind == PacketKind::Echo => {
                 delays.record(now, packet.ts_val);
             }
-            Endpoints::Udp { received, delays, .. } => {
+            Endpoints::Udp { received, delays, echo, .. } => {
                 *received += u64::from(packet.bytes);
                 flow.last_delivery = now;
-                if delays.echo {
+                if *echo {
                     let answer = Packet { kind: PacketKind::Echo, ..*packet };
                     self.send_answer(now, index, Some(answer));
                 } else {
@@ -380,7 +380,7 @@ impl<'a> World<'a> {
                     if let Some(Subflow { aggregate, path }) = flow.subflow
                         && !matches!(flow.half, Some(Half::Inward { .. }))
                     {
-                        self.multipaths[aggregate].on_delivered(now, path, delivered);
+                        self.multipaths[aggregate].stream.on_delivered(now, path, delivered);
                     }
                 }
                 let half = flow.half.filter(|_| delivered > before);
@@ -548,7 +548,7 @@ impl<'a> World<'a> {
         match (flow.half, heard) {
             (Some(Half::Outward { .. }), Some(heard)) => {
                 let multipath = &mut self.multipaths[subflow.aggregate];
-                multipath.pass_on(now, heard);
+                multipath.stream.pass_on(now, heard);
                 if multipath.completes(now) {
                     self.flow_completed(now);
                 }
@@ -600,7 +600,7 @@ impl<'a> World<'a> {
         let multipath = &mut self.multipaths[index as usize];
         if multipath.timer == now {
             multipath.timer = Instant::MAX;
-            while let Some(path) = self.multipaths[index as usize].overdue(now) {
+            while let Some(path) = self.multipaths[index as usize].stream.overdue(now) {
                 self.reconnect(now, index as usize, path);
             }
             self.hand_out(now, index as usize);
@@ -610,7 +610,7 @@ impl<'a> World<'a> {
     /// Makes the connection of a path of the aggregate anew.
     fn reconnect(&mut self, now: Instant, aggregate: usize, path: usize) {
         let multipath = &mut self.multipaths[aggregate];
-        multipath.on_reconnect(now, path);
+        multipath.stream.on_reconnect(now, path);
         let flow = multipath.flows[path];
         self.flows[flow].reconnect(now, &self.scenario.flows[flow], Source::fed(), &mut self.outbox);
         self.note(now, flow as u32, EventKind::Reconnect);
@@ -715,7 +715,7 @@ impl<'a> World<'a> {
             flow.begin_measuring(now);
         }
         for multipath in &mut self.multipaths {
-            multipath.begin_measuring(now);
+            multipath.stream.begin_measuring(now);
         }
     }
 
@@ -740,9 +740,9 @@ impl<'a> World<'a> {
             }
         }
         for (multipath, series) in self.multipaths.iter_mut().zip(&mut recorder.aggregates) {
-            if multipath.has_started() {
+            if multipath.stream.has_started() {
                 series.begin(now);
-                multipath.sample(interval, series);
+                multipath.stream.sample(interval, series);
             }
         }
         for (index, series) in &mut recorder.queues {
@@ -799,7 +799,7 @@ impl<'a> World<'a> {
         let flows =
             self.flows.iter().zip(specs).map(|(flow, spec)| flow.result(spec, measured_from, end)).collect();
         let aggregates = (self.multipaths.iter_mut().zip(&self.scenario.aggregates))
-            .map(|(multipath, spec)| multipath.result(spec, measured_from, end))
+            .map(|(multipath, spec)| stream_result(spec, &mut multipath.stream, (measured_from, end)))
             .collect();
         let queues = (self.links.iter().zip(meters))
             .filter_map(|(link, meter)| {

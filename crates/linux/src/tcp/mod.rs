@@ -7,7 +7,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, getsockopt, send, setsockopt, sockopt};
 use suimon_units::{Bytes, Duration, Rate};
 
 pub use self::state::{SenderState, TcpState, tcp_state, unacknowledged};
@@ -117,6 +117,27 @@ pub fn limit_pacing(socket: impl AsFd, rate: Rate) -> io::Result<()> {
     let done =
         unsafe { libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, pointer, length) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets `socket` hold so many bytes of written data, whatever the kernel makes of the connection's rate. The kernel keeps
+/// other data beside the payload, for which there is room too.
+///
+/// # Errors
+/// Without the right to reserve so much memory for a socket.
+pub fn reserve_send_buffer(socket: impl AsFd, bytes: Bytes) -> io::Result<()> {
+    // The kernel doubles the value (socket(7)).
+    set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, (2 * bytes.get()).max(MIN_BUFFER))
+}
+
+/// Hands `data` over: the number of bytes that were taken. Where `more` follows, segments that are not full wait for
+/// it, and none asks its receiver for an answer at once (`MSG_MORE`).
+///
+/// # Errors
+/// The errors are those of `send(2)`.
+pub fn write(socket: impl AsFd, data: &[u8], more: bool) -> io::Result<usize> {
+    let flags = MsgFlags::MSG_NOSIGNAL
+        | if more { MsgFlags::from_bits_retain(libc::MSG_MORE) } else { MsgFlags::empty() };
+    Ok(send(socket.as_fd().as_raw_fd(), data, flags)?)
 }
 
 /// Takes arrived data and throws it away, waiting for it where `socket` does: the number of bytes, zero at the end.

@@ -1,0 +1,46 @@
+"""The whole road on a real kernel in virtual time, beside the simulator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from measure import WORK, run
+from whole_scenario import scenario
+
+# The tables of a result that have rows for each run.
+TABLES = ["runs", "flows", "aggregates", "queues", "emulated"]
+FOLDER = WORK / "whole"
+
+Result = dict[str, list[dict[str, Any]]]
+
+
+def results(suimon: Path, names: Sequence[str], seed: int, duration: str) -> list[Result]:
+    """Each combination under this seed, both worlds in one result; the same job takes its record again."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    program = hashlib.sha256(suimon.read_bytes()).hexdigest()[:12]
+    records = {name: FOLDER / f"{name}, {duration}, seed {seed}, {program}.json" for name in names}
+    missing = [name for name in names if not records[name].exists()]
+    if missing:
+        file = FOLDER / "road.toml"
+        file.write_text(scenario(missing))
+        command = [str(suimon), "run", str(file), "--lab", "--beside-simulation", "--json", "--no-files"]
+        for setting in ("seeds=1", f"seed={seed}", f"duration={duration}"):
+            command += ["--set", setting]
+        keep(json.loads(run(command, "the road on a kernel")), {name: records[name] for name in missing})
+    return [json.loads(record.read_text()) for record in records.values()]
+
+
+def keep(result: Result, records: dict[str, Path]) -> None:
+    """Writes the part of each combination into a file of its own."""
+    for name, record in records.items():
+        record.write_text(json.dumps(of(result, "setup", name)))
+
+
+def of(result: Result, label: str, value: str) -> Result:
+    """The rows of the runs with this label, such as the world: `simulated` or `live`."""
+    numbers = {one["run"] for one in result["runs"] if one[label] == value}
+    return {name: [row for row in result.get(name, []) if row["run"] in numbers] for name in TABLES}
