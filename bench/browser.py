@@ -57,7 +57,8 @@ def measured(case: Case, width: int, suimon: Path) -> None:
     shell += ["--queue", case.down.queue, "--up-queue", case.up.queue, "--cc", CONTROL]
     shell += ["--server", f"{suimon} measure --serve --log warn", "--"]
     page = shlex.join(["node", str(ROOT / "bench" / "browser.mjs"), "http://far:7423/", str(width), "page"])
-    client = f"sleep 1; {suimon} measure far --json > command.json; {page} > page.json"
+    # Hosts do not ask for ECN by themselves, as the shell lets them where a queue marks.
+    client = f"sysctl -qw net.ipv4.tcp_ecn=2; sleep 1; {suimon} measure far --json > command.json; {page} > page.json"
     done = subprocess.run(
         [*shell, "sh", "-c", client], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
