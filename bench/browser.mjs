@@ -28,7 +28,9 @@ try {
   const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   if (isWide) wrong.push(`the page is wider than ${width} pixels`);
   if (screenshot) await page.screenshot({ path: `${screenshot}.png`, fullPage: true });
-  if (screenshot) writeFileSync(`${screenshot}.svg`, await page.evaluate(async (base) => (await fetch(`${base}line.svg`)).text(), base));
+  for (const kind of screenshot ? ["svg", "csv"] : []) {
+    writeFileSync(`${screenshot}.${kind}`, await page.evaluate(async (file) => (await fetch(file)).text(), `${base}line.${kind}`));
+  }
   console.log(JSON.stringify({ line, wrong }));
 } finally {
   await browser.close();

@@ -20,6 +20,8 @@ from simulators import built
 WORK = ROOT / "suimon-out" / "browser"
 NAMES = ["dsl", "cable", "shallow", "home", "codel", "fq-codel", "cake", "half", "deep", "lossy-little"]
 WIDTHS = [390, 1400]
+# Every kernel allows it in a network of its own.
+CONTROL = "reno"
 BAR = 0.10
 LIMIT_S = 300
 QUANTITIES = [
@@ -51,10 +53,12 @@ def measured(case: Case, width: int, suimon: Path) -> None:
     folder = WORK / case.name
     folder.mkdir(parents=True, exist_ok=True)
     shell = [str(suimon), "shell", "--quiet", "--down", case.link(case.down), "--up", case.link(case.up)]
-    shell += ["--queue", case.down.queue, "--up-queue", case.up.queue]
+    # Of what a browser sends, its host chooses the congestion control.
+    shell += ["--queue", case.down.queue, "--up-queue", case.up.queue, "--cc", CONTROL]
     shell += ["--server", f"{suimon} measure --serve --log warn", "--"]
     page = shlex.join(["node", str(ROOT / "bench" / "browser.mjs"), "http://far:7423/", str(width), "page"])
-    client = f"sleep 1; {suimon} measure far --json > command.json; {page} > page.json"
+    # Hosts do not ask for ECN by themselves, as the shell lets them where a queue marks.
+    client = f"sysctl -qw net.ipv4.tcp_ecn=2; sleep 1; {suimon} measure far --json > command.json; {page} > page.json"
     done = subprocess.run(
         [*shell, "sh", "-c", client], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from line import CASES, WORK, Case, Way
-from measure import BenchError
+from measure import BenchError, run
 from simulators import built
 
 FOLDER = WORK.parent / "rpm"
@@ -54,13 +54,13 @@ def trimmed_mean(values: list[float]) -> float:
 def measured(case: Case, suimon: Path, in_lab: bool) -> None:
     folder = FOLDER / case.name
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("record.json", "log.csv", "line.json", "log"):
+    for name in ("record.json", "log.csv", "log"):
         (folder / name).unlink(missing_ok=True)
     program = "suimon" if in_lab else str(suimon)
     shell = [program, "shell", "--down", case.link(case.down), "--up", case.link(case.up), "--quiet", "--log", "log"]
     shell += ["--queue", case.down.queue, "--up-queue", case.up.queue]
     shell += ["--server", f"{program} measure --serve --log warn", "--"]
-    client = f"sleep 1; {program} measure far --rpm --record record.json --json > line.json"
+    client = f"sleep 1; {program} measure far --rpm --record record.json > said"
     script = "mkfifo log; grep -E 'sent|size' < log > log.csv &\n"
     script += f"{shlex.join([*shell, 'sh', '-c', client])}\n: <> log; wait; rm log\n"
     (folder / "run.sh").write_text(script)
@@ -87,9 +87,10 @@ def of_connection(case: Case, packets: list[dict[str, str]], least: int) -> floa
     return total
 
 
-def rows(case: Case) -> list[Row]:
+def rows(case: Case, suimon: Path) -> list[Row]:
     folder = FOLDER / case.name
-    line: dict[str, Any] = json.loads((folder / "line.json").read_text())
+    said = run([str(suimon), "measure", "--read", str(folder / "record.json"), "--json"], "suimon measure")
+    line: dict[str, Any] = json.loads(said)
     record = json.loads((folder / "record.json").read_text())
     with (folder / "log.csv").open() as log:
         every = csv.DictReader(log, COLUMNS)
@@ -108,7 +109,7 @@ def rows(case: Case) -> list[Row]:
 
     result = []
     for direction, way, link in (("download", case.down, "down"), ("upload", case.up, "up")):
-        said, span = line[direction]["responsiveness"], record[direction]["span"]
+        told, span = line[direction]["responsiveness"], record[direction]["span"]
         begin, end = span["to_us"] - LAST_US, span["to_us"]
         # A connection beside the load begins in its last seconds, and is short.
         beside = [of for of in connections.values() if begin <= at_us(of[0]) < end and len(of) < SHORT]
@@ -122,8 +123,8 @@ def rows(case: Case) -> list[Row]:
         tcp_f, http_f, http_l = (trimmed_mean(values) for values in (tcp, http, load))
         truth = (60_000 / ((tcp_f + http_f) / 2) + 60_000 / http_l) / 2
         truths = (("tcp_f", tcp_f), ("http_f", http_f), ("http_l", http_l))
-        pairs = [(said[f"{name}_ms"], true) for name, true in truths]
-        result.append(Row(case.name, direction, (said["rpm"], truth), pairs[0], pairs[1], pairs[2]))
+        pairs = [(told[f"{name}_ms"], true) for name, true in truths]
+        result.append(Row(case.name, direction, (told["rpm"], truth), pairs[0], pairs[1], pairs[2]))
     return result
 
 
@@ -157,8 +158,8 @@ def main() -> int:
         if not options.read:
             print(f"{name} ...", file=sys.stderr, flush=True)
             measured(cases[name], suimon, not options.live)
-        if (FOLDER / name / "line.json").exists():
-            found += rows(cases[name])
+        if (FOLDER / name / "record.json").exists():
+            found += rows(cases[name], suimon)
     text = table(found)
     print(text)
     if options.write:

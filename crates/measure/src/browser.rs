@@ -1,7 +1,7 @@
 //! What a browser saw of a line, with what the server's sockets add.
 //!
-//! A browser has no datagrams and no look at its sockets. Its probes go over a WebSocket, so a lost one holds back those behind
-//! it, and comes late instead of never; and of the loads only the server's end is known.
+//! A browser has no datagrams and no look at its sockets. Its probes go over several WebSockets in turn: a lost one holds back those
+//! behind it on the same WebSocket, and comes late instead of never. Of the loads only the server's end is known.
 
 use serde::Deserialize;
 
@@ -30,9 +30,11 @@ const MAX_IDLE: usize = 16;
 const MAX_US: u64 = 120_000_000;
 /// The same by the server's clock, which began with the server: a hundred years.
 const MAX_SERVER_US: u64 = 3_156_000_000_000_000;
-/// Probes that come at the same time, by so much, though they were sent further apart: one held the others back.
-const TOGETHER_US: u64 = 1_000;
-const APART_US: u64 = 8_000;
+/// The WebSockets over which probes go in turn. One that is lost holds back each eighth behind it, and a congestion
+/// window of two segments is enough for a round trip of 320 ms.
+const SOCKETS: usize = 8;
+/// A probe that comes later than one that was sent after it, by more than that, was sent again.
+const OVERTAKEN_US: u64 = 1_000;
 
 impl Seen {
     /// All that was seen, where a probe came back. `looks` are the server's, of the download and of the upload.
@@ -64,42 +66,41 @@ impl Seen {
     }
 
     /// The probes, without those that waited for an earlier one to be sent again. That one counts as lost.
+    ///
+    /// Packets stay in order in the queues of a line, so a probe that was overtaken by a later one, of another WebSocket,
+    /// did not wait for the line alone.
     fn unblocked(&self) -> Vec<Probe> {
-        let in_time = |(sent, answer): &&(u64, Option<(u64, u64)>)| {
+        let is_in_time = |(sent, answer): &(u64, Option<(u64, u64)>)| {
             let (server, back) = answer.unwrap_or((0, *sent));
             *sent <= back && back <= MAX_US && server <= MAX_SERVER_US
         };
-        let mut all: Vec<_> = self.probes.iter().filter(in_time).take(MAX_PROBES).copied().collect();
-        all.sort_by_key(|(sent, _)| *sent);
-        let mut kept: Vec<Probe> = Vec::with_capacity(all.len());
-        let mut is_held_back = false;
-        for (nth, &(sent_us, answer)) in all.iter().enumerate() {
-            let next = all.get(nth + 1).and_then(|(sent, answer)| Some((*sent, (*answer)?)));
-            let frees = matches!((answer, next), (Some(one), Some((sent, two))) if holds_back((sent_us, one), (sent, two)));
-            // The last of those that came together was there before, and waited as well.
-            match (frees, is_held_back) {
-                (false, false) => kept.push(Probe { sent_us, answer }),
-                (true, false) => kept.push(Probe { sent_us, answer: None }),
-                (_, true) => {}
-            }
-            is_held_back = frees;
+        let numbered = self.probes.iter().take(MAX_PROBES).copied().enumerate();
+        let mut all: Vec<_> = numbered.filter(|(_, probe)| is_in_time(probe)).collect();
+        all.sort_by_key(|(_, (sent, _))| *sent);
+        // From the last to the first: the earliest times of those that were sent later.
+        let mut earliest = (u64::MAX, u64::MAX);
+        let mut is_late: Vec<bool> = Vec::with_capacity(all.len());
+        for (_, (_, answer)) in all.iter().rev() {
+            let (server, back) = answer.unwrap_or((u64::MAX, u64::MAX));
+            let is_overtaken =
+                |at: u64, later: u64| at != u64::MAX && at.saturating_sub(later) > OVERTAKEN_US;
+            is_late.push(is_overtaken(server, earliest.0) || is_overtaken(back, earliest.1));
+            earliest = (earliest.0.min(server), earliest.1.min(back));
         }
-        kept
+        let mut was_late = [false; SOCKETS];
+        let each = all.into_iter().zip(is_late.into_iter().rev());
+        each.filter_map(|((number, (sent_us, answer)), is_late)| {
+            let was_late = std::mem::replace(&mut was_late[number % SOCKETS], is_late);
+            let answer = if is_late { None } else { answer };
+            // Those behind the first that is late were held back by it.
+            (!is_late || !was_late).then_some(Probe { sent_us, answer })
+        })
+        .collect()
     }
 }
 
 fn is_in_time(span: &Span) -> bool {
     span.from_us <= span.to_us && span.to_us <= MAX_US
-}
-
-type Answered = (u64, (u64, u64));
-
-/// Whether one probe came together with the next, at either end.
-fn holds_back((sent, (server, back)): Answered, (next_sent, (next_server, next_back)): Answered) -> bool {
-    let is_far = |from: u64, to: u64| to.saturating_sub(from) >= APART_US;
-    let is_near = |from: u64, to: u64| to.saturating_sub(from) <= TOGETHER_US;
-    is_far(sent, next_sent) && is_near(server, next_server)
-        || is_far(server, next_server) && is_near(back, next_back)
 }
 
 /// What the ends saw of a download whose sender is here: what has arrived is what was acknowledged, half a round trip ago.
@@ -151,16 +152,32 @@ mod tests {
     #[test]
     fn a_probe_that_was_sent_again_counts_as_lost_and_those_behind_it_do_not_count() {
         let steady = |nth: u64| (nth * 20_000, Some((nth * 20_000 + 10_000, nth * 20_000 + 20_000)));
-        let mut probes: Vec<_> = (0..10).map(steady).collect();
-        // The fourth comes with the sixth.
-        for late in [3, 4] {
-            probes[late].1 = Some((5 * 20_000 + 9_900, 5 * 20_000 + 19_900));
+        let mut probes: Vec<_> = (0..40).map(steady).collect();
+        // The fourth comes 300 ms late, and with it the twelfth, which is the next of its WebSocket.
+        for late in [3, 3 + SOCKETS] {
+            probes[late].1 = Some((370_000, 380_000));
         }
-        let kept = seen(probes).unblocked();
-        assert_eq!(kept.len(), 8);
+        let kept = seen(probes.clone()).unblocked();
+        assert_eq!(kept.len(), 39);
         assert_eq!(kept[3], Probe { sent_us: 60_000, answer: None });
         assert_eq!(kept.iter().filter(|probe| probe.answer.is_none()).count(), 1);
-        assert_eq!(kept[4], Probe { sent_us: 120_000, answer: Some((130_000, 140_000)) });
+        assert_eq!(kept[10].sent_us, 200_000);
+        assert_eq!(kept[11].sent_us, 240_000);
+        // A host that stood still delays all alike, and in order.
+        let mut stood = probes;
+        for (nth, probe) in stood.iter_mut().enumerate() {
+            *probe = steady(nth as u64);
+            probe.1 = probe.1.map(|(server, back)| (server.max(400_000), back.max(450_000)));
+        }
+        assert!(seen(stood).unblocked().iter().all(|probe| probe.answer.is_some()));
+    }
+
+    #[test]
+    fn a_probe_is_late_where_it_is_overtaken_by_more_than_a_millisecond() {
+        for (ahead, is_late) in [(1_000, false), (1_001, true)] {
+            let probes = vec![(0, Some((9_000, 30_000))), (20_000, Some((9_500, 30_000 - ahead)))];
+            assert_eq!(seen(probes).unblocked()[0].answer.is_none(), is_late);
+        }
     }
 
     #[test]

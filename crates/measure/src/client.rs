@@ -282,7 +282,7 @@ impl<P: Fn(Progress)> Run<P> {
             }
         }
         let to_us = self.clock.now_us();
-        drop(load.close());
+        load.close();
         drop(tasks);
         let own = load.take_samples();
         let far = self.report(direction).await;

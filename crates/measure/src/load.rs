@@ -1,13 +1,14 @@
 //! The connections of a load, from either end: they send or throw away, and are looked at meanwhile.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_linux::tcp;
 use suimon_units::Bytes;
-use tokio::io::Interest;
+use tokio::io::{AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -24,6 +25,10 @@ const UNSENT: Bytes = Bytes::new(256 << 10);
 const CHUNK: usize = 128 << 10;
 /// Received data is thrown away by so many bytes at once.
 const GULP: usize = 4 << 20;
+/// A load that is slower, in bits per second, has each of its segments acknowledged at once. Otherwise the first of two
+/// waits for the second (RFC 5681 §4.2), and the sender's round-trip time with it, which matters where segments come far
+/// apart. At this rate the acknowledgements take 0.35 Mbit/s the other way.
+const SLOW_BPS: f64 = 10e6;
 /// The sender that fills the buffer: its slow start goes on until something is lost, where CUBIC's ends as the delay
 /// grows (RFC 9406).
 const FILLING: &str = "reno";
@@ -34,7 +39,7 @@ const HOLDING: &str = "cubic";
 #[derive(Debug)]
 pub(crate) struct Load {
     clock: Clock,
-    flows: Mutex<Vec<(u8, Arc<TcpStream>)>>,
+    flows: Mutex<Vec<(u8, Arc<OwnedFd>)>>,
     looks: Mutex<Vec<Look>>,
     /// Payload so far, in bytes.
     moved: AtomicU64,
@@ -81,12 +86,12 @@ impl Load {
     }
 
     /// A last look at the connections, which are let go.
-    pub(crate) fn close(&self) -> Vec<Arc<TcpStream>> {
+    pub(crate) fn close(&self) {
         self.look();
-        std::mem::take(&mut *self.flows()).into_iter().map(|(_, stream)| stream).collect()
+        self.flows().clear();
     }
 
-    fn flows(&self) -> MutexGuard<'_, Vec<(u8, Arc<TcpStream>)>> {
+    fn flows(&self) -> MutexGuard<'_, Vec<(u8, Arc<OwnedFd>)>> {
         self.flows.lock().expect("no one panics while holding it")
     }
 
@@ -96,52 +101,57 @@ impl Load {
 
     /// Sends over `stream` until the other end closes it, or `most` bytes have gone over all of this load.
     pub(crate) async fn send(&self, flow: u8, stream: TcpStream, most: u64) -> io::Result<()> {
-        self.send_chunks(flow, stream, most, &noise()).await
+        let socket = socket_of(&stream)?;
+        self.send_chunks(flow, socket, stream, most, &noise()).await
     }
 
-    /// The same by repetitions of `chunk`.
+    /// The same by repetitions of `chunk`, where `stream` goes over `socket`.
     pub(crate) async fn send_chunks(
         &self,
         flow: u8,
-        stream: TcpStream,
+        socket: OwnedFd,
+        mut stream: impl AsyncWrite + Unpin,
         most: u64,
         chunk: &[u8],
     ) -> io::Result<()> {
-        let stream = Arc::new(stream);
-        tcp::limit_unsent(&*stream, UNSENT)?;
-        self.fill(&stream);
-        self.flows().push((flow, Arc::clone(&stream)));
+        let socket = Arc::new(socket);
+        tcp::limit_unsent(&*socket, UNSENT)?;
+        self.fill(&socket);
+        self.flows().push((flow, Arc::clone(&socket)));
         let mut rest = chunk;
         while self.moved() < most && !self.is_over.load(Ordering::Relaxed) {
-            stream.writable().await?;
-            match stream.try_write(rest) {
-                Ok(0) => break,
+            match stream.write(rest).await {
+                Ok(0) | Err(_) => break,
                 Ok(count) => {
                     self.count(count);
                     rest = if count < rest.len() { &rest[count..] } else { chunk };
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => break,
             }
         }
-        self.leave(&stream);
+        self.leave(&socket);
         Ok(())
     }
 
     /// Throws away what comes over `stream` until the other end closes it, or `most` bytes have come over all of this load.
     pub(crate) async fn receive(&self, flow: u8, stream: TcpStream, most: u64) -> io::Result<()> {
-        let stream = Arc::new(stream);
-        self.flows().push((flow, Arc::clone(&stream)));
+        let socket = Arc::new(socket_of(&stream)?);
+        self.flows().push((flow, Arc::clone(&socket)));
+        let begun = Instant::now();
         while self.moved() < most && !self.is_over.load(Ordering::Relaxed) {
             stream.readable().await?;
-            match stream.try_io(Interest::READABLE, || tcp::discard(&*stream, GULP)) {
+            match stream.try_io(Interest::READABLE, || tcp::discard(&stream, GULP)) {
                 Ok(0) => break,
-                Ok(count) => self.count(count),
+                Ok(count) => {
+                    self.count(count);
+                    if self.moved() as f64 * 8.0 < SLOW_BPS * begun.elapsed().as_secs_f64() {
+                        tcp::acknowledge(&stream)?;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => break,
             }
         }
-        self.leave(&stream);
+        self.leave(&socket);
         Ok(())
     }
 
@@ -149,18 +159,18 @@ impl Load {
         self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A last look at `stream`, which is let go.
-    fn leave(&self, stream: &Arc<TcpStream>) {
+    /// A last look at `socket`, which is let go.
+    fn leave(&self, socket: &Arc<OwnedFd>) {
         self.look();
-        self.flows().retain(|(_, other)| !Arc::ptr_eq(other, stream));
+        self.flows().retain(|(_, other)| !Arc::ptr_eq(other, socket));
     }
 
-    /// Lets `stream` fill the buffer, where the host allows it and the buffer was not full before.
-    fn fill(&self, stream: &TcpStream) {
-        let Ok(own) = tcp::chosen(stream) else { return };
+    /// Lets `socket` fill the buffer, where the host allows it and the buffer was not full before.
+    fn fill(&self, socket: &OwnedFd) {
+        let Ok(own) = tcp::chosen(socket) else { return };
         if self.has_filled.load(Ordering::Relaxed) {
-            hold_by(stream, &own);
-        } else if tcp::choose(stream, FILLING).is_ok() {
+            hold_by(socket, &own);
+        } else if tcp::choose(socket, FILLING).is_ok() {
             *self.own.lock().expect("no one panics while holding it") = own;
         }
     }
@@ -173,7 +183,7 @@ impl Load {
         }
         self.has_filled.store(true, Ordering::Relaxed);
         let own = self.own.lock().expect("no one panics while holding it");
-        self.flows().iter().for_each(|(_, stream)| hold_by(stream, &own));
+        self.flows().iter().for_each(|(_, socket)| hold_by(socket, &own));
     }
 
     /// Looks at the connections again and again, for ever.
@@ -188,7 +198,7 @@ impl Load {
 
     fn look(&self) {
         let seen: Vec<_> =
-            self.flows().iter().filter_map(|(flow, stream)| look(*flow, stream, self.clock)).collect();
+            self.flows().iter().filter_map(|(flow, socket)| look(*flow, socket, self.clock)).collect();
         self.hold(&seen);
         let arrived = seen.iter().map(|Look { sample, .. }| sample.acknowledged.max(sample.received)).sum();
         self.arrived.fetch_max(arrived, Ordering::Relaxed);
@@ -213,17 +223,22 @@ pub struct Look {
     pub receiver_rtt_us: u64,
 }
 
-/// Lets `stream` go on by [`HOLDING`], or else by the sender of this host.
-fn hold_by(stream: &TcpStream, own: &str) {
-    if tcp::choose(stream, HOLDING).is_err() {
+/// Another descriptor of the socket of `stream`, by which it can be looked at whoever has the stream.
+pub(crate) fn socket_of(stream: &TcpStream) -> io::Result<OwnedFd> {
+    stream.as_fd().try_clone_to_owned()
+}
+
+/// Lets `socket` go on by [`HOLDING`], or else by the sender of this host.
+fn hold_by(socket: &OwnedFd, own: &str) {
+    if tcp::choose(socket, HOLDING).is_err() {
         // A connection that has just ended needs no sender.
-        let _ = tcp::choose(stream, own);
+        let _ = tcp::choose(socket, own);
     }
 }
 
-fn look(flow: u8, stream: &TcpStream, clock: Clock) -> Option<Look> {
+fn look(flow: u8, socket: &OwnedFd, clock: Clock) -> Option<Look> {
     let at_us = clock.now_us();
-    let state = tcp::tcp_state(stream).ok()?;
+    let state = tcp::tcp_state(socket).ok()?;
     let micros = |time: Option<suimon_units::Duration>| time.map_or(0, |time| time.as_nanos() / 1_000);
     let sample = Sample {
         flow,

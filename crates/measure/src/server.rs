@@ -6,11 +6,12 @@
 
 mod echo;
 mod sessions;
+mod tls;
 mod web;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
@@ -19,7 +20,8 @@ use tokio::time::{sleep, timeout};
 
 use self::echo::Echoes;
 pub use self::sessions::{Limits, Report};
-use self::sessions::{Place, Session, Sessions};
+use self::sessions::{Place, Purpose, Session, Sessions};
+pub use self::tls::{Tls, TlsError};
 use self::web::Results;
 pub use self::web::{Document, Render};
 use crate::clock::Clock;
@@ -37,10 +39,14 @@ struct Inner {
     sessions: Arc<Sessions>,
     echoes: Echoes,
     results: Results,
+    /// For browsers that ask for HTTPS.
+    tls: Mutex<Option<Tls>>,
 }
 
 /// Who says nothing for so long is left.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The type of the record that a connection of TLS begins with (RFC 8446 §5.1).
+const HANDSHAKE: u8 = 22;
 /// After a failure to accept, which a lack of descriptors brings about.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -51,13 +57,22 @@ impl Server {
         let clock = Clock::new();
         let sessions = Arc::new(Sessions::new(limits, clock));
         let echoes = Echoes::new(clock, Arc::clone(&sessions));
-        Self(Arc::new(Inner { sessions, echoes, results: Results::new(render) }))
+        Self(Arc::new(Inner { sessions, echoes, results: Results::new(render), tls: Mutex::default() }))
     }
 
     /// Counts since the start.
     #[must_use]
     pub fn report(&self) -> Report {
         self.0.sessions.report()
+    }
+
+    /// Serves browsers by HTTPS too from now on, or by this certificate in place of the one before.
+    pub fn protect(&self, tls: Tls) {
+        *self.0.tls.lock().expect("no one panics while holding it") = Some(tls);
+    }
+
+    fn tls(&self) -> Option<Tls> {
+        self.0.tls.lock().expect("no one panics while holding it").clone()
     }
 
     /// Serves those who connect to `listener`, for ever.
@@ -76,6 +91,9 @@ impl Server {
                     // The methods of HTTP begin with capitals.
                     Ok(Ok(1)) if first[0].is_ascii_uppercase() => {
                         web::serve(server, stream, client, place).await;
+                    }
+                    Ok(Ok(1)) if first[0] == HANDSHAKE => {
+                        web::serve_protected(server, stream, client, place).await;
                     }
                     Ok(Ok(1)) => server.serve_command(stream, client, place).await,
                     _ => {}
@@ -146,7 +164,8 @@ impl Server {
         direction: Direction,
         flow: u8,
     ) -> io::Result<()> {
-        let Some((session, place)) = self.0.sessions.join(cookie, direction) else { return Ok(()) };
+        let joined = self.0.sessions.join(cookie, Purpose::Load(direction));
+        let Some((session, place)) = joined else { return Ok(()) };
         if flow >= MAX_FLOWS {
             return Ok(());
         }

@@ -2,4 +2,5 @@
 
 mod hostile;
 mod loopback;
+mod protected;
 mod web;

@@ -92,12 +92,16 @@ async fn session(address: SocketAddr) -> (TcpStream, String) {
 async fn a_browser_measures_and_its_result_has_an_address() {
     let (server, address) = serve(Limits::default()).await;
     let (mut control, cookie) = session(address).await;
+    let mut further = TcpStream::connect(address).await.unwrap();
+    further.write_all(upgrade(&format!("/probes?cookie={cookie}"), "").as_bytes()).await.unwrap();
+    assert!(head(&mut further).await.starts_with("HTTP/1.1 101"));
     let mut probes = Vec::new();
     for nth in 0..5_u32 {
         let mut question = [0; 24];
         question[..4].copy_from_slice(&nth.to_le_bytes());
-        control.write_all(&frame(2, &question)).await.unwrap();
-        let answer = message(&mut control).await.unwrap();
+        let socket = if nth % 2 == 0 { &mut control } else { &mut further };
+        socket.write_all(&frame(2, &question)).await.unwrap();
+        let answer = message(socket).await.unwrap();
         assert_eq!((answer.len(), &answer[..4]), (24, &nth.to_le_bytes()[..]), "as long as the question");
         let server_us = f64::from_le_bytes(answer[8..16].try_into().unwrap());
         let sent = 500 * nth;
@@ -139,6 +143,7 @@ async fn a_browser_measures_and_its_result_has_an_address() {
     assert!(said(&mut elsewhere).await.starts_with("HTTP/1.1 403"));
     drop(control);
     sleep(Duration::from_millis(200)).await;
+    assert_eq!(message(&mut further).await, None, "it ends with its session");
     assert!(ask(address, &post(&cookie, &report)).await.starts_with("HTTP/1.1 403"), "the session is over");
     assert_eq!((server.report().open, server.report().echoes), (0, 5));
 }
@@ -163,6 +168,8 @@ async fn requests_that_mean_no_good_get_no_session() {
         (upgrade("/session", "Origin: http://evil.example\r\n"), "403"),
         (plain, "426"),
         (load(""), "400"),
+        (upgrade("/probes", ""), "400"),
+        (upgrade("/probes?cookie=00", ""), "400"),
         (load("cookie=00&direction=upload&flow=0"), "400"),
         (load(&format!("cookie={}&direction=sideways&flow=0", "0".repeat(32))), "400"),
         (load(&format!("cookie={}&direction=upload&flow=32", "0".repeat(32))), "400"),
@@ -175,9 +182,14 @@ async fn requests_that_mean_no_good_get_no_session() {
         let first = answer.lines().next().unwrap_or_default();
         assert!(first.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {first}");
     }
-    // A load of no session ends at once.
-    let answer = ask(address, &load(&format!("cookie={}&direction=download&flow=0", "0".repeat(32)))).await;
-    assert!(answer.starts_with("HTTP/1.1 101") && answer.len() < 300, "{}", answer.len());
+    // What belongs to no session ends at once.
+    let nobody = format!("cookie={}", "0".repeat(32));
+    for request in
+        [load(&format!("{nobody}&direction=download&flow=0")), upgrade(&format!("/probes?{nobody}"), "")]
+    {
+        let answer = ask(address, &request).await;
+        assert!(answer.starts_with("HTTP/1.1 101") && answer.len() < 300, "{}", answer.len());
+    }
     assert_eq!(server.report().opened, 0);
 }
 

@@ -54,7 +54,8 @@ class Run {
           fail(new Error("The server does not answer."));
         }
       };
-      this.worker.postMessage({ url: socketUrl("/session"), origin: this.origin });
+      const urls = { session: socketUrl("/session"), probes: socketUrl("/probes") };
+      this.worker.postMessage({ urls, origin: this.origin });
     });
   }
 
@@ -63,7 +64,8 @@ class Run {
       if (sent !== undefined) this.probes[number] = { sent };
       else if (this.probes[number] && this.probes[number].back === undefined) {
         Object.assign(this.probes[number], { server, back });
-        this.arrived.push([back, arrived]);
+        // An answer that was sent again is older than those before it.
+        this.arrived.push([back, Math.max(arrived, this.bytes)]);
       }
     }
   }

@@ -1,16 +1,17 @@
 //! `suimon measure --serve`.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use suimon_measure::PORT;
-use suimon_measure::server::{Limits, Report, Server};
+use suimon_measure::server::{Limits, Report, Server, Tls, TlsError};
 use suimon_service::Metrics;
 use suimon_service::descriptors::raise_limit;
 
 use super::ServiceOptions;
 use crate::error::CliError;
-use crate::service::{bind, run, tell, until_told};
+use crate::service::{bind, run, tell, until_told, whenever_told_to_reread};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Serving")]
@@ -18,6 +19,12 @@ pub(crate) struct Options {
     /// Where clients connect, by TCP and UDP; a port alone is one of all addresses of this host [default: 7423]
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address, requires = "serve")]
     listen: Option<SocketAddr>,
+    /// Serve the page by HTTPS too, at the same port, by the certificates of this file (PEM); SIGHUP reads it again
+    #[arg(long, value_name = "FILE", requires_all = ["serve", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Measurements at once
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().sessions, requires = "serve")]
     max_sessions: usize,
@@ -37,6 +44,36 @@ pub(crate) struct Options {
 /// The name of the socket at which a server answers.
 const NAME: &str = "suimon-measure";
 
+impl Options {
+    /// The files of the certificate and of its key, where both are given.
+    fn tls_files(&self) -> Option<(&Path, &Path)> {
+        self.tls_cert.as_deref().zip(self.tls_key.as_deref())
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, CliError> {
+        let read = self.tls_files().map(|(certificate, key)| Tls::read(certificate, key)).transpose();
+        read.map_err(|error| CliError::Option {
+            option: match error {
+                TlsError::Certificate { .. } => "--tls-cert",
+                TlsError::Key { .. } | TlsError::OtherKey { .. } => "--tls-key",
+            },
+            problem: error.to_string(),
+        })
+    }
+
+    /// Reads the certificate again; the server keeps the one before where it does not read.
+    fn protect_again(&self, server: &Server) {
+        match self.tls() {
+            Ok(Some(tls)) => {
+                server.protect(tls);
+                tracing::info!("the certificate was read again");
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!("{error}; the certificate before remains"),
+        }
+    }
+}
+
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from(([0_u16; 8], port)));
@@ -54,6 +91,7 @@ pub(super) fn execute(options: &Options) -> Result<(), CliError> {
         bytes: options.max_megabytes.saturating_mul(1_000_000),
         ..Limits::default()
     };
+    let tls = options.tls()?;
     run(&options.service, async {
         let listener = match options.listen {
             Some(address) => bind("--listen", address).await?,
@@ -65,11 +103,18 @@ pub(super) fn execute(options: &Options) -> Result<(), CliError> {
         };
         let server = Server::new(limits, super::web::documents);
         let address = listener.local_addr()?;
-        tracing::info!("clients connect to {address}, by TCP and UDP; browsers find http://HOST:{}/", address.port());
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        tracing::info!("clients connect to {address}, by TCP and UDP; browsers find {scheme}://HOST:{}/", address.port());
+        if let Some(tls) = tls {
+            server.protect(tls);
+        }
         let reporter = server.clone();
         tell(&options.service, NAME, move || reporter.report(), metrics).await?;
-        tokio::spawn(server.serve(listener));
-        until_told().await
+        tokio::spawn(server.clone().serve(listener));
+        tokio::select! {
+            done = until_told() => done,
+            failed = whenever_told_to_reread(async || options.protect_again(&server)), if options.tls_cert.is_some() => failed,
+        }
     })
 }
 

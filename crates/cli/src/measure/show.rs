@@ -114,6 +114,16 @@ const RPM: Row = ("round trips a minute (TCP only)", |way| {
     way.responsiveness.map_or_else(|| "-".to_owned(), |found| format!("{:.0} RPM", found.rpm))
 });
 
+/// Whether the access line lies beyond the gateway. It does not where the gateway is the provider's, as behind a modem
+/// that is no router: then the gateway is about as far as the server, or has a public address.
+fn is_in_house(hop: &FirstHop, line: &Line) -> bool {
+    const AS_FAR: f64 = 0.9;
+    // RFC 6598 shares 100.64.0.0/10 among providers, tunnels and emulated networks.
+    let is_shared = hop.address.octets()[0] == 100 && hop.address.octets()[1] & 0xc0 == 64;
+    let is_public = !(hop.address.is_private() || hop.address.is_link_local() || is_shared);
+    !is_public && hop.rtt_ms < AS_FAR * line.idle.rtt_ms
+}
+
 /// What the numbers mean for the user, and where to begin.
 pub(super) fn meaning(line: &Line) -> String {
     let Some((direction, way)) = worse(line) else {
@@ -128,7 +138,8 @@ pub(super) fn meaning(line: &Line) -> String {
         Grade::F => "calls, games and remote work are hard or impossible",
     };
     // Most of the wait is on this side of the gateway.
-    let is_near = line.first_hop.and_then(|hop| hop.added_ms(direction)).is_some_and(|added| added > 0.5 * way.queue_p95_ms);
+    let near = line.first_hop.filter(|hop| is_in_house(hop, line)).and_then(|hop| hop.added_ms(direction));
+    let is_near = near.is_some_and(|added| added > 0.5 * way.queue_p95_ms);
     let cause = match (way.queue, grade(way)) {
         (_, Grade::APlus | Grade::A) => "There is nothing to change.",
         _ if is_near => "Packets wait at the first hop already: the Wi-Fi is the place to begin, not the access line.",
@@ -172,5 +183,45 @@ pub(super) fn significant(value: f64) -> String {
         _ if value >= 9.995 => format!("{value:.1}"),
         _ if value == 0.0 => "0".to_owned(),
         _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use suimon_measure::estimate::Idle;
+
+    use super::*;
+
+    #[test]
+    fn a_gateway_of_the_provider_is_not_in_the_house() {
+        let idle = Idle {
+            rtt_ms: 20.0,
+            rtt_min_ms: 20.0,
+            rtt_p95_ms: 21.0,
+            jitter_ms: 0.1,
+            loss_percent: 0.0,
+            propagation_ms: 20.0,
+        };
+        let line = Line { idle, download: None, upload: None, first_hop: None };
+        for (address, rtt_ms, is_near) in [
+            ([192, 168, 1, 1], 2.0, true),
+            ([192, 168, 1, 1], 17.9, true),
+            ([192, 168, 1, 1], 18.0, false),
+            ([100, 64, 0, 1], 2.0, true),
+            ([100, 128, 0, 1], 2.0, false),
+            ([198, 51, 100, 1], 2.0, false),
+        ] {
+            let hop = FirstHop {
+                address: Ipv4Addr::from(address),
+                rtt_ms,
+                rtt_p95_ms: rtt_ms,
+                download_rtt_p95_ms: None,
+                upload_rtt_p95_ms: None,
+                loss_percent: 0.0,
+            };
+            assert_eq!(is_in_house(&hop, &line), is_near, "{address:?}, {rtt_ms} ms");
+        }
     }
 }

@@ -108,6 +108,11 @@ fn what_makes_no_sense_is_refused_with_what_is_accepted() {
         (&["--read", "no-such-file"], &["--read: no-such-file:", "accepted: a file that --record wrote"]),
         (&["record", "host", "--length", "6min"], &["--length: 360 s: accepted: from 1s to 5min"]),
         (&["--serve", "--listen", "host"], &["--listen:", "accepted: PORT or ADDRESS:PORT"]),
+        (
+            &["--serve", "--tls-cert", "none", "--tls-key", "none"],
+            &["--tls-cert: none:", "accepted: certificates as PEM"],
+        ),
+        (&["--serve", "--tls-cert", "none"], &["--tls-key"]),
         (&["a b"], &["HOST: a b:", "accepted: a name or an address"]),
     ] {
         let message = refuses(folder.path(), &[&["measure"], words].concat());

@@ -65,7 +65,8 @@ pub(crate) struct Session {
     /// The address that TCP has proved.
     address: IpAddr,
     loads: [Load; 2],
-    flows: [AtomicU8; 2],
+    /// Its other connections, by their purpose.
+    others: [AtomicU8; 3],
     echoes: AtomicU64,
     /// What a recording needs, where the session is one.
     recorder: Option<Mutex<Recorder>>,
@@ -108,9 +109,25 @@ pub(crate) struct Place {
     network: IpAddr,
 }
 
-/// The place of a connection of a load, given back when dropped.
+/// What a session's further connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Load(Direction),
+    Probes,
+}
+
+impl Purpose {
+    const fn index(self) -> usize {
+        match self {
+            Self::Load(direction) => direction as usize,
+            Self::Probes => 2,
+        }
+    }
+}
+
+/// The place of a session's further connection, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct FlowPlace(Arc<Session>, Direction);
+pub(crate) struct OtherPlace(Arc<Session>, Purpose);
 
 /// What counts the openings of a minute.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -250,7 +267,7 @@ impl Sessions {
             cookie,
             address: address.to_canonical(),
             loads: [Load::new(self.clock), Load::new(self.clock)],
-            flows: Default::default(),
+            others: Default::default(),
             echoes: AtomicU64::default(),
             recorder,
             over: Notify::new(),
@@ -269,13 +286,12 @@ impl Sessions {
         session.over.notify_waiters();
     }
 
-    /// A place in a load of the session that has this cookie.
-    pub(crate) fn join(&self, cookie: &Cookie, direction: Direction) -> Option<(Arc<Session>, FlowPlace)> {
+    /// A place for a further connection of the session that has this cookie.
+    pub(crate) fn join(&self, cookie: &Cookie, purpose: Purpose) -> Option<(Arc<Session>, OtherPlace)> {
         let session = Arc::clone(self.table().open.get(cookie)?);
-        let flows = &session.flows[direction as usize];
-        let room = |flows| (flows < MAX_FLOWS).then_some(flows + 1);
-        flows.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).ok()?;
-        Some((Arc::clone(&session), FlowPlace(session, direction)))
+        let room = |others| (others < MAX_FLOWS).then_some(others + 1);
+        session.others[purpose.index()].fetch_update(Ordering::AcqRel, Ordering::Acquire, room).ok()?;
+        Some((Arc::clone(&session), OtherPlace(session, purpose)))
     }
 
     /// The session that has this cookie and came from `address`.
@@ -318,9 +334,9 @@ impl Drop for Place {
     }
 }
 
-impl Drop for FlowPlace {
+impl Drop for OtherPlace {
     fn drop(&mut self) {
-        self.0.flows[self.1 as usize].fetch_sub(1, Ordering::AcqRel);
+        self.0.others[self.1.index()].fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -397,12 +413,14 @@ mod tests {
         assert!(sessions.knock(address("10.0.0.1")).is_some());
         assert!(sessions.table().silent.is_empty());
         let session = sessions.open(address("10.0.0.1")).unwrap();
+        let upload = Purpose::Load(Direction::Upload);
         let joined: Vec<_> =
-            (0..MAX_FLOWS).map(|_| sessions.join(&session.cookie, Direction::Upload).unwrap()).collect();
-        assert!(sessions.join(&session.cookie, Direction::Upload).is_none());
-        assert!(sessions.join(&session.cookie, Direction::Download).is_some());
+            (0..MAX_FLOWS).map(|_| sessions.join(&session.cookie, upload).unwrap()).collect();
+        assert!(sessions.join(&session.cookie, upload).is_none());
+        assert!(sessions.join(&session.cookie, Purpose::Load(Direction::Download)).is_some());
+        assert!(sessions.join(&session.cookie, Purpose::Probes).is_some());
         drop(joined);
-        assert!(sessions.join(&session.cookie, Direction::Upload).is_some());
-        assert!(sessions.join(&[0; 16], Direction::Upload).is_none());
+        assert!(sessions.join(&session.cookie, upload).is_some());
+        assert!(sessions.join(&[0; 16], upload).is_none());
     }
 }

@@ -13,10 +13,11 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::super::Server;
+use super::Peer;
 use super::sockets::{self, cookie};
 use crate::browser::Seen;
 use crate::estimate::Line;
-use crate::protocol::MAX_FLOWS;
+use crate::protocol::{Cookie, MAX_FLOWS};
 use crate::recording::Direction;
 use crate::responsiveness::SMALL;
 
@@ -36,11 +37,11 @@ const MAX_REPORT: usize = 512 << 10;
 
 type Answer = Response<Full<Bytes>>;
 
-pub(super) async fn answer(server: &Server, client: SocketAddr, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(server: &Server, peer: &Peer, request: Request<Incoming>) -> Answer {
     let path = request.uri().path();
     match (request.method(), path) {
-        (&Method::GET, "/session" | "/load") => upgrade(server, client, request),
-        (&Method::POST, "/results") => describe(server, client, request).await,
+        (&Method::GET, "/session" | "/probes" | "/load") => upgrade(server, peer, request),
+        (&Method::POST, "/results") => describe(server, peer.address, request).await,
         (&Method::GET, path) => match path.strip_prefix("/results/") {
             Some(rest) => document(server, rest),
             None => match FILES.iter().find(|(name, ..)| *name == path) {
@@ -86,25 +87,33 @@ fn document(server: &Server, path: &str) -> Answer {
 }
 
 /// Makes a WebSocket of the connection.
-fn upgrade(server: &Server, client: SocketAddr, mut request: Request<Incoming>) -> Answer {
+fn upgrade(server: &Server, peer: &Peer, mut request: Request<Incoming>) -> Answer {
     if !is_own(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, "a page from elsewhere may not measure");
     }
     let Some(key) = key(request.headers()) else {
         return refuse(StatusCode::UPGRADE_REQUIRED, "accepted: a WebSocket of version 13");
     };
-    let join = match request.uri().path() {
-        "/session" => None,
-        _ => match load_of(request.uri().query().unwrap_or_default()) {
-            Some(load) => Some(load),
-            None => return refuse(StatusCode::BAD_REQUEST, "accepted: cookie, direction and flow"),
-        },
+    let query = request.uri().query().unwrap_or_default();
+    let wanted = match request.uri().path() {
+        "/session" => Some(Wanted::Session),
+        "/probes" => value(query, "cookie").and_then(cookie).map(Wanted::Probes),
+        _ => load_of(query),
     };
-    let (upgrade, server) = (hyper::upgrade::on(&mut request), server.clone());
+    let Some(wanted) = wanted else {
+        return refuse(StatusCode::BAD_REQUEST, "accepted: cookie, and for a load direction and flow");
+    };
+    let Ok(socket) = peer.socket.try_clone() else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "this server has no room for another connection");
+    };
+    let (upgrade, server, client) = (hyper::upgrade::on(&mut request), server.clone(), peer.address);
     tokio::spawn(async move {
-        let served = match join {
-            None => sockets::control(server, upgrade, client).await,
-            Some((cookie, direction, flow)) => sockets::load(server, upgrade, cookie, direction, flow).await,
+        let served = match wanted {
+            Wanted::Session => sockets::control(server, upgrade, socket, client).await,
+            Wanted::Probes(cookie) => sockets::probes(server, upgrade, socket, cookie).await,
+            Wanted::Load(cookie, direction, flow) => {
+                sockets::load(server, upgrade, socket, (cookie, direction, flow)).await
+            }
         };
         if let Err(error) = served {
             tracing::debug!("{client}: {error}");
@@ -137,22 +146,29 @@ fn key(headers: &HeaderMap) -> Option<String> {
     (is_upgrade && is_version).then(|| derive_accept_key(key.as_bytes()))
 }
 
+/// What a WebSocket is for.
+enum Wanted {
+    Session,
+    Probes(Cookie),
+    Load(Cookie, Direction, u8),
+}
+
+/// What a query gives for `key`.
+fn value<'query>(query: &'query str, key: &str) -> Option<&'query str> {
+    query.split('&').filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == key).map(|pair| pair.1)
+}
+
 /// What a load's query names: `cookie=…&direction=download&flow=0`.
-fn load_of(query: &str) -> Option<([u8; 16], Direction, u8)> {
-    let value = |key: &str| {
-        query
-            .split('&')
-            .find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == key))
-            .map(|pair| pair.1)
-    };
-    let direction = Direction::BOTH.into_iter().find(|way| value("direction") == Some(way.as_str()))?;
-    let flow = value("flow")?.parse().ok().filter(|flow| *flow < MAX_FLOWS)?;
-    Some((cookie(value("cookie")?)?, direction, flow))
+fn load_of(query: &str) -> Option<Wanted> {
+    let direction =
+        Direction::BOTH.into_iter().find(|way| value(query, "direction") == Some(way.as_str()))?;
+    let flow = value(query, "flow")?.parse().ok().filter(|flow| *flow < MAX_FLOWS)?;
+    Some(Wanted::Load(cookie(value(query, "cookie")?)?, direction, flow))
 }
 
 /// Makes a result of what a browser saw and of what this end saw.
 async fn describe(server: &Server, client: SocketAddr, request: Request<Incoming>) -> Answer {
-    let session = request.uri().query().and_then(|query| query.strip_prefix("cookie=")).and_then(cookie);
+    let session = request.uri().query().and_then(|query| value(query, "cookie")).and_then(cookie);
     let session = session.and_then(|cookie| server.0.sessions.find(&cookie, client.ip()));
     let Some(session) = session else {
         return refuse(StatusCode::FORBIDDEN, "the session is over");

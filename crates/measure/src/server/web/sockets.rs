@@ -1,12 +1,14 @@
-//! WebSockets (RFC 6455): one controls a session and carries its probes, others are its loads.
+//! WebSockets (RFC 6455): one controls a session, it and some others carry the probes, and the rest are the loads.
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 use futures_util::{SinkExt, StreamExt};
-use hyper::upgrade::{OnUpgrade, Parts};
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
+use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_tungstenite::WebSocketStream;
@@ -14,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::super::Server;
-use super::super::sessions::Session;
+use super::super::sessions::{Purpose, Session};
 use crate::load::noise;
 use crate::protocol::{Cookie, Refusal};
 use crate::recording::Direction;
@@ -35,26 +37,48 @@ enum First {
     Refused(String),
 }
 
-/// The connection below a request that became a WebSocket, and what was read of it already.
-async fn below(upgrade: OnUpgrade) -> io::Result<(TcpStream, Bytes)> {
-    let upgraded = upgrade.await.map_err(io::Error::other)?;
-    let parts: Result<Parts<TokioIo<TcpStream>>, _> = upgraded.downcast();
-    let parts = parts.map_err(|_| io::Error::other("a connection is of another kind"))?;
-    Ok((parts.io.into_inner(), parts.read_buf))
-}
+/// What a connection carries from when it became a WebSocket.
+type Stream = TokioIo<Upgraded>;
 
-/// A session, as long as its browser keeps the WebSocket, and no longer than it may last.
-pub(super) async fn control(server: Server, upgrade: OnUpgrade, client: SocketAddr) -> io::Result<()> {
-    let (stream, read) = below(upgrade).await?;
-    stream.set_nodelay(true)?;
+/// A WebSocket whose messages are probes, and words that control a session.
+async fn of_probes(upgrade: OnUpgrade, socket: OwnedFd) -> io::Result<WebSocketStream<Stream>> {
+    SockRef::from(&socket).set_tcp_nodelay(true)?;
+    let stream = TokioIo::new(upgrade.await.map_err(io::Error::other)?);
     let config = WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE))
         .max_frame_size(Some(MAX_MESSAGE))
         .read_buffer_size(4 << 10)
         .write_buffer_size(0)
         .max_write_buffer_size(MAX_WAITING);
-    let mut socket =
-        WebSocketStream::from_partially_read(stream, read.to_vec(), Role::Server, Some(config)).await;
+    Ok(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await)
+}
+
+/// A further connection of a session for its probes, so that one that is lost holds few others back.
+pub(super) async fn probes(
+    server: Server,
+    upgrade: OnUpgrade,
+    socket: OwnedFd,
+    cookie: Cookie,
+) -> io::Result<()> {
+    let mut socket = of_probes(upgrade, socket).await?;
+    let joined = server.0.sessions.join(&cookie, Purpose::Probes);
+    let Some((session, place)) = joined else { return Ok(()) };
+    let done = tokio::select! {
+        done = answer(&server, &session, &mut socket) => done,
+        () = session.closed() => Ok(()),
+    };
+    drop(place);
+    done
+}
+
+/// A session, as long as its browser keeps the WebSocket, and no longer than it may last.
+pub(super) async fn control(
+    server: Server,
+    upgrade: OnUpgrade,
+    socket: OwnedFd,
+    client: SocketAddr,
+) -> io::Result<()> {
+    let mut socket = of_probes(upgrade, socket).await?;
     let sessions = &server.0.sessions;
     let session = match sessions.open(client.ip()) {
         Ok(session) => session,
@@ -84,7 +108,7 @@ fn said(refusal: Refusal) -> String {
     refusal.to_string()
 }
 
-async fn tell(socket: &mut WebSocketStream<TcpStream>, first: &First) -> io::Result<()> {
+async fn tell(socket: &mut WebSocketStream<Stream>, first: &First) -> io::Result<()> {
     let text = serde_json::to_string(first).map_err(io::Error::from)?;
     socket.send(Message::text(text)).await.map_err(io::Error::other)
 }
@@ -94,11 +118,7 @@ fn no_message() -> io::Error {
 }
 
 /// Answers probes, and ends the load whose direction the browser names.
-async fn answer(
-    server: &Server,
-    session: &Session,
-    socket: &mut WebSocketStream<TcpStream>,
-) -> io::Result<()> {
+async fn answer(server: &Server, session: &Session, socket: &mut WebSocketStream<Stream>) -> io::Result<()> {
     while let Some(message) = socket.next().await {
         match message.map_err(io::Error::other)? {
             Message::Binary(question) if question.len() == PROBE => {
@@ -136,21 +156,25 @@ fn answer_to(question: &Bytes, session: &Session, now_us: u64) -> Bytes {
 pub(super) async fn load(
     server: Server,
     upgrade: OnUpgrade,
-    cookie: Cookie,
-    direction: Direction,
-    flow: u8,
+    socket: OwnedFd,
+    (cookie, direction, flow): (Cookie, Direction, u8),
 ) -> io::Result<()> {
-    let (stream, _) = below(upgrade).await?;
-    let Some((session, place)) = server.0.sessions.join(&cookie, direction) else { return Ok(()) };
+    let stream = TokioIo::new(upgrade.await.map_err(io::Error::other)?);
+    let Some((session, place)) = server.0.sessions.join(&cookie, Purpose::Load(direction)) else {
+        return Ok(());
+    };
     // At the end the connection goes at once, with what is unsent.
-    socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO))?;
+    SockRef::from(&socket).set_linger(Some(std::time::Duration::ZERO))?;
     let load = session.load(direction);
     let most = server.0.sessions.limits().bytes;
     let moved = async {
         match direction {
-            Direction::Download => load.send_chunks(flow, stream, most, &message()).await,
-            // What the messages hold is of no interest.
-            Direction::Upload => load.receive(flow, stream, most).await,
+            Direction::Download => load.send_chunks(flow, socket, stream, most, &message()).await,
+            // What the messages hold is of no interest, nor is it deciphered.
+            Direction::Upload => {
+                drop(stream);
+                load.receive(flow, TcpStream::from_std(socket.into())?, most).await
+            }
         }
     };
     let done = tokio::select! {
