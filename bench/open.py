@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,7 +21,9 @@ from simulators import built
 OPEN = "fs-at-open"
 # One flow of FS-AT on the same link, without rivals.
 ONE = "one fs-at"
-SENDERS = [OPEN, "fs-at", "bbr", "copa", "vegas-linux", "cubic", "reno"]
+# What CUBIC gets without others, and beside as many of its kind.
+ALONE, AMONG = "cubic alone", "cubic beside cubic"
+SENDERS = [OPEN, "fs-at", "bbr", "bbr3", "copa", "vivace", "verus", "sprout-ewma", "vegas-linux", "cubic", "reno"]
 Run = dict[str, Any]
 
 
@@ -63,6 +65,12 @@ class Cell:
     warmup: int = 0
     reverse: str = ""
 
+    def beside(self) -> dict[str, tuple[Cell, str]]:
+        """Further cells and their senders, which the bar compares with."""
+        if self.keeps in (shares, eight_share):
+            return {ONE: (Cell(f"one of {self.name}", "", self.keeps, self.link), "fs-at")}
+        return {}
+
     def scenario(self, sender: str) -> str:
         text = (
             f'name = "open"\nduration = "{self.seconds}s"\nwarmup = "{self.warmup}s"\nrecord_interval = "off"\n'
@@ -95,6 +103,14 @@ class FarCell(Cell):
         return near + far + flow("other0", sender, '["0s", "1s"]', "x")
 
 
+class HarmCell(Cell):
+    """Flows of CUBIC beside as many of a sender: what they lose by it (Ware and others, HotNets 2019)."""
+
+    def beside(self) -> dict[str, tuple[Cell, str]]:
+        alone = replace(self, name=f"alone of {self.name}", rival=None)
+        return {ALONE: (alone, "cubic"), AMONG: (self, "cubic")}
+
+
 def wire(rate: float, rtt_ms: float, buffer: str = "1000 packets", more: str = "") -> str:
     return f'rate = "{rate:g}Mbit"\ndelay = "{int(rtt_ms * 500)}us"\nbuffer = "{buffer}"\n{more}'
 
@@ -109,6 +125,15 @@ def eight_share(own: Outcome, all_of_them: dict[str, Outcome]) -> bool:
 
 def goodput_at_least(mbps: float) -> Bar:
     return lambda own, _: sum(own.own) >= mbps
+
+
+def harm(to: Outcome, found: dict[str, Outcome]) -> float:
+    """Of the goodput that CUBIC has alone, the part that it loses."""
+    return 1 - sum(to.others) / sum(found[ALONE].own)
+
+
+def harms_as_cubic(own: Outcome, found: dict[str, Outcome]) -> bool:
+    return harm(own, found) <= 1.2 * harm(found[AMONG], found)
 
 
 def takes_no_more(own: Outcome, _: dict[str, Outcome]) -> bool:
@@ -154,6 +179,28 @@ def beside_others() -> Iterator[Cell]:
         wire(10, 10),
         1,
     )
+
+
+def harming() -> Iterator[Cell]:
+    bar = "harm to CUBIC 1.2 times that of another CUBIC"
+    for count, rate in ((1, 10), (4, 50)):
+        for products in (0.5, 1, 2, 4):
+            packets = round(rate * 1e6 * 0.04 / 8 / 1500 * products)
+            name = f"harm, {count} beside {count} cubic, {products:g} BDP"
+            link = wire(rate, 40, f"{packets} packets")
+            yield HarmCell(name, bar, harms_as_cubic, link, count, "cubic", seconds=120, warmup=20)
+
+
+def rerouted() -> Iterator[Cell]:
+    """From the tenth second after a change of the route on."""
+    bar = "link 95 % from 10 s after the change on"
+    for what, ways, begin, end in (("longer", "20s..", 30, 60), ("shorter", "0s..20s", 30, 60)):
+        for count in (1, 4):
+            for rate in (10, 100):
+                detour = f'detour = {{ delay = "60ms", during = "{ways}" }}'
+                name = f"route {what} by 60 ms, {count} over {rate} Mbit/s 40 ms"
+                link = wire(rate, 40, more=detour)
+                yield Cell(name, bar, lambda own, _: own.use >= 0.95, link, count, seconds=end, warmup=begin)
 
 
 def varying(traces: Path | None) -> Iterator[Cell]:
@@ -226,15 +273,15 @@ def main() -> int:
     options = parser.parse_args()
     suimon = options.suimon.resolve()
     senders = options.senders.split(",")
-    cells = [*sharing(), *beside_others(), *varying(options.traces), *lossy(), *queues()]
+    cells = [*sharing(), *beside_others(), *harming(), *rerouted(), *varying(options.traces), *lossy(), *queues()]
     cells = [cell for cell in cells if not options.only or options.only in cell.name]
     kept = 0
-    print("| link and flows | sender | use | p95, ms | Jain | Mbit/s | of a fair share | bar |")
+    print("| link and flows | sender | use | p95, ms | Jain | Mbit/s | of a fair share, harm | bar |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for cell in cells:
         found = {sender: outcome(suimon, cell, sender, options.seeds) for sender in senders}
-        if cell.keeps in (shares, eight_share):
-            found[ONE] = outcome(suimon, Cell(f"one of {cell.name}", "", cell.keeps, cell.link), "fs-at", options.seeds)
+        for name, (other, sender) in cell.beside().items():
+            found[name] = outcome(suimon, other, sender, options.seeds)
         for sender, each in found.items():
             verdict = ""
             if sender == OPEN:
@@ -242,6 +289,8 @@ def main() -> int:
                 kept += holds
                 verdict = f"{cell.bar}: {'kept' if holds else '**missed**'}"
             share = f"{each.share:.2f}" if each.others else ""
+            if ALONE in found and sender != ALONE:
+                share = f"{share}, harm {harm(each, found):.2f}"
             print(
                 f"| {cell.name} | {sender} | {each.use:.3f} | {each.p95_ms:.0f} | {each.jain:.3f} | "
                 f"{sum(each.own):.2f} | {share} | {verdict} |",

@@ -25,8 +25,8 @@ class Link:
         rtt: Instead of ``delay``: round-trip time without queueing.
         **keys: What else a link in one line may say: ``buffer="96kB"`` (``"50 packets"``, ``"unbounded"``; default:
             1000 packets), ``loss="1%"`` at random after transmission, ``jitter="1ms"`` that keeps the order of
-            packets, ``reorder="1%/10ms"`` for packets held back and for how long, ``outages="10s..15s,40s.."`` in
-            which nothing gets through.
+            packets, ``reorder="1%/10ms"`` for packets held back and for how long, ``detour="60ms/10s..15s"`` for a
+            time on a longer route, ``outages="10s..15s,40s.."`` in which nothing gets through.
 
     Raises:
         InputError: A quantity is not accepted; the message names the argument.

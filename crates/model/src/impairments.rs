@@ -18,6 +18,8 @@ pub struct Impairments {
     pub jitter: Duration,
     /// Packets that are overtaken.
     pub reordering: Option<Reordering>,
+    /// Times in which packets go a longer way.
+    pub detour: Option<Detour>,
     /// When nothing gets through: what leaves the link meanwhile is lost. In order, apart from each other.
     pub outages: Vec<Outage>,
 }
@@ -27,6 +29,12 @@ impl Impairments {
     #[must_use]
     pub fn are_none(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// True where packets may arrive in another order than they left in.
+    #[must_use]
+    pub fn may_reorder(&self) -> bool {
+        self.reordering.is_some() || self.detour.is_some()
     }
 
     /// True where every packet arrives, if late or overtaken.
@@ -51,7 +59,11 @@ impl Impairments {
         if let Some(reordering) = self.reordering {
             time("reordering.delay", reordering.delay)?;
         }
-        check_outages(&self.outages)
+        if let Some(detour) = &self.detour {
+            time("detour.delay", detour.delay)?;
+            check_periods("detour.during", &detour.during)?;
+        }
+        check_periods("outages", &self.outages)
     }
 }
 
@@ -70,10 +82,15 @@ impl ImpairmentState {
     /// When a packet that left at `departure` and would arrive at `arrival` does; `None` where it is lost.
     #[must_use]
     pub fn apply(&mut self, departure: Instant, arrival: Instant) -> Option<Instant> {
-        if self.loses() || self.is_out_at(departure) {
+        if self.loses() || is_within(&self.settings.outages, departure) {
             return None;
         }
         let mut arrival = arrival;
+        if let Some(detour) = &self.settings.detour
+            && is_within(&detour.during, departure)
+        {
+            arrival += detour.delay;
+        }
         if self.settings.jitter != Duration::ZERO {
             let late = arrival + self.random.duration_between(Duration::ZERO, self.settings.jitter);
             arrival = late.max(self.latest_arrival);
@@ -87,11 +104,6 @@ impl ImpairmentState {
         Some(arrival)
     }
 
-    fn is_out_at(&self, now: Instant) -> bool {
-        let over = self.settings.outages.partition_point(|outage| outage.to <= now);
-        self.settings.outages.get(over).is_some_and(|outage| outage.from <= now)
-    }
-
     fn loses(&mut self) -> bool {
         match self.settings.loss {
             Loss::None => false,
@@ -103,6 +115,12 @@ impl ImpairmentState {
             }
         }
     }
+}
+
+/// True where one of `periods`, which are in order, holds `now`.
+fn is_within(periods: &[Outage], now: Instant) -> bool {
+    let over = periods.partition_point(|period| period.to <= now);
+    periods.get(over).is_some_and(|period| period.from <= now)
 }
 
 /// Random loss.
@@ -135,7 +153,16 @@ pub struct Reordering {
     pub delay: Duration,
 }
 
-/// A time in which a link carries nothing.
+/// A longer way for some time, as while a route is another one. Packets that leave the link after it may overtake those before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detour {
+    /// By how much it is longer.
+    pub delay: Duration,
+    /// When packets go it, in order and apart from each other.
+    pub during: Vec<Outage>,
+}
+
+/// A time in which a link carries nothing, or sends packets a longer way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outage {
     /// Since then.
@@ -154,15 +181,15 @@ impl fmt::Display for Outage {
     }
 }
 
-fn check_outages(outages: &[Outage]) -> Checked {
+fn check_periods(key: &'static str, outages: &[Outage]) -> Checked {
     let mut ended = Instant::ZERO;
     for outage in outages {
         if outage.to <= outage.from {
-            return refuse("outages", outage, "does not end after it begins", "such as \"10s..15s\"");
+            return refuse(key, outage, "does not end after it begins", "such as \"10s..15s\"");
         }
         if outage.from < ended {
             let accepted = "periods in order and apart";
-            return refuse("outages", outage, "begins before the one before has ended", accepted);
+            return refuse(key, outage, "begins before the one before has ended", accepted);
         }
         ended = outage.to;
     }
@@ -199,6 +226,18 @@ mod tests {
             at_work(&Impairments { outages: vec![outage(10, 15), outage(20, 30)], ..Impairments::default() });
         let through = (0..40).filter(|ms| link.apply(at(*ms), at(*ms + 7)).is_some());
         assert!(through.eq((0..10).chain(15..20).chain(30..40)));
+    }
+
+    #[test]
+    fn what_leaves_during_a_detour_arrives_later_and_may_be_overtaken() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let during = vec![Outage { from: at(10), to: at(12) }];
+        let mut link = at_work(&Impairments {
+            detour: Some(Detour { delay: Duration::from_millis(30), during }),
+            ..Impairments::default()
+        });
+        let arrivals = [9, 10, 11, 12].map(|ms| link.apply(at(ms), at(ms + 7)));
+        assert_eq!(arrivals, [16, 47, 48, 19].map(|ms| Some(at(ms))));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use flow::{
     Aggregate, DEFAULT_RECEIVER, Flow, Gateway, OnOff, RECEIVERS_SENDER, Start, TcpFlow, Traffic, UdpFlow,
     scheme_label,
 };
-pub use impairments::{ImpairmentState, Impairments, Loss, Outage, Reordering};
+pub use impairments::{Detour, ImpairmentState, Impairments, Loss, Outage, Reordering};
 pub use link::Link;
 pub use profile::{AfterSilence, LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
 pub use run::Run;

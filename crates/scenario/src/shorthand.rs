@@ -103,7 +103,7 @@ impl LinkSpec {
         self.keys.get(name).is_some()
     }
 
-    /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME] [outages=FROM..TO,..]`, as in `2Mbit 180ms 96kB`. In
+    /// Reads `RATE RTT [BUFFER] [loss=P] [jitter=TIME] [reorder=P/TIME] [detour=TIME/FROM..TO] [outages=FROM..TO,..]`, as in `2Mbit 180ms 96kB`. In
     /// place of the rate, `RATE/RATE` gives the way back a rate of its own, as in `20/5Mbit`; `trace=FILE` reads a Mahimahi trace, `schedule=FILE` a CSV schedule, `FILE` either, and
     /// a name such as `lte-driving` generates two minutes of [`CellularModel`] with seed 1, and
     /// `hsdpa PA3 10dB` and `wifi 802.11b 2Mbit` are radios, with `KEY=VALUE` for any key that a scenario's
@@ -290,7 +290,7 @@ impl LinkSpec {
     }
 
     /// Sets what a word behind the round-trip time says: a buffer, `loss=1%`, `jitter=1ms`, `reorder=1%/10ms`,
-    /// `outages=10s..15s`.
+    /// `detour=60ms/10s..15s`, `outages=10s..15s`.
     ///
     /// # Errors
     /// When it is none of those.

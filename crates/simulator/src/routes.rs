@@ -216,7 +216,7 @@ impl<'a> Planner<'a> {
             .map(|(index, (link, feeder))| {
                 let Feeder::One(before) = feeder else { return None };
                 let before = before.map(|before| &links[before as usize]);
-                let in_order = before.is_none_or(|before| before.impairments.reordering.is_none());
+                let in_order = before.is_none_or(|before| !before.impairments.may_reorder());
                 if !in_order || !Wire::serves(link) || watched == Some(index) {
                     return None;
                 }

@@ -7,6 +7,7 @@
 
 pub mod abe;
 pub mod bbr;
+pub mod bbr3;
 pub mod bic;
 pub mod cdg;
 pub mod compound;
@@ -24,12 +25,17 @@ mod hystart;
 pub mod hystart_plus_plus;
 pub mod illinois;
 pub mod ledbat_plus_plus;
+pub mod lp;
+pub mod nv;
 pub mod prague;
 pub mod reno;
 pub mod scalable;
+pub mod sprout_ewma;
 pub mod vegas;
 pub mod vegas_linux;
 pub mod veno;
+pub mod verus;
+pub mod vivace;
 pub mod westwood;
 mod whole_curve;
 mod window;

@@ -34,6 +34,12 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (copa::DESCRIPTION, copa::build),
     (ledbat_plus_plus::DESCRIPTION, ledbat_plus_plus::build),
     (cdg::DESCRIPTION, cdg::build),
+    (bbr3::DESCRIPTION, bbr3::build),
+    (vivace::DESCRIPTION, vivace::build),
+    (verus::DESCRIPTION, verus::build),
+    (sprout_ewma::DESCRIPTION, sprout_ewma::build),
+    (nv::DESCRIPTION, nv::build),
+    (lp::DESCRIPTION, lp::build),
     (dctcp::DESCRIPTION, dctcp::build),
     (prague::DESCRIPTION, prague::build),
 ];

@@ -91,7 +91,7 @@ fn inner(text: &mut String, key: &'static dyn AnyKey) {
 mod tests {
     use super::super::Document;
     use super::super::keys::flow::{GATEWAY, ON_OFF, UDP};
-    use super::super::keys::link::{LOSS, REORDERING};
+    use super::super::keys::link::{DETOUR, LOSS, REORDERING};
     use super::super::keys::radio::HSDPA;
     use super::super::testing::{FLOW as A_FLOW, LINK as A_LINK, one};
     use super::*;
@@ -116,7 +116,7 @@ mod tests {
     const HEADER: &str = "| Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n";
 
     /// In the order of the guide.
-    const ALL: [&dyn Section; 16] = [
+    const ALL: [&dyn Section; 17] = [
         &SCENARIO,
         &WINDOW,
         &LINK,
@@ -126,6 +126,7 @@ mod tests {
         &MEDIUM,
         &LOSS,
         &REORDERING,
+        &DETOUR,
         &FLOW,
         &STACK,
         &ON_OFF,

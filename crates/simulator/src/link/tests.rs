@@ -126,8 +126,10 @@ fn impairments() -> impl Strategy<Value = Impairments> {
     let reordering = (millis(20_u64), 0.0..1.0_f64)
         .prop_map(|(delay, p)| Reordering { probability: Probability::clamped(p), delay });
     let loss = (0.0..0.2_f64).prop_map(|p| Loss::Random(Probability::clamped(p)));
-    let some = (prop_oneof![3 => Just(Loss::None), 1 => loss], millis(5), prop::option::of(reordering))
-        .prop_map(|(loss, jitter, reordering)| Impairments { loss, jitter, reordering, outages: Vec::new() });
+    let some =
+        (prop_oneof![3 => Just(Loss::None), 1 => loss], millis(5), prop::option::of(reordering)).prop_map(
+            |(loss, jitter, reordering)| Impairments { loss, jitter, reordering, ..Impairments::default() },
+        );
     prop_oneof![Just(Impairments::default()), some]
 }
 

@@ -2,7 +2,7 @@
 
 use suimon_algorithms::registry::Role;
 
-use suimon_model::{Capacity, Link, Loss, Reordering};
+use suimon_model::{Capacity, Detour, Link, Loss, Reordering};
 use suimon_units::{Duration, Probability};
 
 use super::super::files::Format;
@@ -130,6 +130,19 @@ const LINK_REORDERING: Key<Link> = Key::new(
 )
 .in_line(Word::Named { name: "reorder", form: "SHARE/DELAY", example: "1%/10ms" });
 
+const LINK_DETOUR: Key<Link> = Key::new(
+    "detour",
+    Kind::Section(&DETOUR, |link: &mut Link, table, shared| {
+        let mut detour = Detour { delay: Duration::ZERO, during: Vec::new() };
+        DETOUR.enter(&mut detour, table, shared)?;
+        link.impairments.detour = Some(detour);
+        Ok(())
+    }),
+    Preset::Unset { means: "no detour", example: "{ delay = \"60ms\", during = \"10s..15s\" }" },
+    "Times in which packets go a longer way, as while a route is another one.",
+)
+.in_line(Word::Named { name: "detour", form: "DELAY/FROM..TO", example: "60ms/10s..15s" });
+
 const fn outages(means: &'static str) -> Key<Link> {
     Key::new(
         "outages",
@@ -183,6 +196,7 @@ pub(crate) const LINK: Keys<Link> = Keys(&[
     LINK_LOSS,
     JITTER,
     LINK_REORDERING,
+    LINK_DETOUR,
     outages("none"),
     ESTIMATOR,
     reported(true),
@@ -211,6 +225,7 @@ pub(crate) const REVERSE: Keys<Link> = Keys(&[
     LINK_LOSS,
     JITTER,
     LINK_REORDERING,
+    LINK_DETOUR,
     outages("outages of the link"),
     reported(false),
 ]);
@@ -272,5 +287,21 @@ pub(crate) const REORDERING: Keys<Reordering> = Keys(&[
         Kind::Time(|reordering, time| reordering.delay = time),
         Preset::Required("\"10ms\""),
         "For how long.",
+    ),
+]);
+
+/// The table `detour`.
+pub(crate) const DETOUR: Keys<Detour> = Keys(&[
+    Key::new(
+        "delay",
+        Kind::Time(|detour, time| detour.delay = time),
+        Preset::Required("\"60ms\""),
+        "Delay beside that of the link.",
+    ),
+    Key::new(
+        "during",
+        Kind::Periods(|detour, during| detour.during = during),
+        Preset::Required("\"10s..15s\""),
+        "When packets that leave the link go the longer way.",
     ),
 ]);
