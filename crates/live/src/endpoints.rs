@@ -39,8 +39,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) end: Instant,
     pub(crate) over: &'a AtomicBool,
     pub(crate) timestamps: bool,
-    /// The bytes that a sender keeps ready beyond sent ones.
-    pub(crate) most_unsent: Bytes,
+    /// The slowest link's rate.
+    pub(crate) slowest: Rate,
     pub(crate) streams: &'a [LiveStream<'a>],
 }
 
@@ -192,7 +192,7 @@ impl Stage<'_> {
         let options = TcpOptions {
             congestion_control: planned.kernel_cc.clone(),
             // An aggregate's connection holds as much as its scheduler lets it.
-            most_unsent: buffer.is_none().then_some(self.most_unsent),
+            most_unsent: buffer.is_none().then(|| most_unsent(self.slowest, tcp)),
             ..self.options(tcp)
         };
         options.apply(&socket)?;
@@ -223,7 +223,9 @@ impl Stage<'_> {
         planned: &PlannedFlow,
         until: Instant,
     ) -> io::Result<()> {
-        let data = vec![0; CHUNK];
+        // A write that waits for room does not notice that the application falls silent.
+        let most = most_unsent(self.slowest, tcp).get() as usize;
+        let data = vec![0; most.min(CHUNK)];
         let (began, mut written) = (self.clock.now(), 0_u64);
         while !self.is_over() && self.clock.now() < until {
             // An even number of turns has passed while the application speaks.
@@ -241,7 +243,7 @@ impl Stage<'_> {
                 }
                 offered = offered.min(produced);
             }
-            let chunk = usize::try_from(offered - written).unwrap_or(CHUNK).min(CHUNK);
+            let chunk = usize::try_from(offered - written).unwrap_or(CHUNK).min(data.len());
             if chunk == 0 {
                 break;
             }
@@ -285,17 +287,19 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
 /// half of its ready data is sent, and takes as much again. Each write ends with PSH, which receivers acknowledge at
 /// once. An aggregate writes so that no write ends.
 pub fn write_as_live(scenario: &mut Scenario) {
-    let write = most_unsent(slowest(scenario.links.iter())) / 2;
+    let slowest = slowest(scenario.links.iter());
     let of_aggregates: Vec<_> = scenario.aggregates.iter().flat_map(|one| &one.flows).collect();
     for flow in scenario.flows.iter_mut().filter(|flow| !of_aggregates.contains(&&flow.name)) {
         if let Traffic::Tcp(tcp) = &mut flow.traffic {
-            tcp.profile.write = write;
+            tcp.profile.write = most_unsent(slowest, tcp) / 2;
         }
     }
 }
 
-/// The bytes that a sender keeps ready, by the slowest link's rate, so that the application need not be quick.
-pub(crate) fn most_unsent(slowest: Rate) -> Bytes {
+/// The bytes that a sender keeps ready, by the slowest link's rate, so that the application need not be quick. An
+/// application that falls silent now and then keeps less ready, as that leaves all the same.
+fn most_unsent(slowest: Rate, tcp: &TcpFlow) -> Bytes {
     const AHEAD: Duration = Duration::from_millis(20);
-    slowest.amount_in(AHEAD).clamp(Bytes::new(32 * 1_024), Bytes::new(4 * 1_024 * 1_024))
+    let most = slowest.amount_in(AHEAD).clamp(Bytes::new(32 * 1_024), Bytes::new(4 * 1_024 * 1_024));
+    if tcp.on_off.is_some() { most / 8 } else { most }
 }

@@ -12,7 +12,7 @@ use suimon_model::Scenario;
 use suimon_results::RunResult;
 use suimon_units::{Duration, Instant};
 
-use crate::endpoints::{Shared, Stage, most_unsent};
+use crate::endpoints::{Shared, Stage};
 use crate::error::LiveError;
 use crate::plan::{Links, Plan, slowest};
 use crate::result::Statistics;
@@ -124,7 +124,7 @@ pub(crate) fn run_planned(
         end,
         over: &over,
         timestamps: plan.timestamps,
-        most_unsent: most_unsent(slowest(plan.links.iter().flat_map(|link| &link.directions))),
+        slowest: slowest(plan.links.iter().flat_map(|link| &link.directions)),
         streams: &streams,
     };
     let refused = |index: usize| {

@@ -182,7 +182,7 @@ impl Nv {
             self.allow_cwnd_growth = false;
             limits.ssthresh = (mss * max_win).max(mss * MIN_WINDOW);
             let excess = cwnd - max_win;
-            let less = if excess > 2 { (excess * DECREASE >> 7).max(2) } else { excess };
+            let less = if excess > 2 { ((excess * DECREASE) >> 7).max(2) } else { excess };
             limits.cwnd = mss * (cwnd - less);
             self.no_cong_cnt = 0;
         } else if cwnd.saturating_add(PAD_BUFFER) <= max_win {
