@@ -136,6 +136,30 @@ static __always_inline void count(struct counts *c, const struct packet *packet,
 	c->now = packet->now;
 }
 
+#ifdef SEES_OPENINGS
+#define IPPROTO_TCP 6
+#define IPV6_HEADER 40
+/* Where the protocol stands in a header of IPv4 and IPv6, and the flags in one of TCP. */
+#define PROTOCOL 9
+#define NEXT_HEADER 6
+#define TCP_FLAGS 13
+#define TCP_SYN 0x02
+#define TCP_ACK 0x10
+
+/* Whether it is a SYN without an ACK, behind a header of IP that begins with `first`. */
+static __always_inline int opens_connection(struct __sk_buff *ctx, u32 header, u8 first)
+{
+	u32 is_v4 = ctx->protocol == ETH_P_IP, length = is_v4 ? (first & 15) * 4 : IPV6_HEADER;
+	u8 protocol, flags;
+
+	if (bpf_skb_load_bytes(ctx, header + (is_v4 ? PROTOCOL : NEXT_HEADER), &protocol, 1) || protocol != IPPROTO_TCP)
+		return 0;
+	if (bpf_skb_load_bytes(ctx, header + length + TCP_FLAGS, &flags, 1))
+		return 0;
+	return (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+#endif
+
 /* Fills in what the packet's bytes tell; 0 where it is no IP. */
 static __always_inline int look(struct __sk_buff *ctx, struct packet *packet, u32 segments)
 {
@@ -162,6 +186,9 @@ static __always_inline int look(struct __sk_buff *ctx, struct packet *packet, u3
 	packet->backlog_packets = qdisc->q.qlen;
 	packet->flow = bpf_get_hash_recalc(ctx);
 	packet->now = bpf_ktime_get_ns();
+#ifdef SEES_OPENINGS
+	packet->opens = opens_connection(ctx, header, first[0]);
+#endif
 	return packet->size > 0 && packet->size <= MAX_SIZE;
 }
 

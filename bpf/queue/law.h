@@ -22,7 +22,9 @@ struct packet {
 	u64 size;
 	u32 flow;
 	/* The two bits of ECN: 0 where the transport does not understand marks. */
-	u32 ecn;
+	u16 ecn;
+	/* 1 where it opens a TCP connection and the law has a use for that. */
+	u16 opens;
 };
 
 enum { VERDICT_PASS, VERDICT_MARK, VERDICT_DROP, VERDICT_OVERFLOW };

@@ -235,7 +235,7 @@ impl Forwarder {
     /// Gives a packet to the host at the end of `direction`, or keeps it until somebody listens there.
     fn give(&mut self, direction: usize, packet: WirePacket) {
         let gated = &mut self.links[direction / 2].gated;
-        if direction % 2 == 0
+        if direction.is_multiple_of(2)
             && let Some(gate) = &self.gate
             && gated.len() < MAX_GATED
             && packet.opens_flow()

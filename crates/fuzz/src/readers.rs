@@ -445,6 +445,7 @@ fn queue_traces() -> Vec<Vec<u8>> {
                 size_bytes: 1_500,
                 flow: number as u32 % 3,
                 ecn: 2,
+                opens_connection: 0,
                 verdict: 0,
                 segments: 1,
             };

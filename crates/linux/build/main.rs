@@ -8,7 +8,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Files of `bpf/`, without their `.bpf.c`.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "compound",
     "fs_at",
     "fs_at_cubic",
@@ -20,6 +20,7 @@ const PROGRAMS: [&str; 11] = [
     "queue/pie",
     "queue/red",
     "queue/rtt_aqm",
+    "queue/shyu",
 ];
 
 fn main() {

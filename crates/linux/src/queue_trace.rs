@@ -47,7 +47,10 @@ pub struct Record {
     /// The kernel's hash of its flow.
     pub flow: u32,
     /// Its ECN field: 0 where the transport does not understand marks.
-    pub ecn: u32,
+    pub ecn: u16,
+    /// 1: it opens a connection, and the policy has a use for that.
+    #[serde(default)]
+    pub opens_connection: u16,
     /// 0: passed, 1: marked, 2: dropped, 3: found no room.
     pub verdict: u32,
     /// Segments in it.
@@ -66,7 +69,7 @@ impl Record {
                 2 => Ecn::Capable,
                 _ => Ecn::CongestionExperienced,
             },
-            opens_connection: false,
+            opens_connection: self.opens_connection != 0,
             backlog: Backlog { packets: self.backlog_packets, bytes: Bytes::new(self.backlog_bytes) },
         }
     }
@@ -198,6 +201,7 @@ mod tests {
             size_bytes: 1_500,
             flow: 1,
             ecn: 2,
+            opens_connection: 0,
             verdict: 0,
             segments: 1,
         }

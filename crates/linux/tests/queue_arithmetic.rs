@@ -24,7 +24,8 @@ struct Packet {
     backlog_packets: u64,
     size: u64,
     flow: u32,
-    ecn: u32,
+    ecn: u16,
+    opens: u16,
 }
 
 impl Packet {
@@ -33,6 +34,7 @@ impl Packet {
         let mut bytes: Vec<_> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend(self.flow.to_ne_bytes());
         bytes.extend(self.ecn.to_ne_bytes());
+        bytes.extend(self.opens.to_ne_bytes());
         bytes
     }
 
@@ -42,7 +44,7 @@ impl Packet {
             flow: FlowId(self.flow),
             size: Bytes::new(self.size),
             ecn: [Ecn::NotCapable, Ecn::L4s, Ecn::Capable, Ecn::CongestionExperienced][self.ecn as usize],
-            opens_connection: false,
+            opens_connection: self.opens != 0,
             backlog: Backlog { packets: self.backlog_packets, bytes: Bytes::new(self.backlog_bytes) },
         }
     }
@@ -82,6 +84,8 @@ fn packets(rate: Rate, seed: u64, count: usize) -> Vec<Packet> {
             size,
             flow: burst.0,
             ecn: [0, 2, 2, 2, 1, 3][random.below(6) as usize],
+            // A burst begins with the opening of its flow, now and then.
+            opens: u16::from(number % 60 == 0),
         });
         if backlog < 300_000 {
             let begins = free_at.max(now);
@@ -148,6 +152,8 @@ fn packets_get_the_same_verdicts_in_c_and_in_rust() {
         ("pie", "pie", 20),
         ("pie:target=3ms:max_burst=0s:mark_ecnth=0.5", "pie", 100),
         ("even", "even", 20),
+        ("shyu", "shyu", 20),
+        ("shyu:max_p=1", "shyu", 1_000),
         ("even:exponent=3:hold=5ms", "even", 1_000),
     ] {
         let rate = Rate::from_bps(mbps * 1_000_000);

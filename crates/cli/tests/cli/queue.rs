@@ -18,7 +18,7 @@ fn what_cannot_be_loaded_is_refused_with_what_can() {
     let folder = tempdir().unwrap();
     let load = |policy: &'static str| vec!["queue", "load", policy, "--dev", "lo", "--rate", "1Mbit"];
     for (arguments, problem) in [
-        (load("codel"), "accepted: rtt-aqm, dpd-qt, even, red, pie"),
+        (load("codel"), "accepted: rtt-aqm, dpd-qt, even, red, pie, shyu"),
         (load("rtt-aqm:zombies=5"), "takes no \"zombies\"; accepted: target"),
         (load("red:max_p=2"), "max_p"),
         (vec!["queue", "load", "red", "--dev", "lo", "--rate", "0Mbit"], "a link has a rate"),
@@ -169,7 +169,7 @@ fn a_policy_is_loaded_watched_replaced_and_unloaded_and_leaves_nothing() {
 fn a_replay_gives_the_verdicts_of_the_kernel() {
     let Some(world) = World::new() else { return };
     let folder = tempdir().unwrap();
-    for policy in ["rtt-aqm:target=2kB", "dpd-qt", "even", "red:max_p=0.5", "pie:max_burst=0s"] {
+    for policy in ["rtt-aqm:target=2kB", "dpd-qt", "even", "red:max_p=0.5", "pie:max_burst=0s", "shyu"] {
         world.load(policy);
         world.send(20);
         let path = folder.path().join("trace.json");

@@ -46,6 +46,7 @@ pub const POLICIES: &[Policy] = &[
     Policy { name: "even", object: object!("even") },
     Policy { name: "red", object: object!("red") },
     Policy { name: "pie", object: object!("pie") },
+    Policy { name: "shyu", object: object!("shyu") },
 ];
 
 /// A policy in front of a device's queue.

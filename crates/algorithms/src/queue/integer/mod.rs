@@ -16,6 +16,7 @@ mod heaviest;
 pub mod pie;
 pub mod red;
 pub mod rtt_aqm;
+pub mod shyu;
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -184,7 +185,7 @@ pub struct Program {
 
 /// The policies that can run in the kernel.
 pub const PROGRAMS: &[Program] =
-    &[rtt_aqm::PROGRAM, dpd_qt::PROGRAM, even::PROGRAM, red::PROGRAM, pie::PROGRAM];
+    &[rtt_aqm::PROGRAM, dpd_qt::PROGRAM, even::PROGRAM, red::PROGRAM, pie::PROGRAM, shyu::PROGRAM];
 
 /// Why a policy cannot run in the kernel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -17,11 +17,17 @@ struct Line {
     now: Instant,
     waiting: VecDeque<(Instant, Bytes)>,
     random: Random,
+    arrivals: u64,
 }
 
 impl Line {
     fn new() -> Self {
-        Self { now: Instant::ZERO + Duration::from_secs(1), waiting: VecDeque::new(), random: Random::new(7) }
+        Self {
+            now: Instant::ZERO + Duration::from_secs(1),
+            waiting: VecDeque::new(),
+            random: Random::new(7),
+            arrivals: 0,
+        }
     }
 
     fn backlog(&self) -> Backlog {
@@ -44,7 +50,10 @@ impl Line {
         // Flow 1 sends half of all.
         let flow = FlowId(if self.random.below(2) == 0 { 1 } else { 2 + self.random.below(9) as u32 });
         let backlog = self.backlog();
-        let arrival = Arrival { flow, size, backlog, ecn: Ecn::Capable, ..Arrival::at_empty_queue(self.now) };
+        self.arrivals += 1;
+        let opens_connection = self.arrivals % 50 == 0;
+        let empty = Arrival::at_empty_queue(self.now);
+        let arrival = Arrival { flow, size, backlog, opens_connection, ecn: Ecn::Capable, ..empty };
         (arrival, departures)
     }
 
@@ -127,6 +136,7 @@ fn policies_in_integers_estimate_and_mark_as_their_namesakes_do() {
         ("pie", "", "drop_probability", 0.02),
         ("dpd-qt", "", "heaviest_share", 0.03),
         ("even", "", "heaviest_share", 0.03),
+        ("shyu", "", "mean_rtt_ms", 0.01),
     ] {
         let (marks, seen) = beside(&mut *integer(text), &mut *float(&format!("{text}{of_float}")));
         for values in &seen {
@@ -195,6 +205,7 @@ fn any_settings_within_the_limits_judge_any_packets() {
                 flow: FlowId(random.below(5) as u32),
                 size: Bytes::new(within((1, MAX_SIZE), &mut random)),
                 backlog,
+                opens_connection: random.below(3) == 0,
                 ..Arrival::at_empty_queue(Instant::from_nanos(now))
             });
         }
@@ -221,7 +232,7 @@ fn settings_beyond_the_limits_are_refused() {
 #[test]
 fn what_has_no_program_is_refused_with_what_has() {
     for (text, problem) in [
-        ("codel", "\"codel\" has no program for the kernel; accepted: rtt-aqm, dpd-qt, even, red, pie"),
+        ("codel", "\"codel\" has no program for the kernel; accepted: rtt-aqm, dpd-qt, even, red, pie, shyu"),
         ("rtt-aqm:zombies=5", "the program of rtt-aqm takes no \"zombies\"; accepted: target, initial_rtt"),
         ("red:max_p=2", "max_p = \"2\" is not accepted"),
     ] {
