@@ -20,7 +20,7 @@ mod sender;
 mod stream;
 
 pub use flight::{Flight, FlightBound};
-pub use meter::{CapacityMeter, Occupancy, RateMeter, WindowedMin};
+pub use meter::{CapacityMeter, LossMeter, Occupancy, RateMeter, Segments, WindowedMin};
 pub use receiver::{AggregateReceiver, Arrived, Feedback};
 pub use sender::{AggregateSender, Chunk, LATE, LATE_ALONE, Suspicion, Urgency};
 pub use stream::{Reading, Stream, StreamOptions, StreamTotals};

@@ -1,6 +1,6 @@
 //! Measurements of a connection, alike in both worlds, so that a scheduler sees the same quantities in each.
 
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 /// A connection as it is read.
 #[derive(Debug, Clone, Copy)]
@@ -177,6 +177,44 @@ impl WindowedMin {
     }
 }
 
+/// The part of a connection's segments that was lost in the last five to ten seconds.
+#[derive(Debug, Default)]
+pub struct LossMeter {
+    /// What had been sent when the halves of that time began, the older one first.
+    begun: [Segments; 2],
+    now: Segments,
+    turns_at: Instant,
+}
+
+/// Segments that a connection has sent since it began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Segments {
+    /// All of them.
+    pub sent: u64,
+    /// The retransmissions among them: as many were lost, or taken to be.
+    pub retransmitted: u64,
+}
+
+impl LossMeter {
+    /// The connection was read.
+    pub fn on_reading(&mut self, now: Instant, segments: Segments) {
+        if now >= self.turns_at {
+            (self.begun, self.turns_at) = ([self.begun[1], segments], now + LOSS_WINDOW);
+        }
+        self.now = segments;
+    }
+
+    /// The part of the segments that was sent again. A single loss is no rate: it counts as none.
+    #[must_use]
+    pub fn get(&self) -> Probability {
+        let lost = self.now.retransmitted.saturating_sub(self.begun[0].retransmitted);
+        let sent = self.now.sent.saturating_sub(self.begun[0].sent);
+        Probability::clamped(if lost < 2 { 0.0 } else { lost as f64 / sent.max(1) as f64 })
+    }
+}
+
+const LOSS_WINDOW: Duration = Duration::from_secs(5);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,5 +313,20 @@ mod tests {
         assert!(meter.get().is_some());
         run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 0, 300);
         assert_eq!(meter.get(), None);
+    }
+
+    #[test]
+    fn loss_is_a_part_of_what_was_sent_of_late_and_one_loss_is_none() {
+        let mut meter = LossMeter::default();
+        let mut read = |ms, sent, retransmitted| {
+            meter.on_reading(at(ms), Segments { sent, retransmitted });
+            meter.get().get()
+        };
+        assert_eq!(read(0, 0, 0), 0.0);
+        assert_eq!(read(1_000, 100, 1), 0.0);
+        assert_eq!(read(2_000, 200, 2), 0.01);
+        assert_eq!(read(5_000, 400, 4), 0.01, "the first half of the time is over");
+        assert_eq!(read(9_999, 800, 4), 0.005);
+        assert_eq!(read(10_000, 800, 4), 0.0, "what was lost in the first five seconds is forgotten");
     }
 }

@@ -44,7 +44,7 @@ pub struct AggregateSender {
     urgent: RangeSet<u64>,
     /// Of it, data that goes over two paths.
     twice: RangeSet<u64>,
-    /// Bytes of urgent data that went over a second path.
+    /// Bytes that went over a second path before theirs had stalled.
     copied: Bytes,
     /// The data under way, with a bit for each path that carries it.
     outstanding: RangeMap<u64, u64>,
@@ -93,7 +93,7 @@ pub enum Urgency {
     /// Nothing: it goes before all other data, over the path on which it arrives first. Where that path turns out to be late, it
     /// goes over a second one as well.
     First,
-    /// As `First`, and always over the second-best path too.
+    /// As `First`, and always over a second path too: over the two on which it arrives first, of those that have nothing unsent.
     Twice,
 }
 
@@ -254,7 +254,8 @@ impl AggregateSender {
     pub fn next(&mut self, now: Instant) -> Option<Chunk> {
         self.notice_stalls(now);
         if let Some(range) = self.first_urgent()
-            && let Some(path) = self.soonest(now, Bytes::new(range.end - range.start))
+            && let Some(path) =
+                self.path_for(now, Bytes::new(range.end - range.start), self.urgency_at(range.start))
         {
             return Some(self.give(now, path, range));
         }
@@ -380,10 +381,9 @@ impl AggregateSender {
         if !path.carries() {
             return None;
         }
-        match (self.suspicion, path.status.and_then(|status| status.rtt.map(|rtt| (status, rtt)))) {
-            (Suspicion::Late, Some((status, rtt))) => {
-                let alone = path.unacknowledged <= 4 * status.mss.get();
-                let slack = (rtt.rttvar * 4).max(if alone { LATE_ALONE } else { LATE });
+        match (self.suspicion, path.status.and_then(|status| status.rtt)) {
+            (Suspicion::Late, Some(rtt)) => {
+                let slack = (rtt.rttvar * 4).max(if path.is_busy() { LATE } else { LATE_ALONE });
                 let late_at = path.late_by(rtt, slack);
                 Some((self.excused_until + slack).clamp(late_at, late_at + slack))
             }
@@ -404,7 +404,9 @@ impl AggregateSender {
         for (index, path) in self.paths.iter().enumerate() {
             let bit = 1 << index;
             let can_copy = self.outstanding.iter().any(|(_, carriers)| carriers & bit == 0);
-            self.views.push(path.view(now, can_copy, first & bit != 0));
+            let view = path.view(now, can_copy, first & bit != 0);
+            let silent = if self.suspicion == Suspicion::Late { path.silent(now) } else { view.silent };
+            self.views.push(PathView { silent, ..view });
         }
     }
 
@@ -536,6 +538,18 @@ impl Path {
     fn late_by(&self, rtt: Rtt, slack: Duration) -> Instant {
         let oldest = self.given.front().map_or(self.progress_at, |given| given.at);
         (self.progress_at + slack).max(oldest + rtt.srtt + slack)
+    }
+
+    /// The time without an acknowledgement while data is under way. Bytes that are no data, such as reports, may have been under way
+    /// before it, and their acknowledgement be delayed.
+    fn silent(&self, now: Instant) -> Duration {
+        let oldest = self.given.front().map_or(now, |given| given.at);
+        now.saturating_since(self.progress_at.max(oldest))
+    }
+
+    /// So much is under way that the receiver does not delay its acknowledgement.
+    fn is_busy(&self) -> bool {
+        self.status.is_some_and(|status| self.unacknowledged > 4 * status.mss.get())
     }
 
     /// Established, and neither stalled nor unknown.
@@ -741,9 +755,11 @@ mod tests {
             sender.path_up(at(0), path);
             sender.on_occupancy(at(0), path, status(0, rtt), true);
         }
-        sender.produce_group(10_000, Urgency::None);
-        assert_eq!(sender.next(at(0)).map(|chunk| (chunk.path, chunk.start)), Some((PathId(0), 0)));
-        sender.on_occupancy(at(0), PathId(0), status(10_000, 20), true);
+        for start in (0..10_000).step_by(1_000) {
+            sender.produce_group(start + 1_000, Urgency::None);
+            assert_eq!(sender.next(at(0)).map(|chunk| (chunk.path, chunk.start)), Some((PathId(0), start)));
+            sender.on_occupancy(at(0), PathId(0), status(start + 1_000, 20), true);
+        }
         sender.produce_group(10_500, urgency);
         let first = sender.next(at(0)).unwrap();
         assert_eq!((first.path, first.start, first.len.get()), (PathId(0), 10_000, 500));
@@ -759,16 +775,55 @@ mod tests {
     }
 
     #[test]
-    fn urgent_data_goes_over_a_second_path_once_its_own_is_late_and_other_data_once_it_has_stalled() {
+    fn what_is_wanted_twice_waits_for_no_path_that_has_something_unsent() {
+        for (urgency, path) in [(Urgency::First, None), (Urgency::Twice, Some(PathId(1)))] {
+            let mut sender = urgent(urgency);
+            let asked = |sender: &AggregateSender| sender.path_for(at(1), Bytes::new(500), urgency);
+            let unsent = PathStatus { unsent: CHUNK, ..status(10_500, 20) };
+            sender.on_occupancy(at(1), PathId(0), unsent, true);
+            assert_eq!(asked(&sender), path, "{urgency:?}");
+            sender.on_occupancy(at(1), PathId(0), status(9_000, 20), true);
+            assert_eq!(
+                asked(&sender),
+                Some(PathId(0)),
+                "{urgency:?}: the best one, once it has sent what it has"
+            );
+        }
+    }
+
+    #[test]
+    fn a_copy_beats_a_retransmission_where_the_second_path_is_less_than_a_round_trip_longer() {
+        for (second_rtt, beaten) in [(50, Some(PathId(0))), (59, Some(PathId(0))), (60, None), (200, None)] {
+            let mut sender = sender("lowest-rtt");
+            for (path, rtt) in [(PathId(0), 20), (PathId(1), second_rtt)] {
+                sender.on_occupancy(at(0), path, status(0, rtt), true);
+            }
+            assert_eq!(sender.beaten_by_a_copy(at(0), Bytes::new(100)), beaten, "{second_rtt} ms");
+        }
+        let mut alone = sender("lowest-rtt");
+        alone.path_down(PathId(1));
+        assert_eq!(alone.beaten_by_a_copy(at(0), CHUNK), None);
+    }
+
+    #[test]
+    fn urgent_and_missing_data_goes_over_a_second_path_once_late_and_the_rest_once_stalled() {
         let mut sender = urgent(Urgency::First);
         assert_eq!(sender.next(at(29)), None);
         assert_eq!(sender.next_wakeup(), Some(at(30)), "a round trip and twice the time of a report");
         let copy = sender.next(at(30)).unwrap();
         assert_eq!((copy.path, copy.start, copy.len.get()), (PathId(1), 10_000, 500));
         sender.on_occupancy(at(31), PathId(1), status(500, 50), false);
+        let first = sender.next(at(31)).unwrap();
+        assert_eq!(
+            (first.path, first.start, first.len.get()),
+            (PathId(1), 0, 1_000),
+            "the receiver lacks it"
+        );
+        sender.on_occupancy(at(31), PathId(1), status(1_500, 50), false);
         assert_eq!(sender.next(at(31)), None, "one copy is enough");
         let rest = sender.next(at(45)).unwrap();
-        assert_eq!((rest.path, rest.start, rest.len.get()), (PathId(1), 0, 10_000));
+        assert_eq!((rest.path, rest.start, rest.len.get()), (PathId(1), 1_000, 1_000));
+        assert_eq!(sender.copied().get(), 1_500);
     }
 
     /// The first data that path 0 takes at `ms`, where path 1 is silent since 0 ms and both have 50 ms.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{AlertDescription, Connection};
 use socket2::SockRef;
-use suimon_aggregation::{CapacityMeter, Flight, FlightBound, Occupancy};
+use suimon_aggregation::{CapacityMeter, Flight, FlightBound, LossMeter, Occupancy, Segments};
 use suimon_algorithms::path::{PathStatus, Rtt};
 use suimon_linux::tcp::{TcpState, limit_timeout, tcp_state, unacknowledged};
-use suimon_units::{self as units, Bytes, Instant};
+use suimon_units::{self as units, Bytes, Instant, Probability};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -27,6 +27,7 @@ pub(crate) struct TlsConnection {
     decoded: usize,
     rate: CapacityMeter,
     bound: FlightBound,
+    loss: LossMeter,
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
     /// Bytes that the connection may hold, where the limit is below the kernel's.
@@ -40,6 +41,8 @@ pub(crate) struct TlsConnection {
 pub(crate) struct Reading {
     pub(crate) status: PathStatus,
     pub(crate) connection: TcpState,
+    /// The part of its segments that was lost of late.
+    pub(crate) loss: Probability,
     /// Whether something was acknowledged, be it selectively, since the reading before.
     pub(crate) acknowledged: bool,
 }
@@ -58,6 +61,7 @@ impl TlsConnection {
             decoded: 0,
             rate: CapacityMeter::default(),
             bound: FlightBound::default(),
+            loss: LossMeter::default(),
             lowat: MIN_LOWAT,
             send_buffer,
             delivered: 0,
@@ -222,6 +226,8 @@ impl TlsConnection {
                 self.bound.on_reading(now, flight, chunk);
             }
         }
+        let segments = Segments { sent: connection.segments, retransmitted: connection.retransmissions };
+        self.loss.on_reading(now, segments);
         self.set_lowat()?;
         let unsent = if self.is_clogged() {
             connection.unsent.max(Bytes::new(1))
@@ -245,7 +251,7 @@ impl TlsConnection {
             delivery_rate: self.rate.get(),
         };
         let moved = connection.delivered != std::mem::replace(&mut self.delivered, connection.delivered);
-        Ok(Reading { status, connection, acknowledged: moved })
+        Ok(Reading { status, connection, loss: self.loss.get(), acknowledged: moved })
     }
 
     /// On a fast path two milliseconds' worth may wait in the kernel, so that it does not run dry while this

@@ -72,7 +72,7 @@ const SESSION_METRICS: [(&str, &str, &str, OfSession); 10] = [
     }),
 ];
 
-const PATH_METRICS: [(&str, &str, &str, OfPath); 12] = [
+const PATH_METRICS: [(&str, &str, &str, OfPath); 13] = [
     ("path_sent_bytes_total", "counter", "Bytes delivered over this connection.", |p| {
         Some(p.sent_bytes as f64)
     }),
@@ -91,6 +91,9 @@ const PATH_METRICS: [(&str, &str, &str, OfPath); 12] = [
     ("path_rtt_seconds", "gauge", "Smoothed round-trip time.", |p| p.rtt_ms.map(|ms| ms / 1e3)),
     ("path_queue_seconds", "gauge", "Smoothed round-trip time beyond the least.", |p| {
         p.queue_ms.map(|ms| ms / 1e3)
+    }),
+    ("path_loss_ratio", "gauge", "Part of the segments sent again in the last five to ten seconds.", |p| {
+        Some(p.loss)
     }),
     ("path_retransmitted_segments_total", "counter", "Segments sent again over this connection.", |p| {
         Some(p.retransmitted_segments as f64)

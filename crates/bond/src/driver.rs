@@ -297,6 +297,7 @@ impl Driver<'_> {
             Ok(reading) => {
                 slot.view.update(&reading);
                 state.session.on_occupancy(now, path, reading.status, reading.acknowledged);
+                state.session.on_loss(path, reading.loss);
             }
             Err(error) => self.lose(now, state, path, &reason(&error)),
         }

@@ -7,7 +7,7 @@
 use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback, Suspicion, Urgency};
 use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_algorithms::registry::AlgorithmSpec;
-use suimon_units::{Bytes, Duration, Instant, Rate};
+use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
 use crate::frame::{DATA_HEADER, Frame, MAX_PATHS, RECORD, Received, data_header};
 use crate::mux::{Class, Mux, MuxLimits, ServiceClass, Violation};
@@ -62,6 +62,8 @@ struct Path {
     delivered: u64,
     /// The time when something came over it last.
     heard_at: Instant,
+    /// The part of its segments that was lost of late.
+    loss: Probability,
 }
 
 /// The state of a session.
@@ -79,7 +81,7 @@ pub struct SessionView {
     pub duplicates: u64,
     /// Bytes of real-time and redundant flows that this end has produced.
     pub realtime: u64,
-    /// Bytes that this end gave to a second path too, as they are of a redundant flow or their path was late.
+    /// Bytes that this end gave to a second path too: of redundant flows, and of paths that were late.
     pub copied: u64,
     /// Bytes that streams hold here.
     pub streams_held: u64,
@@ -140,6 +142,11 @@ impl Session {
     pub fn on_occupancy(&mut self, now: Instant, path: PathId, status: PathStatus, acknowledged: bool) {
         self.paths[path.0].status = Some(status);
         self.sender.on_occupancy(now, path, status, acknowledged);
+    }
+
+    /// The part of what this end sent over `path` of late that was lost.
+    pub fn on_loss(&mut self, path: PathId, loss: Probability) {
+        self.paths[path.0].loss = loss;
     }
 
     /// Data came over `path`.
@@ -316,14 +323,13 @@ impl Session {
 
     /// Takes from the streams as much as can be placed by now, and no more: what waits in them is still in turn.
     fn produce(&mut self, now: Instant) {
-        let chunk = self.set_chunk();
-        if let Some(class) = self.urgent_class()
-            && self.sender.soonest(now, Bytes::new(chunk)).is_some()
+        let chunk = self.set_chunk(now);
+        if let Some((class, urgency)) = self.urgent_class(now)
+            && self.sender.path_for(now, Bytes::new(chunk), urgency).is_some()
             && self.has_room()
         {
             let before = self.outbox.end();
             self.mux.produce(&mut self.outbox, chunk as usize, class);
-            let urgency = if class == Class::Redundant { Urgency::Twice } else { Urgency::First };
             self.sender.produce_group(self.outbox.end(), urgency);
             if class != Class::Urgent {
                 self.realtime += Bytes::new(self.outbox.end() - before);
@@ -343,31 +349,42 @@ impl Session {
     }
 
     /// What goes first, of what waits for no other.
-    fn urgent_class(&self) -> Option<Class> {
+    fn urgent_class(&self, now: Instant) -> Option<(Class, Urgency)> {
         let classes = [
-            (Class::Redundant, self.mux.has_data_of(ServiceClass::Redundant)),
-            (Class::Realtime, self.mux.has_data_of(ServiceClass::Realtime)),
-            (Class::Urgent, self.mux.has_urgent()),
+            (Class::Redundant, Urgency::Twice, self.mux.has_data_of(ServiceClass::Redundant)),
+            (Class::Realtime, self.of_realtime(now), self.mux.has_data_of(ServiceClass::Realtime)),
+            (Class::Urgent, Urgency::First, self.mux.has_urgent()),
         ];
-        classes.into_iter().find(|(_, waits)| *waits).map(|(class, _)| class)
+        classes.into_iter().find(|(_, _, waits)| *waits).map(|(class, urgency, _)| (class, urgency))
+    }
+
+    /// Real-time data goes over two paths where its best one loses more than a call bears, and a copy comes before a retransmission.
+    fn of_realtime(&self, now: Instant) -> Urgency {
+        match self.sender.beaten_by_a_copy(now, self.sender.chunk()) {
+            Some(best) if self.paths[best.0].loss.get() > TOLERABLE_LOSS => Urgency::Twice,
+            _ => Urgency::First,
+        }
     }
 
     fn has_room(&self) -> bool {
         (self.outbox.len() as u64) < self.send_buffer.get()
     }
 
-    /// What is known of the paths that are up.
+    /// What is known of the paths that are up and make progress.
     fn known(&self) -> impl Iterator<Item = Known> {
-        self.paths.iter().filter(|path| path.up).filter_map(|path| Known::of(&path.status?))
+        let moves = |(index, path): &(usize, &Path)| path.up && !self.sender.is_stalled(PathId(*index));
+        self.paths.iter().enumerate().filter(moves).filter_map(|(_, path)| Known::of(&path.status?))
     }
 
-    /// Fits the size of chunks to the paths.
-    fn set_chunk(&mut self) -> u64 {
+    /// Fits the size of chunks to the paths. Beside real-time data they are as short as can be, as it waits for the one that its path
+    /// sends.
+    fn set_chunk(&mut self, now: Instant) -> u64 {
+        let least = if self.has_realtime(now) { 1 } else { MIN_SEGMENTS };
         let rate: Rate = self.known().map(|path| path.rate).sum();
         let mss = self.known().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
         let room = self.known().map(|path| path.send_buffer.get() / mss).min().unwrap_or(u64::MAX);
-        let most = (room / MIN_CHUNKS).clamp(MIN_SEGMENTS, MAX_SEGMENTS);
-        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(MIN_SEGMENTS, most);
+        let most = (room / MIN_CHUNKS).clamp(least, MAX_SEGMENTS);
+        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(least, most);
         let chunk = (segments * mss).saturating_sub(OVERHEAD).clamp(1, RECORD as u64);
         self.sender.set_chunk(Bytes::new(chunk));
         chunk
@@ -419,8 +436,9 @@ const MIN_CHUNKS: u64 = 4;
 const ETHERNET_MSS: u64 = 1448;
 /// A record's head, type and tag (RFC 8446 §5.2) and a data frame's head.
 const OVERHEAD: u64 = 22 + DATA_HEADER as u64;
-/// No data is held back for longer than this for a slow path's sake.
-const MAX_DELAY: Duration = Duration::from_secs(2);
+/// No data is produced further ahead than this for a slow path's sake: what comes after it waits for it. Longer than one way over a
+/// geostationary satellite (ITU-T G.114: 260 ms) with a queue.
+const MAX_DELAY: Duration = Duration::from_millis(500);
 /// Bytes of data that are reported soon; fewer are reported after a while.
 const REPORT_AFTER: u64 = 8 * 1024;
 const MIN_WAIT: Duration = Duration::from_millis(1);
@@ -431,6 +449,8 @@ const PIECE: u64 = 64;
 const MIN_PIECES: u64 = 4_096;
 /// A call that said nothing for so long is taken to be over.
 const REALTIME_RECENTLY: Duration = Duration::from_secs(2);
+/// The loss up to which real-time data goes over one path: the objective for real-time traffic of ITU-T Y.1541 (Table 1, classes 0 and 1).
+const TOLERABLE_LOSS: f64 = 1e-3;
 /// A path that carried something in this time is taken to work.
 const HEARD_RECENTLY: Duration = Duration::from_millis(300);
 
@@ -864,6 +884,49 @@ mod tests {
         }
         let realtime = world.ends[0].view().realtime;
         assert_eq!((realtime, world.ends[0].view().copied), (20 * 1_004, 0));
+    }
+
+    /// What is produced is in order, and data that becomes ready later waits for it.
+    #[test]
+    fn no_more_is_produced_ahead_for_the_sake_of_a_path_that_has_stalled() {
+        let (mut world, _) = busy();
+        let produced = world.ends[0].view().produced;
+        // Path 1 has stalled with all that it holds, path 0 goes on.
+        for _ in 0..300 {
+            world.now += Duration::from_millis(1);
+            world.ends[0].on_heard(world.now, PathId(0));
+            world.deliver(0, 60);
+            world.transmit();
+        }
+        assert!(world.ends[0].is_stalled(PathId(1)));
+        let view = world.ends[0].view();
+        let carried = view.acknowledged.max(produced) - produced;
+        assert!(view.produced - produced < carried + 20_000, "{view:?}");
+    }
+
+    #[test]
+    fn real_time_data_goes_over_two_paths_while_its_best_one_loses_and_a_copy_beats_a_retransmission() {
+        for (loss, second_rtt_ms, copied) in [(0.001, 15, 0), (0.01, 15, 1_004), (0.01, 100, 0)] {
+            let (mut world, _) = busy();
+            for (path, rtt_ms) in [(PathId(0), 10), (PathId(1), second_rtt_ms)] {
+                let rtt = Duration::from_millis(rtt_ms);
+                let status = PathStatus {
+                    send_buffer: Bytes::new(30_000),
+                    cwnd: Bytes::new(14_480),
+                    mss: Bytes::new(1_448),
+                    rtt: Some(Rtt { srtt: rtt, rttvar: Duration::ZERO }),
+                    rtt_min: Some(rtt),
+                    ..PathStatus::default()
+                };
+                world.ends[0].on_occupancy(world.now, path, status, true);
+            }
+            world.ends[0].on_loss(PathId(0), Probability::clamped(loss));
+            world.ends[0].mux.send_packet(ServiceClass::Realtime, &[9; 1_000]);
+            let (path, _, bytes) = written(&mut world).unwrap();
+            assert_eq!((path, bytes.len()), (PathId(0), 1_004));
+            let _ = written(&mut world);
+            assert_eq!(world.ends[0].view().copied, copied, "{loss}, {second_rtt_ms} ms");
+        }
     }
 
     #[test]

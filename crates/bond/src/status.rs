@@ -38,7 +38,8 @@ pub struct AggregateStatus {
     pub duplicate_bytes: u64,
     /// Bytes of real-time and redundant flows sent.
     pub realtime_bytes: u64,
-    /// Bytes that went over a second path too: of redundant flows, and of urgent data whose path was late.
+    /// Bytes that went over a second path too: of redundant flows, of urgent data whose path was late, and the first data that the
+    /// other end lacked where its path was.
     pub copied_bytes: u64,
     /// Bytes that streams hold: not read, or not sent yet.
     pub streams_bytes: u64,
@@ -83,6 +84,8 @@ pub struct PathStatusView {
     pub queue_ms: Option<f64>,
     /// How fast it carries data, in bits per second, as the scheduler takes it.
     pub capacity_bps: Option<u64>,
+    /// The part of the segments that was sent again in the last five to ten seconds.
+    pub loss: f64,
     /// Segments sent again over this connection.
     pub retransmitted_segments: u64,
     /// Milliseconds since an acknowledgement came.
@@ -91,7 +94,8 @@ pub struct PathStatusView {
 
 impl PathStatusView {
     pub(crate) fn update(&mut self, reading: &Reading) {
-        let Reading { status, connection, .. } = reading;
+        let Reading { status, connection, loss, .. } = reading;
+        self.loss = loss.get();
         self.buffered_bytes = status.buffered.get();
         self.unsent_bytes = status.unsent.get();
         self.cwnd_bytes = status.cwnd.get();

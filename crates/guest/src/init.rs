@@ -28,7 +28,7 @@ use crate::tree::{Links, Tree, unpack};
 const JOB: &str = "/dev/pmem0";
 /// The port that takes the results.
 const RESULTS: &str = "/dev/vport0p1";
-const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Deferred work of the boot disturbs timers for some seconds after it.
 const WARM_UP: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use crate::store::Store;
 use crate::tree::{Links, Tree, unpack};
 
 /// A boot takes seconds; on a busy machine it may take this long.
-const MAX_BOOT: Duration = Duration::from_secs(300);
+const MAX_BOOT: Duration = Duration::from_secs(1_200);
 
 /// How often the results are looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);

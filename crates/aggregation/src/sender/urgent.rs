@@ -5,30 +5,53 @@ use std::ops::Range;
 use suimon_algorithms::path::{PathId, Rtt};
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::{AggregateSender, Path, PathState, within};
+use super::{AggregateSender, Path, PathState, Suspicion, Urgency, within};
 
 impl AggregateSender {
-    /// The path over which `len` bytes given now arrive first. `None` where no path is usable, and where that one has not sent
-    /// all that it was given: over another they would arrive later still.
+    /// The path for `len` bytes of urgent data given now: the one over which they arrive first. `None` where no path is usable,
+    /// and where that one has not sent all that it was given: over another they would arrive later still. What goes over
+    /// two paths begins with any that has, as its other copy takes the better one.
     #[must_use]
-    pub fn soonest(&self, now: Instant, len: Bytes) -> Option<PathId> {
-        self.soonest_of(now, len, |_| true)
+    pub fn path_for(&self, now: Instant, len: Bytes, urgency: Urgency) -> Option<PathId> {
+        self.path_of(now, len, urgency, |_| true)
     }
 
-    /// Bytes of urgent data that went over a second path.
+    /// The path over which `len` bytes given now arrive first, where they would arrive over a second one before a retransmission
+    /// over the first, which takes a round trip more at least.
+    #[must_use]
+    pub fn beaten_by_a_copy(&self, now: Instant, len: Bytes) -> Option<PathId> {
+        let usable = self.paths.iter().enumerate().filter(|(_, path)| path.is_usable());
+        let mut arrivals: Vec<_> = usable.map(|(index, path)| (path.arrival(now, len), index)).collect();
+        arrivals.sort_unstable();
+        let [(first, best), (second, _), ..] = arrivals[..] else { return None };
+        let srtt = self.paths[best].status?.rtt?.srtt;
+        (second.saturating_sub(srtt) < first).then_some(PathId(best))
+    }
+
+    /// Bytes that went over a second path: of urgent data, and first bytes that the receiver lacked, whose path was late.
     #[must_use]
     pub fn copied(&self) -> Bytes {
         self.copied
     }
 
-    fn soonest_of(&self, now: Instant, len: Bytes, may: impl Fn(usize) -> bool) -> Option<PathId> {
-        let usable = (self.paths.iter().enumerate()).filter(|(index, path)| path.is_usable() && may(*index));
-        let arrival = |path: &Path| {
-            let arrives_in = path.view(now, false, false).arrives_in(len);
-            arrives_in.map_or(Duration::MAX, |arrives_in| arrives_in + path.late(now))
-        };
-        let (index, path) = usable.min_by_key(|(_, path)| arrival(path))?;
-        path.status.is_some_and(|status| status.unsent == Bytes::ZERO).then_some(PathId(index))
+    fn path_of(
+        &self,
+        now: Instant,
+        len: Bytes,
+        urgency: Urgency,
+        may: impl Fn(usize) -> bool,
+    ) -> Option<PathId> {
+        let has_sent = |path: &Path| path.status.is_some_and(|status| status.unsent == Bytes::ZERO);
+        let waits = urgency != Urgency::Twice;
+        let usable = (self.paths.iter().enumerate())
+            .filter(|(index, path)| path.is_usable() && may(*index) && (waits || has_sent(path)));
+        let (index, path) = usable.min_by_key(|(_, path)| path.arrival(now, len))?;
+        has_sent(path).then_some(PathId(index))
+    }
+
+    /// How urgent the data at `place` is, which is urgent.
+    pub(super) fn urgency_at(&self, place: u64) -> Urgency {
+        if self.twice.contains(&place) { Urgency::Twice } else { Urgency::First }
     }
 
     /// The part of the receiver's buffer that is left to urgent data, where there is any.
@@ -50,15 +73,15 @@ impl AggregateSender {
         (end <= self.feedback.edge).then_some(range.start..end)
     }
 
-    /// The first urgent data that a second path had better carry too, and that path: data of which two copies are wanted, and
-    /// data whose paths are late with what they carry.
+    /// The first data that a second path had better carry too, and that path: data of which two copies are wanted, urgent data whose
+    /// paths are late with what they carry, and the first data that the receiver lacks where its paths are.
     pub(super) fn second_copy(&self, now: Instant) -> Option<(PathId, Range<u64>)> {
-        if self.urgent.is_empty() {
+        if self.suspicion == Suspicion::Timeout && self.urgent.is_empty() {
             return None;
         }
         let late = self.late_paths(now);
         let wanted = if late == 0 { &self.twice } else { &self.urgent };
-        wanted.iter().find_map(|wanted| {
+        let urgent = wanted.iter().find_map(|wanted| {
             self.outstanding.overlapping(wanted.clone()).find_map(|(range, carriers)| {
                 let range = within(range, wanted);
                 // The second path of what is wanted twice may be late too: the first one may be worse.
@@ -67,18 +90,43 @@ impl AggregateSender {
                     _ if carriers & !late == 0 => (range, carriers | late),
                     _ => return None,
                 };
-                let range = range.start..self.cut(range);
-                let others = |index: usize| unfit & 1 << index == 0;
-                let path = self.soonest_of(now, Bytes::new(range.end - range.start), others)?;
-                Some((path, range))
+                let urgency = self.urgency_at(range.start);
+                self.copy(now, range, urgency, unfit)
             })
+        });
+        urgent.or_else(|| {
+            let (range, carriers) = self.outstanding.first_range_value()?;
+            let waits = self.suspicion == Suspicion::Late && carriers & !self.late_and_busy(late) == 0;
+            if waits { self.copy(now, range.clone(), Urgency::First, carriers | late) } else { None }
         })
     }
 
-    /// When the next path will be late, where that concerns urgent data.
+    /// The path for a copy of what `range` begins with, none of the `unfit`.
+    fn copy(
+        &self,
+        now: Instant,
+        range: Range<u64>,
+        urgency: Urgency,
+        unfit: u64,
+    ) -> Option<(PathId, Range<u64>)> {
+        let range = range.start..self.cut(range);
+        let len = Bytes::new(range.end - range.start);
+        Some((self.path_of(now, len, urgency, |index| unfit & 1 << index == 0)?, range))
+    }
+
+    /// When the next path will be late, where that concerns what it carries.
     pub(super) fn copies_at(&self) -> Option<Instant> {
-        let up = self.paths.iter().filter(|path| path.state == PathState::Up && !self.urgent.is_empty());
-        up.filter_map(Path::late_at).min()
+        let first = self.suspicion == Suspicion::Late;
+        let concerned = |path: &&Path| {
+            path.state == PathState::Up && (!self.urgent.is_empty() || (first && path.is_busy()))
+        };
+        self.paths.iter().filter(concerned).filter_map(Path::late_at).min()
+    }
+
+    /// Of the `late` paths, those that carry so much that their receiver acknowledges at once.
+    fn late_and_busy(&self, late: u64) -> u64 {
+        let busy = self.paths.iter().enumerate().filter(|(_, path)| path.is_busy());
+        late & busy.map(|(index, _)| 1 << index).sum::<u64>()
     }
 
     /// The paths that are late with what they carry, a bit each.
@@ -90,11 +138,17 @@ impl AggregateSender {
 }
 
 impl Path {
+    /// The time until `len` bytes given now arrive; the longest where nothing is known.
+    fn arrival(&self, now: Instant, len: Bytes) -> Duration {
+        let arrives_in = self.view(now, false, false).arrives_in(len);
+        arrives_in.map_or(Duration::MAX, |arrives_in| arrives_in + self.late(now))
+    }
+
     /// The time by which what is under way is late: without an acknowledgement beyond a round trip and its deviation.
     fn late(&self, now: Instant) -> Duration {
-        let rtt = self.status.and_then(|status| status.rtt).filter(|_| self.unacknowledged > 0);
+        let rtt = self.status.and_then(|status| status.rtt);
         let expected = |rtt: Rtt| rtt.srtt + rtt.rttvar * 4;
-        rtt.map_or(Duration::ZERO, |rtt| now.saturating_since(self.progress_at).saturating_sub(expected(rtt)))
+        rtt.map_or(Duration::ZERO, |rtt| self.silent(now).saturating_sub(expected(rtt)))
     }
 
     /// When what it carries will be late, if nothing is acknowledged until then. It is under suspicion only: one copy of what is

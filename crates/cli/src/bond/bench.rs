@@ -11,6 +11,7 @@ use suimon_lab::bond::cuts::Cuts;
 use suimon_lab::bond::datagrams::Datagrams;
 use suimon_lab::bond::faults::Faults;
 use suimon_lab::bond::goodput::{Goodput, News};
+use suimon_lab::bond::rivals::{self, Rivals};
 use suimon_lab::bond::speed::Speed;
 use suimon_lab::bond::waits::Waits;
 use suimon_units::{Bytes, Rate};
@@ -27,6 +28,7 @@ Example:
   suimon bond bench faults --bytes 1GB                           # paths cut, a device unplugged, a server restarted
   suimon bond bench cuts --seed 1                                # a day of random cuts in minutes
   suimon bond bench waits                                        # requests and a call beside a download, and through cuts
+  suimon bond bench rivals                                       # beside kernel MPTCP, WireGuard, engarde, glorytun
   suimon bond bench datagrams                                    # what datagrams on one path cost
 
 Needs root, or the right to make network namespaces; nothing of this host's network is touched.";
@@ -59,6 +61,7 @@ enum Command {
     Cuts(Bench<Cuts>),
     Datagrams(Bench<Datagrams>),
     Waits(Bench<Waits>),
+    Rivals(Bench<Rivals>),
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +83,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         Some(Command::Cuts(one)) => cuts(&one.bench, one.form.json),
         Some(Command::Datagrams(one)) => datagrams(&one.bench, one.form.json),
         Some(Command::Waits(one)) => waits(&one.bench, one.form.json),
+        Some(Command::Rivals(one)) => rivals(&one.bench, one.form.json),
     }
 }
 
@@ -187,6 +191,35 @@ fn waits(bench: &Waits, json: bool) -> Result<(), CliError> {
             ms(row.longest_ms),
             row.lost.map_or_else(String::new, |lost| format!("{:.1} %", lost * 100.0)),
         ]
+    })
+}
+
+fn rivals(bench: &Rivals, json: bool) -> Result<(), CliError> {
+    let name = |scheme: rivals::Scheme| {
+        scheme.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    };
+    let rows = bench.measure(Path::new(PROGRAM), |news| match news {
+        rivals::News::Row(row) => {
+            tell(format_args!("{}: {}", name(row.scheme), mbit(row.goodput_bps)));
+        }
+        rivals::News::None(scheme, error) => tell(format_args!("{}: not measured, {error}", name(*scheme))),
+    })?;
+    let mut header = ["scheme", "goodput", "call idle, 99 of 100: up", "down", "beside the download: up", "down"]
+        .map(str::to_owned)
+        .to_vec();
+    for path in 1..=rows.iter().map(|row| row.cuts.len()).max().unwrap_or_default() {
+        header.push(format!("path {path} cut: stall"));
+        header.extend(["silence", "lost"].map(str::to_owned));
+    }
+    let header: Vec<_> = header.iter().map(String::as_str).collect();
+    let ms = |ms: &f64| format!("{ms:.1} ms");
+    print(&rows, json, &header, 1, |row| {
+        let mut cells = vec![name(row.scheme), mbit(row.goodput_bps)];
+        cells.extend(row.idle_p99_ms.iter().chain(&row.p99_ms).map(ms));
+        for cut in &row.cuts {
+            cells.extend([ms(&cut.stall_ms), ms(&cut.silence_ms), format!("{:.1} %", cut.lost * 100.0)]);
+        }
+        cells
     })
 }
 

@@ -14,7 +14,7 @@ use suimon_units::Duration;
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
 use super::reliable::{Digests, Outcome, Progress, Way, transfer};
-use super::{links, long};
+use super::{even_links, long};
 use crate::error::LabError;
 
 /// Cut every path at random while data goes each way: a day's worth in minutes; tell stalls and compare digests
@@ -76,11 +76,7 @@ impl Cuts {
     /// # Errors
     /// When the bond does not come up, or a transfer is given up.
     pub fn measure(&self, program: &Path) -> Result<Vec<Row>, LabError> {
-        let mut links = links(&self.paths.0);
-        for [there, back] in &mut links {
-            (back.capacity, back.buffer) = (there.capacity.clone(), there.buffer);
-        }
-        let hosts = TwoHosts::new(&Setup::default(), &links)?;
+        let hosts = TwoHosts::new(&Setup::default(), &even_links(&self.paths.0))?;
         let emulation = &hosts.emulation;
         let hosts = Hosts::emulated(&hosts);
         let _bond = Bond::start(&hosts, &Options::new(program, &self.scheduler.0))?;

@@ -1,6 +1,7 @@
 //! Both ends of a bond as processes, each in a namespace of its own.
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -121,8 +122,9 @@ pub(super) struct Bond {
     folder: Folder,
 }
 
+/// A program, killed when dropped.
 #[derive(Debug)]
-struct End(Child);
+pub(super) struct End(pub(super) Child);
 
 impl Drop for End {
     fn drop(&mut self) {
@@ -133,7 +135,16 @@ impl Drop for End {
 
 /// A folder that goes when it is dropped.
 #[derive(Debug)]
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
+
+impl Folder {
+    /// Makes one for what is called `name`.
+    pub(super) fn new(name: &str) -> io::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("suimon-{name}-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -144,8 +155,7 @@ impl Drop for Folder {
 impl Bond {
     /// Starts both and waits until all paths are up.
     pub(super) fn start(hosts: &Hosts, options: &Options<'_>) -> Result<Self, LabError> {
-        let folder = Folder(std::env::temp_dir().join(format!("suimon-bond-bench-{}", std::process::id())));
-        fs::create_dir_all(&folder.0)?;
+        let folder = Folder::new("bond")?;
         let [server_key, client_key] = ["server.key", "client.key"].map(|name| folder.0.join(name));
         let (server, client) = (PrivateKey::generate()?, PrivateKey::generate()?);
         server.write(&server_key)?;

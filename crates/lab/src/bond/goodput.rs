@@ -3,21 +3,20 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::SockRef;
 use suimon_emulator::{Setup, TwoHosts};
-use suimon_linux::{LinuxError, Namespace};
 use suimon_scenario::Link;
 use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units::{self as units, Bytes, Rate};
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::sockets::{Transport, offer_subflows};
 use super::{links, long};
 use crate::error::LabError;
 
@@ -124,7 +123,7 @@ impl Goodput {
         for path in 0..links.len() {
             let world = World::new(&links, buffer)?;
             let far = SocketAddr::from((world.hosts.paths[path].far, PORT));
-            let goodput = world.transfer(self, far, 1, |_| connect(Protocol::TCP, far, Some(&self.cc)))?;
+            let goodput = world.transfer(self, far, 1, |_| Transport::Tcp.connect(far, Some(&self.cc)))?;
             sum += goodput.as_bps();
             alone.push(goodput);
         }
@@ -132,11 +131,10 @@ impl Goodput {
             push(format!("path {} alone", path + 1), goodput, sum);
         }
         let world = World::new(&links, buffer)?;
-        world.offer_subflows()?;
+        offer_subflows(&world.hosts)?;
         let far = SocketAddr::from((world.hosts.paths[0].far, PORT));
-        let goodput = world.transfer(self, far, self.streams, |_| {
-            connect(Protocol::from(IPPROTO_MPTCP), far, Some(&self.cc))
-        });
+        let goodput =
+            world.transfer(self, far, self.streams, |_| Transport::Mptcp.connect(far, Some(&self.cc)));
         match goodput {
             Ok(goodput) => push("kernel MPTCP".to_owned(), goodput, sum),
             // With little room to reorder in, the kernel resets some connections: that ends its row, not the comparison.
@@ -151,7 +149,7 @@ impl Goodput {
             };
             let bond = Bond::start(&Hosts::emulated(&world.hosts), &options)?;
             let goodput =
-                world.transfer(self, TARGET, self.streams, |_| connect(Protocol::TCP, ENTRY, None))?;
+                world.transfer(self, TARGET, self.streams, |_| Transport::Tcp.connect(ENTRY, None))?;
             drop(bond);
             push(format!("bond, {}", scheduler.0.label()), goodput, sum);
         }
@@ -174,31 +172,6 @@ impl World {
         Ok(Self { hosts, begins: Instant::now() + TO_GET_READY })
     }
 
-    fn ip(namespace: &Namespace, arguments: &[&str]) -> Result<(), LabError> {
-        let mut child = namespace.spawn(Command::new("ip").args(arguments))?;
-        let status = child.wait()?;
-        if status.success() {
-            return Ok(());
-        }
-        let command = format!("ip {}", arguments.join(" "));
-        Err(LinuxError::new(command, std::io::Error::other(status.to_string())).into())
-    }
-
-    /// Lets MPTCP use every path.
-    fn offer_subflows(&self) -> Result<(), LabError> {
-        for namespace in [&self.hosts.near, &self.hosts.far] {
-            Self::ip(namespace, &["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"])?;
-        }
-        for path in &self.hosts.paths[1..] {
-            let address = path.near.to_string();
-            Self::ip(
-                &self.hosts.near,
-                &["mptcp", "endpoint", "add", &address, "dev", &path.device, "subflow"],
-            )?;
-        }
-        Ok(())
-    }
-
     /// Goodput at a sink in the far host that listens at `sink`, of `streams` connections that the near host makes.
     fn transfer(
         &self,
@@ -207,9 +180,7 @@ impl World {
         streams: usize,
         connect: impl Fn(usize) -> std::io::Result<TcpStream> + Sync,
     ) -> Result<Rate, LabError> {
-        let mptcp = Protocol::from(IPPROTO_MPTCP);
-        // A listener of MPTCP takes plain TCP too.
-        let listener = self.hosts.far.run(|| listen(mptcp, sink))??;
+        let listener = self.hosts.far.run(|| Transport::Mptcp.listen(sink))??;
         thread::sleep(self.begins.saturating_duration_since(Instant::now()));
         let connected =
             self.hosts.near.run(|| (0..streams).map(&connect).collect::<Result<Vec<_>, _>>())??;
@@ -229,23 +200,6 @@ impl World {
         })?;
         Ok(Rate::of(Bytes::new(received), *goodput.time))
     }
-}
-
-fn listen(protocol: Protocol, address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(1024)?;
-    Ok(socket.into())
-}
-
-fn connect(protocol: Protocol, to: SocketAddr, cc: Option<&str>) -> std::io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(protocol))?;
-    if let Some(cc) = cc {
-        socket.set_tcp_congestion(cc.as_bytes())?;
-    }
-    socket.connect(&to.into())?;
-    Ok(socket.into())
 }
 
 /// Bytes that come over one connection between `from` and `until`.
@@ -282,7 +236,5 @@ fn fill(mut stream: TcpStream, until: Instant) {
 
 /// Both ends of a bond are up by then.
 const TO_GET_READY: Duration = Duration::from_secs(2);
-/// `IPPROTO_MPTCP` (include/uapi/linux/in.h).
-const IPPROTO_MPTCP: i32 = 262;
 /// Where a sink listens that is asked without a bond.
 const PORT: u16 = TARGET.port();

@@ -6,7 +6,11 @@ mod ends;
 pub mod faults;
 pub mod goodput;
 mod reliable;
+pub mod rivals;
+mod sockets;
 pub mod speed;
+mod traffic;
+mod tunnels;
 pub mod waits;
 
 use suimon_scenario::{Capacity, Link, LinkSpec, drop_tail};
@@ -17,6 +21,15 @@ pub use self::reliable::Digests;
 /// Both directions of each of `paths`.
 fn links(paths: &[LinkSpec]) -> Vec<[Link; 2]> {
     paths.iter().map(link).collect()
+}
+
+/// Both directions of each of `paths`, as fast and as long each way.
+fn even_links(paths: &[LinkSpec]) -> Vec<[Link; 2]> {
+    let mut links = links(paths);
+    for [there, back] in &mut links {
+        (back.capacity, back.buffer) = (there.capacity.clone(), there.buffer);
+    }
+    links
 }
 
 fn link(path: &LinkSpec) -> [Link; 2] {

@@ -1,24 +1,20 @@
 //! How long what is small waits beside what is large: requests, the datagrams of a call, and all of them while a path is cut.
 
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use suimon_emulator::{Setup, TwoHosts, Way};
-use suimon_linux::Namespace;
-use suimon_scenario::Link;
+use suimon_emulator::{Setup, TwoHosts};
 use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units as units;
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
-use super::{links, long};
+use super::sockets::Transport;
+use super::traffic::{Bulk, CALL, Call, RECOVERY, Server, Times, World, joined};
+use super::{even_links, long};
 use crate::error::LabError;
 
 /// Measure how long small requests and a call's datagrams wait beside a download, and while a path is cut
@@ -68,7 +64,7 @@ pub enum CallClass {
 }
 
 impl CallClass {
-    fn options(self) -> Vec<String> {
+    pub(super) fn options(self) -> Vec<String> {
         let flow = format!("udp/{CALL}");
         match self {
             Self::Default => Vec::new(),
@@ -141,20 +137,32 @@ impl Waits {
 
     /// Over the best path, with nothing else on it.
     fn alone(&self, push: &mut impl FnMut(Row)) -> Result<(), LabError> {
-        let hosts = TwoHosts::new(&Setup::default(), &self.links())?;
+        let hosts = TwoHosts::new(&Setup::default(), &even_links(&self.paths.0))?;
         let far = IpAddr::from(hosts.paths[0].far);
         let server = Server::start(&hosts.far, SocketAddr::new(far, TARGET.port()))?;
         let world = World {
             near: &hosts.near,
-            entry: server.address,
-            callee: SocketAddr::new(far, CALL),
             far: &hosts.far,
+            entry: server.address,
+            transport: Transport::Tcp,
+            callee: SocketAddr::new(far, CALL),
         };
-        for kept in [false, true].into_iter().filter(|_| !self.only_call) {
-            push(world.requests(kept, self.length())?.row("best path alone", request(kept), "nothing"));
+        self.each(&world, ("best path alone", "nothing", !self.only_call), push)
+    }
+
+    /// Requests where it `asks`, and then a call.
+    fn each(
+        &self,
+        world: &World<'_>,
+        (over, beside, asks): (&str, &str, bool),
+        push: &mut impl FnMut(Row),
+    ) -> Result<(), LabError> {
+        let length = long(*self.time);
+        for kept in [false, true].into_iter().filter(|_| asks) {
+            push(Row::new((over, request(kept), beside), world.requests(kept, length)?));
         }
-        for (up, call) in [true, false].into_iter().zip(world.call(self.length())?) {
-            push(call.row("best path alone", datagrams(up), "nothing"));
+        for (up, call) in [true, false].into_iter().zip(world.call(length)?) {
+            push(Row::of_call((over, datagrams(up), beside), &call));
         }
         Ok(())
     }
@@ -168,32 +176,21 @@ impl Waits {
         push: &mut impl FnMut(Row),
     ) -> Result<(), LabError> {
         let over = &format!("{over}{}", class.name());
-        let hosts = TwoHosts::new(&Setup::default(), &self.links())?;
+        let hosts = TwoHosts::new(&Setup::default(), &even_links(&self.paths.0))?;
         hosts.far.add_address("lo", CALLEE, 32)?;
         let options = Options::new(program, &self.scheduler.0);
         let options = Options { cc: self.cc.clone(), tun: true, client: class.options(), ..options };
         let _bond = Bond::start(&Hosts::emulated(&hosts), &options)?;
         let _server = Server::start(&hosts.far, TARGET)?;
-        let callee = SocketAddr::new(CALLEE, CALL);
-        let world = World { near: &hosts.near, entry: ENTRY, callee, far: &hosts.far };
-        for (beside, is_on) in [("nothing", false), ("a download", true)] {
-            let bulk = Bulk::default();
-            thread::scope(|scope| {
-                let _ends = OnDrop(&bulk.over);
-                if is_on {
-                    let stream = world.connect(BULK)?;
-                    scope.spawn(|| bulk.read(stream));
-                    thread::sleep(WARMUP);
-                }
-                for kept in [false, true].into_iter().filter(|_| asks) {
-                    push(world.requests(kept, self.length())?.row(over, request(kept), beside));
-                }
-                for (up, call) in [true, false].into_iter().zip(world.call(self.length())?) {
-                    push(call.row(over, datagrams(up), beside));
-                }
-                Ok::<_, LabError>(())
-            })?;
-        }
+        let world = World {
+            near: &hosts.near,
+            far: &hosts.far,
+            entry: ENTRY,
+            transport: Transport::Tcp,
+            callee: SocketAddr::new(CALLEE, CALL),
+        };
+        self.each(&world, (over, "nothing", asks), push)?;
+        Bulk::beside(&world, |_| self.each(&world, (over, "a download", asks), push))?;
         for path in (0..hosts.paths.len()).filter(|_| self.cuts > 0) {
             self.through_cuts((&hosts, &world), path, (over, asks), push)?;
         }
@@ -208,52 +205,44 @@ impl Waits {
         (over, asks): (&str, bool),
         push: &mut impl FnMut(Row),
     ) -> Result<(), LabError> {
-        let bulk = Bulk::default();
         let lasting = long(*self.lasting);
         let length = (lasting + RECOVERY) * self.cuts;
-        let beside = format!("a download, path {} cut", path + 1);
-        thread::scope(|scope| {
-            let _ends = OnDrop(&bulk.over);
-            let stream = world.connect(BULK)?;
-            scope.spawn(|| bulk.read(stream));
-            thread::sleep(WARMUP);
-            let requests = asks.then(|| scope.spawn(move || world.requests(true, length)));
-            let calls = scope.spawn(move || world.call(length));
-            let mut stalls = Times::default();
-            for _ in 0..self.cuts {
-                thread::sleep(RECOVERY / 2);
-                bulk.longest_us.store(0, Ordering::Relaxed);
-                hosts.emulation.cut(path, Way::Both);
-                thread::sleep(lasting);
-                hosts.emulation.restore(path, Way::Both);
-                stalls.0.push(Duration::from_micros(bulk.longest_us.load(Ordering::Relaxed)));
-                thread::sleep(RECOVERY / 2);
-            }
-            push(stalls.row(over, "stall of the download", &beside));
-            if let Some(requests) = requests {
-                let joined = requests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                push(joined?.row(over, request(true), &beside));
-            }
-            let calls = calls.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            for (up, call) in [true, false].into_iter().zip(calls) {
-                push(call.row(over, datagrams(up), &beside));
-                push(call.silences().row(over, silence(up), &beside));
-            }
-            Ok(())
+        let beside = &format!("a download, path {} cut", path + 1);
+        Bulk::beside(world, |bulk| {
+            thread::scope(|scope| {
+                let requests = asks.then(|| scope.spawn(move || world.requests(true, length)));
+                let calls = scope.spawn(move || world.call(length));
+                let stalls = bulk.through_cuts(hosts, path, (self.cuts, lasting));
+                push(Row::new((over, "stall of the download", beside), stalls));
+                if let Some(requests) = requests {
+                    push(Row::new((over, request(true), beside), joined(requests)?));
+                }
+                for (up, call) in [true, false].into_iter().zip(joined(calls)?) {
+                    push(Row::of_call((over, datagrams(up), beside), &call));
+                    push(Row::new((over, silence(up), beside), call.silences()));
+                }
+                Ok(())
+            })
         })
     }
+}
 
-    /// As fast in both directions.
-    fn links(&self) -> Vec<[Link; 2]> {
-        let mut links = links(&self.paths.0);
-        for [there, back] in &mut links {
-            (back.capacity, back.buffer) = (there.capacity.clone(), there.buffer);
+impl Row {
+    fn new((over, what, beside): (&str, &str, &str), mut times: Times) -> Self {
+        Self {
+            over: over.to_owned(),
+            what: what.to_owned(),
+            beside: beside.to_owned(),
+            count: times.count() as u64,
+            median_ms: times.quantile_ms(0.5),
+            p99_ms: times.quantile_ms(0.99),
+            longest_ms: times.quantile_ms(1.0),
+            lost: None,
         }
-        links
     }
 
-    fn length(&self) -> Duration {
-        long(*self.time)
+    fn of_call(names: (&str, &str, &str), call: &Call) -> Self {
+        Self { lost: Some(call.lost()), ..Self::new(names, call.delays()) }
     }
 }
 
@@ -269,263 +258,5 @@ fn silence(up: bool) -> &'static str {
     if up { "silence of the call up" } else { "silence of the call down" }
 }
 
-/// Two hosts, and how programs of the one reach the other.
-#[derive(Debug, Clone, Copy)]
-struct World<'a> {
-    near: &'a Namespace,
-    far: &'a Namespace,
-    /// Where requests go.
-    entry: SocketAddr,
-    /// Where a call goes.
-    callee: SocketAddr,
-}
-
-/// How long things took.
-#[derive(Debug, Default)]
-struct Times(Vec<Duration>);
-
-impl Times {
-    fn row(mut self, over: &str, what: &str, beside: &str) -> Row {
-        self.0.sort();
-        let at = |share: f64| {
-            let nth = ((self.0.len() as f64 * share).ceil() as usize).saturating_sub(1);
-            self.0.get(nth).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
-        };
-        Row {
-            over: over.to_owned(),
-            what: what.to_owned(),
-            beside: beside.to_owned(),
-            count: self.0.len() as u64,
-            median_ms: at(0.5),
-            p99_ms: at(0.99),
-            longest_ms: at(1.0),
-            lost: None,
-        }
-    }
-}
-
-/// One direction of a call: when each datagram was sent, and when it came.
-#[derive(Debug)]
-struct Call {
-    sent: Vec<Duration>,
-    came: Vec<Option<Duration>>,
-}
-
-impl Call {
-    fn row(&self, over: &str, what: &str, beside: &str) -> Row {
-        let delays = self
-            .sent
-            .iter()
-            .zip(&self.came)
-            .filter_map(|(sent, came)| Some(came.as_ref()?.saturating_sub(*sent)));
-        let times = Times(delays.collect());
-        let lost = 1.0 - times.0.len() as f64 / self.sent.len().max(1) as f64;
-        Row { lost: Some(lost), ..times.row(over, what, beside) }
-    }
-
-    /// The times without anything that a listener has not heard yet.
-    fn silences(&self) -> Times {
-        let mut came: Vec<_> = self.came.iter().flatten().copied().collect();
-        came.sort();
-        Times(came.windows(2).map(|pair| pair[1] - pair[0]).collect())
-    }
-}
-
-impl World<'_> {
-    fn connect(&self, kind: u8) -> io::Result<TcpStream> {
-        let mut stream = self.near.run(|| TcpStream::connect(self.entry)).map_err(io::Error::other)??;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STUCK))?;
-        stream.set_write_timeout(Some(STUCK))?;
-        stream.write_all(&[kind])?;
-        Ok(stream)
-    }
-
-    /// One request after the other for so long, all over one connection where it is `kept`.
-    fn requests(&self, kept: bool, length: Duration) -> Result<Times, LabError> {
-        let mut connection = if kept { Some(self.connect(ASK)?) } else { None };
-        let (mut times, until) = (Times::default(), Instant::now() + length);
-        let mut answer = [0; ANSWER];
-        while Instant::now() < until {
-            let began = Instant::now();
-            let mut stream = match connection.take() {
-                Some(stream) => stream,
-                None => self.connect(ASK)?,
-            };
-            stream.write_all(&[0; REQUEST])?;
-            stream.read_exact(&mut answer)?;
-            times.0.push(began.elapsed());
-            connection = kept.then_some(stream);
-            thread::sleep(PAUSE);
-        }
-        Ok(times)
-    }
-
-    /// Datagrams both ways for so long: up and down.
-    fn call(&self, length: Duration) -> Result<[Call; 2], LabError> {
-        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let near = self.near.run(|| UdpSocket::bind(any))??;
-        let far = self.far.run(|| UdpSocket::bind(self.callee))??;
-        near.connect(self.callee)?;
-        // The far end learns where the near one is.
-        near.send(&[0])?;
-        far.set_read_timeout(Some(STUCK))?;
-        let (_, caller) = far.recv_from(&mut [0; 8])?;
-        far.connect(caller)?;
-        let began = Instant::now();
-        let over = AtomicBool::new(false);
-        Ok(thread::scope(|scope| {
-            let receive = |socket: UdpSocket| {
-                let over = &over;
-                scope.spawn(move || hear(&socket, began, over))
-            };
-            let send = |socket: UdpSocket| scope.spawn(move || speak(&socket, began, length));
-            let heard = [receive(far.try_clone()?), receive(near.try_clone()?)];
-            let spoken = [send(near), send(far)].map(|thread| thread.join().unwrap_or_default());
-            thread::sleep(LINGER);
-            over.store(true, Ordering::Relaxed);
-            let heard = heard.map(|thread| thread.join().unwrap_or_default());
-            let mut heard = heard.into_iter();
-            Ok::<_, io::Error>(spoken.map(|sent| {
-                let mut came = vec![None; sent.len()];
-                for (number, at) in heard.next().unwrap_or_default() {
-                    if let Some(place @ None) = came.get_mut(number) {
-                        *place = Some(at);
-                    }
-                }
-                Call { sent, came }
-            }))
-        })?)
-    }
-}
-
-/// Sends numbered datagrams at an even rate; when each was sent.
-fn speak(socket: &UdpSocket, began: Instant, length: Duration) -> Vec<Duration> {
-    let mut sent = Vec::new();
-    let mut datagram = [0; DATAGRAM];
-    while began.elapsed() < length {
-        datagram[..8].copy_from_slice(&(sent.len() as u64).to_be_bytes());
-        sent.push(began.elapsed());
-        // What finds no room is lost, as datagrams are.
-        let _ = socket.send(&datagram);
-        thread::sleep((began + EVERY * sent.len() as u32).saturating_duration_since(Instant::now()));
-    }
-    sent
-}
-
-/// The number of each datagram that comes, and when.
-fn hear(socket: &UdpSocket, began: Instant, over: &AtomicBool) -> Vec<(usize, Duration)> {
-    let _ = socket.set_read_timeout(Some(Duration::from_millis(100)));
-    let (mut came, mut datagram) = (Vec::new(), [0; DATAGRAM]);
-    while !over.load(Ordering::Relaxed) {
-        if let Ok(DATAGRAM) = socket.recv(&mut datagram) {
-            let number = datagram[..8].try_into().map(u64::from_be_bytes).expect("eight bytes");
-            came.push((usize::try_from(number).unwrap_or(usize::MAX), began.elapsed()));
-        }
-    }
-    came
-}
-
-/// A download, and the longest time in which nothing of it came.
-#[derive(Debug, Default)]
-struct Bulk {
-    over: AtomicBool,
-    longest_us: AtomicU64,
-}
-
-impl Bulk {
-    fn read(&self, mut stream: TcpStream) {
-        let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
-        let (mut buffer, mut last) = (vec![0; 1 << 16], Instant::now());
-        while !self.over.load(Ordering::Relaxed) {
-            if stream.read(&mut buffer).is_ok_and(|count| count > 0) {
-                self.longest_us.fetch_max(last.elapsed().as_micros() as u64, Ordering::Relaxed);
-                last = Instant::now();
-            }
-        }
-    }
-}
-
-/// Answers requests, and sends without end, until it is dropped.
-#[derive(Debug)]
-struct Server {
-    address: SocketAddr,
-    over: std::sync::Arc<AtomicBool>,
-    accepting: Mutex<Option<thread::JoinHandle<()>>>,
-}
-
-impl Server {
-    fn start(namespace: &Namespace, address: SocketAddr) -> Result<Self, LabError> {
-        let listener = namespace.run(|| TcpListener::bind(address))??;
-        listener.set_nonblocking(true)?;
-        let over = std::sync::Arc::new(AtomicBool::new(false));
-        let ends = over.clone();
-        let accepting = thread::spawn(move || {
-            while !ends.load(Ordering::Relaxed) {
-                match listener.accept() {
-                    Ok((stream, _)) => {
-                        thread::spawn(move || serve(stream));
-                    }
-                    Err(_) => thread::sleep(Duration::from_micros(500)),
-                }
-            }
-        });
-        Ok(Self { address, over, accepting: Mutex::new(Some(accepting)) })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        if let Ok(mut accepting) = self.accepting.lock() {
-            let _ = accepting.take().map(thread::JoinHandle::join);
-        }
-    }
-}
-
-/// Until the other end is gone.
-fn serve(mut stream: TcpStream) {
-    let _ = stream.set_nonblocking(false);
-    let _ = stream.set_nodelay(true);
-    let mut kind = [0];
-    if stream.read_exact(&mut kind).is_err() {
-        return;
-    }
-    if kind[0] == BULK {
-        let data = vec![0x5a; 1 << 16];
-        while stream.write_all(&data).is_ok() {}
-        return;
-    }
-    let mut request = [0; REQUEST];
-    while stream.read_exact(&mut request).is_ok() && stream.write_all(&[0; ANSWER]).is_ok() {}
-}
-
-/// Ends something, also by an error.
-struct OnDrop<'a>(&'a AtomicBool);
-
-impl Drop for OnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What a connection begins with.
-const ASK: u8 = b'a';
-const BULK: u8 = b'b';
-/// Bytes of a request and of its answer, as of a page's parts: one segment each.
-const REQUEST: usize = 200;
-const ANSWER: usize = 1_000;
-/// Between requests.
-const PAUSE: Duration = Duration::from_millis(50);
-/// A call of 1 Mbit/s each way.
-const DATAGRAM: usize = 1_000;
-const EVERY: Duration = Duration::from_millis(8);
-const CALLEE: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 5));
-const CALL: u16 = 3_478;
-/// Datagrams that come later than this are lost.
-const LINGER: Duration = Duration::from_secs(2);
-/// A download is under way by then.
-const WARMUP: Duration = Duration::from_secs(4);
-/// A path is in use again by then.
-const RECOVERY: Duration = Duration::from_secs(3);
-const STUCK: Duration = Duration::from_secs(20);
+/// Where a call goes that is carried by the bond.
+pub(super) const CALLEE: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 5));
