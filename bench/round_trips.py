@@ -1,0 +1,117 @@
+"""Round-trip times of the kernel's TCP, as a router sees them: python3 bench/round_trips.py [--write]
+
+CUBIC flows with delayed acknowledgements cross a router and a bottleneck of 10 Mbit/s in a guest of `suimon lab`, with
+timestamps and without. The router's device is recorded, and `suimon estimate` reads the recording. The truth is the
+sender's own smoothed round-trip time (`ss`), ten times a second. Both are medians over all flows, after three seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+from guest_link import lab, table_written
+from measure import ROOT, BenchError, run
+from simulators import built
+
+WORK = ROOT / "suimon-out" / "round-trips"
+PAGE = ROOT / "docs" / "estimators.md"
+RTTS_MS, FLOWS = (10, 60, 300), (1, 4, 20)
+SECONDS = 12
+# Slow start's round-trip times change too fast for two medians.
+WARM_UP = 3
+BAR = 0.10
+
+JOB = """set -e
+for name in a r b; do ip netns add $name; done
+ip link add xa netns a type veth peer name ra netns r
+ip link add xb netns b type veth peer name rb netns r
+ip -n a addr add 10.91.1.2/24 dev xa; ip -n r addr add 10.91.1.1/24 dev ra
+ip -n b addr add 10.91.2.2/24 dev xb; ip -n r addr add 10.91.2.1/24 dev rb
+for end in "a xa" "r ra" "r rb" "b xb"; do
+    ip -n ${{end% *}} link set ${{end#* }} gso_max_segs 1 up
+done
+ip -n a route add default via 10.91.1.1; ip -n b route add default via 10.91.2.1
+ip netns exec r sysctl -qw net.ipv4.ip_forward=1
+for name in a b; do
+    ip netns exec $name sysctl -qw net.ipv4.tcp_timestamps={timestamps} net.ipv4.tcp_no_metrics_save=1
+    ip netns exec $name sysctl -qw net.ipv4.tcp_congestion_control=cubic
+done
+tc -n b qdisc add dev xb root netem delay {rtt}ms limit 100000
+tc -n r qdisc add dev rb root tbf rate 10mbit burst 1514 limit {buffer}
+ip netns exec a ping -q -c 1 -w 3 10.91.2.2 > ping.txt
+ip netns exec b socat -b 65536 -u TCP4-LISTEN:5201,fork,backlog=128 OPEN:/dev/null,wronly &
+ip netns exec r tcpdump -Z root -U -i rb -s 96 -w capture.pcap -B 16384 tcp 2> tcpdump.txt &
+record=$!
+sleep 1
+for nth in $(seq {flows}); do
+    ip netns exec a timeout {seconds} socat -b 16384 -u /dev/zero TCP4:10.91.2.2:5201 &
+    sleep 0.1
+done
+sleep {warm_up}
+for nth in $(seq {looks}); do
+    ip netns exec a ss -tin state established | grep -o ' rtt:[0-9.]*' >> truth.txt || true
+    sleep 0.1
+done
+kill -INT $record
+wait $record
+"""
+
+
+def measured(suimon: Path, rtt_ms: int, flows: int, timestamps: bool) -> float:
+    """How far the median of the estimates is off."""
+    folder = WORK / f"{rtt_ms}ms-{flows}-{'with' if timestamps else 'without'}"
+    script = JOB.format(
+        timestamps=int(timestamps),
+        rtt=rtt_ms,
+        # What the path holds, and sixty packets for a short one.
+        buffer=max(10_000_000 // 8 * rtt_ms // 1000, 60 * 1514),
+        flows=flows,
+        seconds=SECONDS,
+        warm_up=WARM_UP,
+        looks=10 * (SECONDS - WARM_UP - 4),
+    )
+    kept = folder / "truth.txt"
+    if not kept.exists() or (folder / "job.sh").read_text() != script:
+        kept.unlink(missing_ok=True)
+        lab(suimon, folder, script, [], ["socat", "tcpdump", "ss", "tc"])
+    truth = [float(rtt) for rtt in re.findall(r"rtt:([\d.]+)", kept.read_text())]
+    command = [str(suimon), "estimate", str(folder / "capture.pcap"), "--from", "10.91.1.0/24"]
+    found = json.loads(run([*command, "--estimators", "bursts", "--json"], folder.name))
+    estimates: list[float] = [flow["rtt_p50_ms"] for flow in found["flows"] if flow["rtt_samples"]]
+    if len(estimates) < flows or not truth:
+        raise BenchError(f"{folder.name}: {len(estimates)} flows have estimates, and {len(truth)} truths are known")
+    return statistics.median(estimates) / statistics.median(truth) - 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suimon", type=Path, help="the program [default: as `make build` makes it]")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args()
+    suimon = (options.suimon or built("release")).resolve()
+    lines = ["| RTT | Flows | With timestamps | Without |", "| --- | --- | --- | --- |"]
+    misses = 0
+    for rtt_ms in RTTS_MS:
+        for flows in FLOWS:
+            errors = [measured(suimon, rtt_ms, flows, timestamps) for timestamps in (True, False)]
+            misses += sum(abs(error) > BAR for error in errors)
+            lines.append(f"| {rtt_ms} ms | {flows} | " + " | ".join(f"{error:+.1%}" for error in errors) + " |")
+            print(lines[-1], flush=True)
+    cases = 2 * len(RTTS_MS) * len(FLOWS)
+    lines += ["", f"Within {BAR:.0%}: {cases - misses} of {cases}."]
+    print("\n".join(lines))
+    if options.write:
+        table_written(PAGE, "kernel", lines)
+    return int(misses > 0)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"round_trips: {error}")
