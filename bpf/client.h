@@ -138,7 +138,7 @@ static __always_inline void share_at_start(struct sock *sk, struct connection *c
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct client *client = client_of(sk, 1);
-	u64 mss = max(tp->mss_cache, 1), cwnd = c->cwnd * mss, share;
+	u64 mss = max(tp->mss_cache, 1), cwnd = c->cwnd * mss, first, share;
 	u32 weight = weight_of(tp, c), ours, kernels;
 
 	c->share = ~0ULL;
@@ -147,7 +147,9 @@ static __always_inline void share_at_start(struct sock *sk, struct connection *c
 	bpf_spin_lock(&client->lock);
 	count_in(client, c, cwnd);
 	c->share = part(client, weight, client->weights - c->client_weight + weight, mss);
-	count(client, c, due(tp, c, 0), weight);
+	first = due(tp, c, 0);
+	/* A connection that sends at once all that it has does not count as one that has data to send. */
+	count(client, c, first, tp->write_seq - tp->snd_nxt > first ? weight : 0);
 	bpf_spin_unlock(&client->lock);
 	share = c->share / mss;
 	ours = once(c->cwnd);
