@@ -23,8 +23,8 @@ pub(super) struct Tunnel {
     near: Namespace,
     /// The name by which the near host's WireGuard knows the far one.
     peer: String,
-    _programs: Vec<End>,
-    _folder: Folder,
+    programs: Vec<End>,
+    folder: Folder,
 }
 
 impl Tunnel {
@@ -59,7 +59,7 @@ pub(super) fn wireguard(hosts: &TwoHosts, endpoint: &str) -> Result<Tunnel, LabE
         namespace.set_up(DEVICE)?;
     }
     let near = hosts.near.clone();
-    Ok(Tunnel { near, peer: publics.swap_remove(1), _programs: Vec::new(), _folder: folder })
+    Ok(Tunnel { near, peer: publics.swap_remove(1), programs: Vec::new(), folder })
 }
 
 /// WireGuard over engarde: `engarde-client` and `engarde-server` have to be on the `PATH`.
@@ -80,9 +80,9 @@ pub(super) fn engarde(hosts: &TwoHosts) -> Result<Tunnel, LabError> {
     for (namespace, program, text) in
         [(&hosts.far, "engarde-server", server), (&hosts.near, "engarde-client", client)]
     {
-        let file = tunnel._folder.0.join(program);
+        let file = tunnel.folder.0.join(program);
         fs::write(&file, text)?;
-        tunnel._programs.push(start(namespace, program, &[&file.display().to_string()])?);
+        tunnel.programs.push(start(namespace, program, &[&file.display().to_string()])?);
     }
     thread::sleep(TO_BEGIN);
     Ok(tunnel)
@@ -121,7 +121,7 @@ pub(super) fn glorytun(hosts: &TwoHosts, links: &[[Link; 2]]) -> Result<Tunnel, 
         run(&hosts.near, "glorytun", &arguments)?;
     }
     thread::sleep(TO_BEGIN);
-    Ok(Tunnel { near: hosts.near.clone(), peer: String::new(), _programs: programs, _folder: folder })
+    Ok(Tunnel { near: hosts.near.clone(), peer: String::new(), programs, folder })
 }
 
 /// Sends WireGuard's packets over the first path that gives answers, as routers with several lines do.
