@@ -1,4 +1,4 @@
-"""The whole road: python3 bench/whole.py [--write] [--lab] [--write-scenario]
+"""The whole road: python3 bench/whole.py [--write] [--lab | --live] [--write-scenario]
 
 Runs scenarios/whole.toml: four phones with two radios each, a gateway before each radio, and routers on the way. The
 four parts (FS-AT in the gateways, RTT-AQM, `even`, the choice of paths) are each there or not, in all sixteen
@@ -7,7 +7,8 @@ seeds, and what each part adds. `--write` writes docs/whole.md and its picture; 
 scenario itself.
 
 `--lab` runs some of the combinations on a real kernel in virtual time (`suimon lab`) beside the simulator, with the
-same seeds, and prints both. A run takes minutes; its record stays in target/bench.
+same seeds, and prints both. A run takes minutes; its record stays in target/bench. `--live` does it in real time, which
+needs root and a calm machine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import itertools
 import json
 import math
+import platform
 import statistics
 import sys
 import time
@@ -151,9 +153,9 @@ def effect(found: dict[str, list[list[float]]], part: str, measure: int) -> Esti
     return Estimate(100 * math.expm1(estimate.mean), 100 * math.exp(estimate.mean) * estimate.half_width)
 
 
-def beside_kernel(suimon: Path, names: list[str], seeds: int, duration: str) -> list[str]:
+def beside_kernel(suimon: Path, where: str, names: list[str], seeds: int, duration: str) -> list[str]:
     """The tables of the same runs on a kernel and simulated."""
-    of_seeds = [whole_kernel.results(suimon, names, seed, duration) for seed in range(1, seeds + 1)]
+    of_seeds = [whole_kernel.results(suimon, where, names, seed, duration) for seed in range(1, seeds + 1)]
     worlds: list[list[whole_page.World]] = []
     for name, results in zip(names, zip(*of_seeds, strict=True), strict=True):
         both = []
@@ -165,16 +167,24 @@ def beside_kernel(suimon: Path, names: list[str], seeds: int, duration: str) -> 
             waits = [statistics.fmean(one[at] for one in places) for at in range(len(WHERE))]
             both.append(whole_page.World(values, waits))
         worlds.append(both)
-    return whole_page.worlds(MEASURES, names, worlds)
+    late = max(whole_kernel.latest(result) for results in of_seeds for result in results)
+    time_of_kernel = "virtual time" if where == "--lab" else f"real time on Linux {platform.release().split('-')[0]}"
+    told = (
+        f"Means of {seeds} seed{'s' if seeds > 1 else ''}, {duration} each, the kernel's in {time_of_kernel}: the "
+        f"emulator gave the hosts 99 % of the packets of each link within {late:.0f} us. Each cell has the simulator's "
+        f"number and the kernel's; what is more than {100 * whole_page.BAR:.0f} % apart is bold."
+    )
+    return [told, "", *whole_page.worlds(MEASURES, names, worlds)]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"seeds (default: {SEEDS}; with --lab 1)")
+    parser.add_argument("--seeds", type=int, metavar="N", help=f"seeds (default: {SEEDS}; on a kernel 1)")
     parser.add_argument("--lab", action="store_true", help="run on a real kernel in virtual time, beside the simulator")
-    parser.add_argument("--only", action="append", metavar="PARTS", help="with --lab: these parts, as 'fs-at + even'")
-    parser.add_argument("--duration", default="30s", help="with --lab: of each run (default: 30s)")
+    parser.add_argument("--live", action="store_true", help="the same in real time; needs root and a calm machine")
+    parser.add_argument("--only", action="append", metavar="PARTS", help="on a kernel: these parts, as 'fs-at + even'")
+    parser.add_argument("--duration", default="30s", help="on a kernel: of each run (default: 30s)")
     parser.add_argument("--write", action="store_true", help="write docs/whole.md and its picture")
     parser.add_argument("--write-scenario", action="store_true", help=f"write {SCENARIO.relative_to(ROOT)}")
     options = parser.parse_args()
@@ -183,13 +193,14 @@ def main() -> int:
         return 0
     began = time.monotonic()
     try:
-        if options.lab:
+        if options.lab or options.live:
             names = options.only or [TODAY, "fs-at", name_of(PARTS)]
             known = [name for name, _ in setups()]
             unknown = [name for name in names if name not in known]
             if unknown:
                 parser.error(f"--only: no combination is called {unknown[0]!r}; accepted: {'; '.join(known)}")
-            lines = beside_kernel(options.suimon, names, options.seeds or 1, options.duration)
+            where = "--lab" if options.lab else "--live"
+            lines = beside_kernel(options.suimon, where, names, options.seeds or 1, options.duration)
             print("\n".join(lines))
             if options.write:
                 whole_page.write_worlds(lines)

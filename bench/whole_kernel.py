@@ -1,4 +1,4 @@
-"""The whole road on a real kernel in virtual time, beside the simulator."""
+"""The whole road on a real kernel, in virtual time or in real time, beside the simulator."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ FOLDER = WORK / "whole"
 Result = dict[str, list[dict[str, Any]]]
 
 
-def results(suimon: Path, names: Sequence[str], seed: int, duration: str) -> list[Result]:
-    """Each combination under this seed, both worlds in one result; the same job takes its record again."""
+def results(suimon: Path, where: str, names: Sequence[str], seed: int, duration: str) -> list[Result]:
+    """Each combination under this seed, both worlds in one result; `where` is `--lab` or `--live`.
+
+    The same job takes its record again.
+    """
     FOLDER.mkdir(parents=True, exist_ok=True)
     program = hashlib.sha256(suimon.read_bytes()).hexdigest()[:12]
-    records = {name: FOLDER / f"{name}, {duration}, seed {seed}, {program}.json" for name in names}
+    records = {name: FOLDER / f"{name}, {duration}, seed {seed}, {program}{where}.json" for name in names}
     missing = [name for name in names if not records[name].exists()]
     if missing:
         file = FOLDER / "road.toml"
-        file.write_text(scenario(missing))
-        command = [str(suimon), "run", str(file), "--lab", "--beside-simulation", "--json", "--no-files"]
+        # The kernel's CUBIC is not that of RFC 9438; the simulator has both.
+        file.write_text(scenario(missing).replace('cc = "cubic"', 'cc = "cubic-linux"'))
+        command = [str(suimon), "run", str(file), where, "--beside-simulation", "--json", "--no-files"]
         for setting in ("seeds=1", f"seed={seed}", f"duration={duration}"):
             command += ["--set", setting]
         keep(json.loads(run(command, "the road on a kernel")), {name: records[name] for name in missing})
@@ -44,3 +48,8 @@ def of(result: Result, label: str, value: str) -> Result:
     """The rows of the runs with this label, such as the world: `simulated` or `live`."""
     numbers = {one["run"] for one in result["runs"] if one[label] == value}
     return {name: [row for row in result.get(name, []) if row["run"] in numbers] for name in TABLES}
+
+
+def latest(result: Result) -> float:
+    """How late the emulator gave the hosts 99 % of the packets of a link, in us: of the link where that is most."""
+    return max(float(link["late_p99_us"]) for link in result["emulated"])
