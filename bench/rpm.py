@@ -3,7 +3,7 @@
 
 Each line is emulated by `suimon shell` in `suimon lab` (virtual time), or in real time on this machine by `--live`. The
 truth is computed packet by packet: what the first packets of each new connection waited there and back, and what
-packets of the load waited."""
+packets of the load waited. A dagger in the table marks real time."""
 
 import argparse
 import csv
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from line import CASES, WORK, Case, Way
+from line import CASES, WORK, WORLD, Case, Way
 from measure import BenchError, run
 from simulators import built
 
@@ -25,7 +25,8 @@ NAMES = ["dsl", "cable", "shallow", "home", "codel", "fq-codel", "cake", "half",
 BAR = 0.05
 TRIMMED = 0.95
 LAST_US = 4e6
-LIMIT_S = 1500
+# A guest takes minutes alone, and ten times as long beside other work.
+LIMIT_S = 3600
 # Bytes of a request at least, and of a full packet; packets of a connection that is no load.
 REQUEST, FULL, SHORT = 90, 1000, 40
 COLUMNS = ["time_s", "link", "packet", "event", "waited_us", "late_us", "marked", "size_bytes", "flow"]
@@ -65,6 +66,7 @@ def measured(case: Case, suimon: Path, in_lab: bool) -> None:
     script += f"{shlex.join([*shell, 'sh', '-c', client])}\n: <> log; wait; rm log\n"
     (folder / "run.sh").write_text(script)
     command = [str(suimon), "lab", "--with-program", "mkfifo", "--"] if in_lab else []
+    (folder / WORLD).write_text("virtual" if in_lab else "real")
     done = subprocess.run(
         [*command, "sh", "run.sh"], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
@@ -128,14 +130,21 @@ def rows(case: Case, suimon: Path) -> list[Row]:
     return result
 
 
+def mark(name: str) -> str:
+    """The line's name, with a dagger where it was measured in real time."""
+    world = FOLDER / name / WORLD
+    return f"{name} †" if world.exists() and world.read_text() == "real" else name
+
+
 def table(found: list[Row]) -> str:
     lines = [
         "| Line | Direction | RPM | Connecting, ms | Request, ms | Round trip of the load, ms | Miss |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {row.name} | {row.direction} | {row.rpm[0]:.0f} / {row.rpm[1]:.0f} | {row.tcp[0]:.1f} / {row.tcp[1]:.1f} "
-        f"| {row.http[0]:.1f} / {row.http[1]:.1f} | {row.load[0]:.1f} / {row.load[1]:.1f} "
+        f"| {mark(row.name)} | {row.direction} | {row.rpm[0]:.0f} / {row.rpm[1]:.0f} "
+        f"| {row.tcp[0]:.1f} / {row.tcp[1]:.1f} | {row.http[0]:.1f} / {row.http[1]:.1f} "
+        f"| {row.load[0]:.1f} / {row.load[1]:.1f} "
         f"| {'yes' if row.miss() else '-'} |"
         for row in found
     ]
