@@ -1,7 +1,7 @@
 """Round-trip times of the kernel's TCP, as a router sees them: python3 bench/round_trips.py [--write]
 
 CUBIC flows with delayed acknowledgements cross a router and a bottleneck of 10 Mbit/s in a guest of `suimon lab`, with
-timestamps and without. The router's device is recorded, and `suimon estimate` reads the recording. The truth is the
+timestamps and without. The router's device toward the senders is recorded, and `suimon estimate` reads the recording. The truth is the
 sender's own smoothed round-trip time (`ss`), ten times a second. Both are medians over all flows, after three seconds.
 """
 
@@ -45,7 +45,7 @@ tc -n b qdisc add dev xb root netem delay {rtt}ms limit 100000
 tc -n r qdisc add dev rb root tbf rate 10mbit burst 1514 limit {buffer}
 ip netns exec a ping -q -c 1 -w 3 10.91.2.2 > ping.txt
 ip netns exec b socat -b 65536 -u TCP4-LISTEN:5201,fork,backlog=128 OPEN:/dev/null,wronly &
-ip netns exec r tcpdump -Z root -U -i rb -s 96 -w capture.pcap -B 16384 tcp 2> tcpdump.txt &
+ip netns exec r tcpdump -Z root -U -i ra -s 96 -w capture.pcap -B 16384 tcp 2> tcpdump.txt &
 record=$!
 sleep 1
 for nth in $(seq {flows}); do
@@ -83,7 +83,8 @@ def measured(suimon: Path, rtt_ms: int, flows: int, timestamps: bool) -> float:
     command = [str(suimon), "estimate", str(folder / "capture.pcap"), "--from", "10.91.1.0/24"]
     found = json.loads(run([*command, "--estimators", "bursts", "--json"], folder.name))
     estimates: list[float] = [flow["rtt_p50_ms"] for flow in found["flows"] if flow["rtt_samples"]]
-    if len(estimates) < flows or not truth:
+    # One flow of twenty may get nothing through in so short a time.
+    if len(estimates) < 0.9 * flows or not truth:
         raise BenchError(f"{folder.name}: {len(estimates)} flows have estimates, and {len(truth)} truths are known")
     return statistics.median(estimates) / statistics.median(truth) - 1
 

@@ -85,7 +85,7 @@ fn packets(rate: Rate, seed: u64, count: usize) -> Vec<Packet> {
             flow: burst.0,
             ecn: [0, 2, 2, 2, 1, 3][random.below(6) as usize],
             // A burst begins with the opening of its flow, now and then.
-            opens: u16::from(number % 60 == 0),
+            opens: u16::from(number.is_multiple_of(60)),
         });
         if backlog < 300_000 {
             let begins = free_at.max(now);

@@ -232,6 +232,7 @@ mod tests {
             size_bytes: 1_250,
             flow: 1,
             ecn: 2,
+            opens_connection: 0,
             verdict,
             segments: 1,
         }

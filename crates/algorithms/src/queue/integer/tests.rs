@@ -51,7 +51,7 @@ impl Line {
         let flow = FlowId(if self.random.below(2) == 0 { 1 } else { 2 + self.random.below(9) as u32 });
         let backlog = self.backlog();
         self.arrivals += 1;
-        let opens_connection = self.arrivals % 50 == 0;
+        let opens_connection = self.arrivals.is_multiple_of(50);
         let empty = Arrival::at_empty_queue(self.now);
         let arrival = Arrival { flow, size, backlog, opens_connection, ecn: Ecn::Capable, ..empty };
         (arrival, departures)
