@@ -1,8 +1,8 @@
 """Round-trip times of the kernel's TCP, as a router sees them: python3 bench/round_trips.py [--write]
 
 CUBIC flows with delayed acknowledgements cross a router and a bottleneck of 10 Mbit/s in a guest of `suimon lab`, with
-timestamps and without. The router's device toward the senders is recorded, and `suimon estimate` reads the recording. The truth is the
-sender's own smoothed round-trip time (`ss`), ten times a second. Both are medians over all flows, after three seconds.
+timestamps and without. The router's device toward the senders is recorded, and `suimon estimate` reads the recording.
+The truth is the sender's own smoothed round-trip time (`ss`), ten times a second. Both are medians over all flows.
 """
 
 from __future__ import annotations
