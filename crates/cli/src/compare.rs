@@ -26,7 +26,8 @@ Examples:
   suimon compare --paths \"lte.down 90ms 60packets; wifi 802.11b 11Mbit\" --cc reno --receive-buffer 256kB
   suimon compare --paths \"10Mbit 10ms outages=10s..20s; 4Mbit 60ms\" --size 30MB
 
-A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms] [outages=10s..15s].
+A link is RATE ROUND-TRIP-TIME [BUFFER] [loss=1%] [jitter=1ms] [reorder=1%/10ms]
+[detour=60ms/10s..15s] [outages=10s..15s].
 In place of RATE: a file with a trace, trace=FILE, schedule=FILE, hsdpa PROFILE GEOMETRY,
 wifi STANDARD RATE.";
 

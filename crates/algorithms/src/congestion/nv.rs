@@ -183,7 +183,7 @@ impl Nv {
             limits.ssthresh = (mss * max_win).max(mss * MIN_WINDOW);
             let excess = cwnd - max_win;
             let less = if excess > 2 { ((excess * DECREASE) >> 7).max(2) } else { excess };
-            limits.cwnd = mss * (cwnd - less);
+            limits.cwnd = limits.cwnd.min((mss * (cwnd - less)).max(mss * MIN_WINDOW));
             self.no_cong_cnt = 0;
         } else if cwnd.saturating_add(PAD_BUFFER) <= max_win {
             if self.eval_call_cnt < ENOUGH_TO_GROW {
@@ -199,7 +199,6 @@ impl Nv {
             return;
         }
         (self.eval_call_cnt, self.rtt_cnt, self.rtt_max_rate) = (0, 0, 0);
-        limits.cwnd = limits.cwnd.max(mss * MIN_WINDOW);
     }
 
     /// `tcpnv_cong_avoid`.

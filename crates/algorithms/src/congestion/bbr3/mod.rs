@@ -7,11 +7,10 @@ mod aggregation;
 mod bounds;
 mod control;
 mod cycle;
+mod full_pipe;
 mod in_flight;
 mod probe_rtt;
 mod rounds;
-#[cfg(test)]
-mod tests;
 
 use alloc::boxed::Box;
 
@@ -21,6 +20,7 @@ use self::aggregation::Aggregation;
 use self::bounds::Bounds;
 use self::control::MIN_PIPE_CWND;
 use self::cycle::Cycle;
+use self::full_pipe::FullPipe;
 use self::in_flight::InFlight;
 use self::probe_rtt::MinRtt;
 use self::rounds::Rounds;
@@ -67,9 +67,6 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
     ))
 }
 
-/// The bandwidth still grows where a round brings so much more (§5.3.1.2).
-const GROWTH: f64 = 1.25;
-const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 /// Rounds after which Drain ends in any case (§5.3.2).
 const DRAIN_ROUNDS: u64 = 3;
 
@@ -111,41 +108,6 @@ impl Sample {
     /// `RS.delivered`.
     fn delivered(&self) -> Bytes {
         self.total.saturating_sub(self.prior_delivered)
-    }
-}
-
-/// `BBR.full_bw*`: whether the pipe is full (§5.3.1.2).
-#[derive(Debug, Clone, Default)]
-struct FullPipe {
-    full_bw: Rate,
-    count: u32,
-    now: bool,
-    reached: bool,
-}
-
-impl FullPipe {
-    /// `ResetFullBW`.
-    fn reset(&mut self) {
-        self.restart(Rate::ZERO);
-    }
-
-    /// `ResetFullBW`, and a baseline.
-    fn restart(&mut self, full_bw: Rate) {
-        *self = Self { full_bw, count: 0, now: false, reached: self.reached };
-    }
-
-    /// `CheckFullBWReached` at the start of a round that the path limited.
-    fn on_round(&mut self, rate: Rate) {
-        if self.now {
-            return;
-        }
-        if rate.as_bps_f64() >= self.full_bw.as_bps_f64() * GROWTH {
-            self.restart(rate);
-            return;
-        }
-        self.count += 1;
-        self.now = self.count >= ROUNDS_WITHOUT_GROWTH;
-        self.reached |= self.now;
     }
 }
 
@@ -362,3 +324,6 @@ impl Bbr3 {
         self.set_pacing(gain);
     }
 }
+
+#[cfg(test)]
+mod tests;

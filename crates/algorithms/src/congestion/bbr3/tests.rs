@@ -73,7 +73,7 @@ impl Path {
 #[test]
 fn startup_ends_after_three_rounds_without_a_quarter_more_and_drains_to_one_product() {
     let mut path = Path::in_startup(140);
-    assert!((path.bbr.state.pacing_gain() - 4.0 * 2.0_f64.ln()).abs() < 1e-12);
+    assert!((path.bbr.state.pacing_gain() - 4.0 * core::f64::consts::LN_2).abs() < 1e-12);
     path.until(State::Drain);
     // The first round sets the rate, three more do not raise it.
     assert_eq!(path.bbr.rounds.count, 4);
