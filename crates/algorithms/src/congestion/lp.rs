@@ -90,6 +90,9 @@ impl Lp {
         if !self.is_early_congestion() {
             return;
         }
+        // As in Linux, what is waited for now is the least from here on, and up to as much again may come.
+        self.owd_min = self.sowd / 8;
+        (self.owd_max, self.owd_max_rsv) = (self.sowd / 4, self.sowd / 4);
         let kept = if self.within_inference { MIN_WINDOW } else { limits.cwnd.whole(ack.mss) / 2 };
         limits.cwnd = limits.cwnd.min(ack.mss * kept.max(MIN_WINDOW));
         // Or slow start would take it straight back.
@@ -158,6 +161,8 @@ mod tests {
             let rtt = Duration::from_micros(116_500);
             lp.judge(&Ack { now, ..ack(1) }, rtt, &mut limits);
             assert_eq!(limits.cwnd, MSS * left, "{mean_ms} ms, {since_drop_ms:?}");
+            let range = if left < 20 { (116_000, 232_000) } else { (100_000, 200_000) };
+            assert_eq!((lp.owd_min, lp.owd_max), range, "{mean_ms} ms");
         }
     }
 

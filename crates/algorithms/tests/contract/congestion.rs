@@ -134,7 +134,7 @@ fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
 
 /// The least part of a path that one flow uses. CDG backs off within a few rounds of a growing queue, by three tenths: with
 /// segments of a millisecond or two, at whatever length the queue has, and so before it could carry the flow over the cut.
-/// TCP-LP takes its own queue for that of others, and halves its window for it, so that half of the path is all that it fills.
+/// TCP-LP takes its own queue for that of others, and halves its window for it.
 fn least_use(name: &str) -> f64 {
     match name {
         _ if name.ends_with("cdg") => 0.75,
