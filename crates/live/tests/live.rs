@@ -198,7 +198,9 @@ fn a_stream_over_two_radios_arrives_whole_with_gateways_and_without() {
             let least = if gateways { 0.7 } else { 0.9 };
             assert_in_time!((least..1.1).contains(&(of_live / mean)), "{gateways}: {of_live} s, {mean} s");
             let parts: Vec<_> = live.flows[..2].iter().map(|flow| flow.delivered.get()).collect();
-            assert_eq!(parts.iter().sum::<u64>(), 1_500_000 + file.duplicates.get());
+            // A copy may still be on its way as the stream completes.
+            let all = 1_500_000..=1_500_000 + file.duplicates.get();
+            assert!(all.contains(&parts.iter().sum::<u64>()), "{parts:?} {}", file.duplicates);
             assert_in_time!(parts.iter().all(|part| *part > 300_000), "{parts:?}");
             let call = live.flows[2].datagrams.expect("datagrams arrived");
             // 17 ms of the way, and what waits at the first radio.
