@@ -15,6 +15,7 @@ from typing import Any
 
 from line import CASES, PAGE, Case
 from measure import ROOT, BenchError
+from page import write_between
 from simulators import built
 
 WORK = ROOT / "suimon-out" / "browser"
@@ -134,9 +135,7 @@ def main() -> int:
     text = table(found)
     print(text)
     if options.write:
-        begin, end = "<!-- browser: written by bench/browser.py -->\n", "<!-- end of browser -->"
-        head, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text(f"{head}{begin}{text}\n{end}{rest.partition(end)[2]}")
+        write_between(PAGE, "browser", text)
     return 0
 
 

@@ -66,7 +66,8 @@ def delay_ms(seed: int, at_least_ms: float) -> float:
     return round(random.Random(-seed).uniform(at_least_ms, at_least_ms + BUCKET_MS), 3)
 
 
-JOB = """set -e
+# A sender `a`, a router `r` and a receiver `b`, whose packets are on the wire one by one.
+NETWORK = """set -e
 for name in a r b; do ip netns add $name; done
 ip link add xa netns a type veth peer name ra netns r
 ip link add xb netns b type veth peer name rb netns r
@@ -77,7 +78,10 @@ for end in "a xa" "r ra" "r rb" "b xb"; do
 done
 ip -n a route add default via 10.91.1.1; ip -n b route add default via 10.91.2.1
 ip netns exec r sysctl -qw net.ipv4.ip_forward=1
-for name in a b; do
+"""
+JOB = (
+    NETWORK
+    + """for name in a b; do
     ip netns exec $name sysctl -qw net.ipv4.tcp_ecn={ecn} net.ipv4.tcp_no_metrics_save=1
 done
 for prefix in "" "ip netns exec a"; do
@@ -99,6 +103,7 @@ ip netns exec b nft list ruleset > nft.txt
 wait $record
 uname -r > kernel
 """
+)
 
 
 @dataclass(frozen=True)
@@ -354,14 +359,3 @@ class Tally:
     def text(self) -> str:
         share = self.agree / self.compared if self.compared else 1
         return f"{self.agree} of {self.compared} measures agree ({share:.0%})"
-
-
-def table_written(page: Path, name: str, lines: Sequence[str]) -> None:
-    """Puts lines between the marks of the table `name` of a page."""
-    begin, end = f"<!-- {name}: written by ", f"<!-- end of {name} -->"
-    before, _, rest = page.read_text().partition(begin)
-    mark, _, rest = rest.partition("-->")
-    _, _, after = rest.partition(end)
-    if not after:
-        raise BenchError(f"{page.name} has no table between {begin}...--> and {end}")
-    page.write_text("\n".join([f"{before}{begin}{mark}-->", "", *lines, "", end + after]))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from line import CASES, PAGE, Case, percentile
 from measure import ROOT, BenchError
+from page import write_between
 from simulators import built
 
 WORK = ROOT / "suimon-out" / "irtt"
@@ -89,9 +90,7 @@ def main() -> int:
     text = "\n".join(lines)
     print(text)
     if options.write:
-        begin, end = "<!-- irtt: written by bench/irtt.py -->\n", "<!-- end of irtt -->"
-        head, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text(f"{head}{begin}{text}\n{end}{rest.partition(end)[2]}")
+        write_between(PAGE, "irtt", text)
     return 0
 
 

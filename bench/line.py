@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from measure import ROOT, BenchError, run
+from page import write_between
 from simulators import built
 
 PAGE = ROOT / "docs" / "guides" / "measure.md"
@@ -361,9 +362,7 @@ def main() -> int:
     print(f"{text}\n\n{second}")
     if options.write:
         for name, written in (("lines", text), ("predictions", second)):
-            begin, end = f"<!-- {name}: written by bench/line.py -->\n", f"<!-- end of {name} -->"
-            head, _, rest = PAGE.read_text().partition(begin)
-            PAGE.write_text(f"{head}{begin}{written}\n{end}{rest.partition(end)[2]}")
+            write_between(PAGE, name, written)
     return 0
 
 

@@ -29,9 +29,9 @@ from guest_link import (
     in_kernel,
     in_simulator,
     starts,
-    table_written,
 )
 from measure import ROOT, WORK, BenchError
+from page import write_between
 from simulators import built
 
 PAGE = ROOT / "docs" / "queue.md"
@@ -176,7 +176,7 @@ def main() -> int:
     print(f"\npolicies: {tally.text}")
     if options.write:
         about = f"Seeds of the kernel: {options.seeds}; of the simulator: {SIMULATED_SEEDS} for each. {tally.text}."
-        table_written(PAGE, "policies", [about, "", *lines])
+        write_between(PAGE, "policies", "\n".join([about, "", *lines]))
     return 0
 
 

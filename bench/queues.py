@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measure import HERE, ROOT, WORK, BenchError, run
-from report import BEGIN, END, write_between
+from page import write_between
 from simulators import built
 
 SCENARIO = ROOT / "papers" / "rtt-aqm" / "single-link.toml"
@@ -111,7 +111,7 @@ def main() -> int:
     verdict = "pass" if worst <= BOUND else "MISS"
     print(f"\nqueues: {worst:.1%} apart at most, {BOUND:.0%} allowed: {verdict}")
     if options.write:
-        write_between(PAGE, BEGIN.replace("make bench", "bench/queues.py --write"), END, table)
+        write_between(PAGE, "results", table)
     return int(worst > BOUND)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measure import ROOT, BenchError, run
+from page import write_between
 from simulators import built
 
 WORK = ROOT / "suimon-out" / "recorded"
@@ -150,9 +151,7 @@ def main() -> int:
     text = table(found)
     print(text)
     if options.write:
-        begin, end = "<!-- recordings: written by bench/recorded.py -->\n", "<!-- end of recordings -->"
-        head, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text(f"{head}{begin}{text}\n{end}{rest.partition(end)[2]}")
+        write_between(PAGE, "recordings", text)
     return 0
 
 

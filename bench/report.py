@@ -12,10 +12,10 @@ from alone import Alone
 from compare import Compared, Measured
 from growth import Axis
 from measure import counter, median, version
+from page import write_between
 from scenarios import NS2, NS3, SIMULATORS, SUIMON
 from simulators import Simulator
 
-BEGIN, END = "<!-- results: written by make bench -->", "<!-- end of results -->"
 MAX_DIFFERENCE = 0.03
 MAX_SPREAD = 2.0
 PEERS = (NS2, NS3)
@@ -38,13 +38,7 @@ def render(
 
 def write(page: Path, text: str) -> None:
     """Replaces what stands between the markers."""
-    write_between(page, BEGIN, END, text)
-
-
-def write_between(page: Path, begin: str, end: str, text: str) -> None:
-    before, rest = page.read_text().split(begin, 1)
-    _, after = rest.split(end, 1)
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+    write_between(page, "results", text)
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

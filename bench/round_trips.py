@@ -14,8 +14,9 @@ import statistics
 import sys
 from pathlib import Path
 
-from guest_link import lab, table_written
+from guest_link import NETWORK, lab
 from measure import ROOT, BenchError, run
+from page import write_between
 from simulators import built
 
 WORK = ROOT / "suimon-out" / "round-trips"
@@ -24,18 +25,9 @@ RTTS_MS, FLOWS = (10, 60, 300), (1, 4, 20)
 SECONDS = 12
 BAR = 0.10
 
-JOB = """set -e
-for name in a r b; do ip netns add $name; done
-ip link add xa netns a type veth peer name ra netns r
-ip link add xb netns b type veth peer name rb netns r
-ip -n a addr add 10.91.1.2/24 dev xa; ip -n r addr add 10.91.1.1/24 dev ra
-ip -n b addr add 10.91.2.2/24 dev xb; ip -n r addr add 10.91.2.1/24 dev rb
-for end in "a xa" "r ra" "r rb" "b xb"; do
-    ip -n ${{end% *}} link set ${{end#* }} gso_max_segs 1 up
-done
-ip -n a route add default via 10.91.1.1; ip -n b route add default via 10.91.2.1
-ip netns exec r sysctl -qw net.ipv4.ip_forward=1
-for name in a b; do
+JOB = (
+    NETWORK
+    + """for name in a b; do
     ip netns exec $name sysctl -qw net.ipv4.tcp_timestamps={timestamps} net.ipv4.tcp_no_metrics_save=1
     ip netns exec $name sysctl -qw net.ipv4.tcp_congestion_control=cubic
 done
@@ -57,6 +49,7 @@ done
 kill -INT $record
 wait $record
 """
+)
 
 
 def measured(suimon: Path, rtt_ms: int, flows: int, timestamps: bool) -> float:
@@ -103,7 +96,7 @@ def main() -> int:
     lines += ["", f"Within {BAR:.0%}: {cases - misses} of {cases}."]
     print("\n".join(lines))
     if options.write:
-        table_written(PAGE, "kernel", lines)
+        write_between(PAGE, "kernel", "\n".join(lines))
     return int(misses > 0)
 
 

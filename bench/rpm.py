@@ -17,6 +17,7 @@ from typing import Any
 
 from line import CASES, WORK, WORLD, Case, Way
 from measure import BenchError, run
+from page import write_between
 from simulators import built
 
 FOLDER = WORK.parent / "rpm"
@@ -172,9 +173,7 @@ def main() -> int:
     text = table(found)
     print(text)
     if options.write:
-        begin, end = "<!-- responsiveness: written by bench/rpm.py -->\n", "<!-- end of responsiveness -->"
-        head, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text(f"{head}{begin}{text}\n{end}{rest.partition(end)[2]}")
+        write_between(PAGE, "responsiveness", text)
     return 0
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from line import CASES, PAGE, Case, percentile
 from measure import ROOT, BenchError
+from page import write_between
 from simulators import built
 
 WORK = ROOT / "suimon-out" / "tools"
@@ -171,9 +172,7 @@ def main() -> int:
     text = table(names, tools)
     print(text)
     if options.write:
-        begin, end = "<!-- tools: written by bench/tools.py -->\n", "<!-- end of tools -->"
-        head, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text(f"{head}{begin}{text}\n{end}{rest.partition(end)[2]}")
+        write_between(PAGE, "tools", text)
     return 0
 
 

@@ -32,9 +32,9 @@ from guest_link import (
     in_simulator,
     loss,
     starts,
-    table_written,
 )
 from measure import ROOT, WORK, BenchError
+from page import write_between
 from simulators import built
 
 PAGE = ROOT / "docs" / "truth.md"
@@ -306,7 +306,7 @@ def main() -> int:
             "| Senders | Queue | ECN | Goodput, Mbit/s | Backlog, kB | p95, ms | Drops | Marks |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
         ]
-        table_written(PAGE, "table", [*head, *lines])
+        write_between(PAGE, "table", "\n".join([*head, *lines]))
     return 0
 
 

@@ -10,12 +10,10 @@ from typing import Any, Protocol
 from xml.sax.saxutils import escape
 
 from measure import ROOT, run
-from report import write_between
+from page import write_between
 from whole_scenario import PARTS, TODAY, name_of
 
 PAGE, PICTURE = ROOT / "docs" / "whole.md", ROOT / "docs" / "whole.svg"
-MARKS = "<!-- tables: written by bench/whole.py -->", "<!-- end of the tables -->"
-KERNEL = "<!-- kernel: written by bench/whole.py --lab -->", "<!-- end of the kernel -->"
 ALL = name_of(PARTS)
 NAMES = {TODAY: "none: CUBIC and Compound from end to end, drop tail, one radio", ALL: f"**{ALL}**"}
 # What `places` has of each combination.
@@ -130,12 +128,12 @@ def worlds(measures: Sequence[Heading], names: Sequence[str], both: Sequence[Seq
 
 def write_worlds(lines: list[str]) -> None:
     """Puts the tables of both worlds into the page."""
-    write_between(PAGE, *KERNEL, "\n".join(lines))
+    write_between(PAGE, "kernel", "\n".join(lines))
 
 
 def write(suimon: Path, scenario: Path, lines: list[str]) -> None:
     """Puts the tables into the page, and draws the picture."""
-    write_between(PAGE, *MARKS, "\n".join(lines))
+    write_between(PAGE, "tables", "\n".join(lines))
     command = [str(suimon), "run", str(scenario), "--json", "--series", "--no-files"]
     for setting in ("seeds=1", "record_interval=100ms"):
         command += ["--set", setting]
