@@ -167,6 +167,10 @@ kernel: build ## FS-AT's paper on the running kernel beside the simulator, and w
 whole: build ## The whole road: four phones, two radios each, all four parts and none (a minute)
 	python3 bench/whole.py --suimon $(SUIMON) --write
 
+.PHONY: roads
+roads: build ## The same phones over LTE, 802.11 and handovers, with pages of measured sizes and a game (a minute)
+	for road in web lte wifi handover; do python3 bench/whole.py --suimon $(SUIMON) --road $$road --write || exit 1; done
+
 .PHONY: picture
 picture: build ## Redraw the README's picture
 	python3 scripts/picture.py $(SUIMON) docs/demo.svg

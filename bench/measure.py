@@ -8,7 +8,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,9 +32,9 @@ class Usage:
     peak_bytes: int
 
 
-def run(command: list[str], what: str) -> str:
+def run(command: list[str], what: str, environment: Mapping[str, str] = ENVIRONMENT) -> str:
     """Runs a command to its end and gives its output."""
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         raise BenchError(f"{what}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
     return done.stdout

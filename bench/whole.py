@@ -1,10 +1,13 @@
-"""The whole road: python3 bench/whole.py [--write] [--lab | --live] [--write-scenario]
+"""The whole road: python3 bench/whole.py [--write] [--road NAME] [--lab | --live] [--write-scenario]
 
 Runs scenarios/whole.toml: four phones with two radios each, a gateway before each radio, and routers on the way. The
 four parts (FS-AT in the gateways, RTT-AQM, `even`, the choice of paths) are each there or not, in all sixteen
 combinations, beside what is deployed. Prints what each combination gives its users, with 95 % intervals over the
 seeds, and what each part adds. `--write` writes docs/whole.md and its picture; `--write-scenario` writes the
 scenario itself.
+
+`--road` runs one of the roads beside it instead: other radios, pages of measured sizes and a game, under some of the
+combinations.
 
 `--lab` runs some of the combinations on a real kernel in virtual time (`suimon lab`) beside the simulator, with the
 same seeds, and prints both. A run takes minutes; its record stays in target/bench. `--live` does it in real time, which
@@ -17,6 +20,7 @@ import argparse
 import itertools
 import json
 import math
+import os
 import platform
 import statistics
 import sys
@@ -29,6 +33,7 @@ import whole_kernel
 import whole_page
 from measure import ROOT, BenchError, run
 from simulators import built
+from whole_roads import ROADS, write_traces
 from whole_scenario import PARTS, SEEDS, TODAY, name_of, scenario, setups
 
 SCENARIO = ROOT / "scenarios" / "whole.toml"
@@ -52,6 +57,8 @@ MEASURES = [
     Measure("downloads", "Mbit/s", 2, True),
     Measure("Jain's index of the users", "", 3, True),
 ]
+# Of the roads that have a game.
+GAME = Measure("game: 99 % of packets within", "ms", 0, False)
 
 
 # The links of each place, their number, and its factor; the last place is not a link.
@@ -61,6 +68,8 @@ WHERE = [
     ("backhaul-a", "utilisation", 100.0),
     ("radio-a", "delay_p95_ms", 1.0),
     ("radio-b", "delay_p95_ms", 1.0),
+    ("radio-a", "bytes", 1e-6),
+    ("radio-b", "bytes", 1e-6),
     ("", "", 1.0),
 ]
 
@@ -90,18 +99,25 @@ def measured(result: dict[str, Any]) -> dict[str, list[list[float]]]:
     duration = result["runs"][0]["duration_s"]
     starts: dict[tuple[int, str], float] = {}
     calls: dict[int, list[float]] = {}
+    games: dict[int, list[float]] = {}
     for flow in result["flows"]:
         starts[flow["run"], flow["flow"]] = flow["start_s"]
         if flow["flow"].startswith("call-"):
             calls.setdefault(flow["run"], []).append(flow["delay_p95_ms"])
-    pages: dict[int, list[float]] = {}
+        elif flow["flow"].startswith("game-"):
+            games.setdefault(flow["run"], []).append(flow["delay_p99_ms"])
+    # A page is there with the last of its connections.
+    pages: dict[int, dict[str, float]] = {}
     goodputs: dict[int, dict[int, float]] = {}
     for stream in result["aggregates"]:
         kind, run_number = stream["aggregate"].split("-")[0], stream["run"]
         if kind == "page":
             begun = min(starts[run_number, name] for name in stream["flows"].split(" "))
             # What is not there by the end counts as long as it has waited.
-            pages.setdefault(run_number, []).append((stream["completed_s"] or duration) - begun)
+            took = (stream["completed_s"] or duration) - begun
+            page = "-".join(stream["aggregate"].split("-")[:3])
+            of_run = pages.setdefault(run_number, {})
+            of_run[page] = max(took, of_run.get(page, 0.0))
         else:
             of_users = goodputs.setdefault(run_number, {})
             of_users[of_user(stream["aggregate"])] = stream["goodput_bps"] / 1e6
@@ -110,8 +126,10 @@ def measured(result: dict[str, Any]) -> dict[str, list[list[float]]]:
         number = one["run"]
         shares = list(goodputs[number].values())
         jain = sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
-        values = [statistics.fmean(calls[number]), statistics.median(pages[number]), sum(shares), jain]
-        lists = found.setdefault(one["setup"], [[] for _ in MEASURES])
+        values = [statistics.fmean(calls[number]), statistics.median(pages[number].values()), sum(shares), jain]
+        if games:
+            values.append(statistics.fmean(games[number]))
+        lists = found.setdefault(one["setup"], [[] for _ in values])
         for values_of, value in zip(lists, values, strict=True):
             values_of.append(value)
     return found
@@ -177,10 +195,24 @@ def beside_kernel(suimon: Path, where: str, names: list[str], seeds: int, durati
     return [told, "", *whole_page.worlds(MEASURES, names, worlds)]
 
 
+def simulated(suimon: Path, name: str, seeds: int) -> dict[str, Any]:
+    """The result of a road under all its combinations."""
+    file = SCENARIO
+    if name != "whole":
+        whole_kernel.FOLDER.mkdir(parents=True, exist_ok=True)
+        write_traces(suimon, whole_kernel.FOLDER)
+        file = whole_kernel.FOLDER / f"{name}.toml"
+        file.write_text(scenario(name=name))
+    command = [str(suimon), "run", str(file), "--json", "--no-files", "--set", f"seeds={seeds}"]
+    found: dict[str, Any] = json.loads(run(command, "the road", os.environ))
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
     parser.add_argument("--seeds", type=int, metavar="N", help=f"seeds (default: {SEEDS}; on a kernel 1)")
+    parser.add_argument("--road", choices=["whole", *ROADS], default="whole", help="the road (default: whole)")
     parser.add_argument("--lab", action="store_true", help="run on a real kernel in virtual time, beside the simulator")
     parser.add_argument("--live", action="store_true", help="the same in real time; needs root and a calm machine")
     parser.add_argument("--only", action="append", metavar="PARTS", help="on a kernel: these parts, as 'fs-at + even'")
@@ -195,7 +227,7 @@ def main() -> int:
     try:
         if options.lab or options.live:
             names = options.only or [TODAY, "fs-at", name_of(PARTS)]
-            known = [name for name, _ in setups()]
+            known = [name for name, _ in setups("whole")]
             unknown = [name for name in names if name not in known]
             if unknown:
                 parser.error(f"--only: no combination is called {unknown[0]!r}; accepted: {'; '.join(known)}")
@@ -205,20 +237,25 @@ def main() -> int:
             if options.write:
                 whole_page.write_worlds(lines)
             return 0
-        seeds = options.seeds or SEEDS
-        command = [str(options.suimon), "run", str(SCENARIO), "--json", "--no-files", "--set", f"seeds={seeds}"]
-        result = json.loads(run(command, "the road"))
+        result = simulated(options.suimon, options.road, options.seeds or SEEDS)
     except BenchError as error:
         print(f"whole: {error}", file=sys.stderr)
         return 1
     found = measured(result)
     estimates = {name: [Estimate.of(values) for values in lists] for name, lists in found.items()}
-    effects = {part: [effect(found, part, at) for at in range(len(MEASURES))] for part in PARTS}
-    lines = whole_page.tables(MEASURES, estimates, effects, on_the_way(result))
+    ways = on_the_way(result)
+    if options.road == "whole":
+        effects = {part: [effect(found, part, at) for at in range(len(MEASURES))] for part in PARTS}
+        lines = whole_page.tables(MEASURES, estimates, effects, ways)
+    else:
+        lines = [ROADS[options.road].told, "", *whole_page.results([*MEASURES, GAME], estimates)]
+        lines += ["", *whole_page.on_the_way(ways)]
     print("\n".join(lines))
     print(f"\nwhole: {len(result['runs'])} runs in {time.monotonic() - began:.0f} s")
-    if options.write:
+    if options.write and options.road == "whole":
         whole_page.write(options.suimon, SCENARIO, lines)
+    elif options.write:
+        whole_page.write_road(options.road, lines)
     return 0
 
 

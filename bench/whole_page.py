@@ -22,7 +22,9 @@ PLACES = [
     "router before a gateway: wait",
     "its use, %",
     "own radio: wait",
-    "HSDPA: wait",
+    "shared radio: wait",
+    "a phone's MB by its own radio",
+    "by the shared one",
     "other customers, Mbit/s",
 ]
 WIDTH, LEFT, RIGHT, PANEL, GAP, TOP = 900, 60, 20, 110, 52, 64
@@ -57,6 +59,30 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
+def headings(measures: Sequence[Heading]) -> list[str]:
+    return [f"{one.name}, {one.unit}" if one.unit else one.name for one in measures]
+
+
+def results(measures: Sequence[Heading], estimates: dict[str, list[Any]]) -> list[str]:
+    """What each combination gives."""
+
+    def number(measure: Heading, one: Number) -> str:
+        return f"{one.mean:.{measure.digits}f} ± {one.half_width:.{measure.digits}f}"
+
+    rows = [
+        [NAMES.get(name, name), *(number(measure, one) for measure, one in zip(measures, of, strict=True))]
+        for name, of in estimates.items()
+    ]
+    return table(["Parts", *headings(measures)], rows)
+
+
+def on_the_way(places: dict[str, list[float]]) -> list[str]:
+    """What waits on the way."""
+    rows = [[NAMES.get(name, name), *(f"{value:.1f}" for value in of)] for name, of in places.items()]
+    way = "On the way; waits are the 95th percentiles of the time in a queue, in ms:"
+    return [way, "", *table(["Parts", *PLACES], rows)]
+
+
 def tables(
     measures: Sequence[Heading],
     estimates: dict[str, list[Any]],
@@ -65,20 +91,12 @@ def tables(
 ) -> list[str]:
     """What each combination gives, what each part adds, and what waits on the way."""
 
-    def number(measure: Heading, one: Number) -> str:
-        return f"{one.mean:.{measure.digits}f} ± {one.half_width:.{measure.digits}f}"
-
     def percent(measure: Heading, one: Number) -> str:
         text = f"{one.mean:+.1f} ± {one.half_width:.1f} %"
         if abs(one.mean) <= one.half_width:
             return text
         return f"**{text}**" if (one.mean > 0) == measure.more_is_better else f"*{text}*"
 
-    heads = [f"{one.name}, {one.unit}" if one.unit else one.name for one in measures]
-    rows = [
-        [NAMES.get(name, name), *(number(measure, one) for measure, one in zip(measures, of, strict=True))]
-        for name, of in estimates.items()
-    ]
     parts = [
         [part, *(percent(measure, one) for measure, one in zip(measures, of, strict=True))]
         for part, of in effects.items()
@@ -87,10 +105,8 @@ def tables(
         "What a part adds, as the mean over the eight combinations of the others; bold helps, italic hinders, "
         "and what is plain is within the interval:"
     )
-    waits = [[NAMES.get(name, name), *(f"{value:.1f}" for value in of)] for name, of in places.items()]
-    way = "On the way; waits are the 95th percentiles of the time in a queue, in ms:"
-    results = [*table(["Parts", *heads], rows), "", added, "", *table(["Part", *heads], parts)]
-    return [*results, "", way, "", *table(["Parts", *PLACES], waits)]
+    of_parts = table(["Part", *headings(measures)], parts)
+    return [*results(measures, estimates), "", added, "", *of_parts, "", *on_the_way(places)]
 
 
 @dataclass(frozen=True)
@@ -109,13 +125,13 @@ def worlds(measures: Sequence[Heading], names: Sequence[str], both: Sequence[Seq
     """The same runs in the simulator and on the kernel: numbers of both, and how far apart they are."""
 
     def cell(simulated: float, live: float, digits: int, bar: float) -> str:
-        if not simulated:
+        # Next to nothing, such as the handshakes over a radio that carries nothing else.
+        if not round(simulated, digits):
             return f"{simulated:.{digits}f}, {live:.{digits}f}"
         apart = live / simulated - 1
         percent = f"{100 * apart:+.0f} %"
         return f"{simulated:.{digits}f}, {live:.{digits}f}: {percent if abs(apart) <= bar else f'**{percent}**'}"
 
-    heads = [f"{one.name}, {one.unit}" if one.unit else one.name for one in measures]
     rows, waits = [], []
     for name, (simulated, live) in zip(names, both, strict=True):
         of = zip(measures, simulated.measures, live.measures, strict=True)
@@ -123,12 +139,17 @@ def worlds(measures: Sequence[Heading], names: Sequence[str], both: Sequence[Seq
         ways = zip(simulated.places, live.places, strict=True)
         waits.append([NAMES.get(name, name), *(cell(one, other, 1, BAR) for one, other in ways)])
     way = "On the way; waits are the 95th percentiles of the time in a queue, in ms:"
-    return [*table(["Parts", *heads], rows), "", way, "", *table(["Parts", *PLACES], waits)]
+    return [*table(["Parts", *headings(measures)], rows), "", way, "", *table(["Parts", *PLACES], waits)]
 
 
 def write_worlds(lines: list[str]) -> None:
     """Puts the tables of both worlds into the page."""
     write_between(PAGE, "kernel", "\n".join(lines))
+
+
+def write_road(name: str, lines: list[str]) -> None:
+    """Puts the tables of a road beside the whole one into the page."""
+    write_between(PAGE, name, "\n".join(lines))
 
 
 def write(suimon: Path, scenario: Path, lines: list[str]) -> None:

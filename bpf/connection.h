@@ -38,6 +38,8 @@ struct values {
 	u32 cwnd;		/* the algorithm's, in segments */
 	u32 queued;		/* estimate of its own backlog, in half segments */
 	u32 dwnd;		/* Compound's delay window, in segments */
+	u32 queueing_us;	/* the open mode's queueing delay of the last round */
+	u32 mode;		/* the open mode's: 1 slow start, 2 steady, 3 draining, 4 competing; 0: it is none */
 };
 
 struct record {
@@ -53,6 +55,13 @@ struct record {
 	u32 mss;
 	u32 snd_cwnd;		/* segments, as the kernel obeys it */
 	u32 ssthresh;		/* segments */
+	/* The open mode's, in bytes: */
+	u32 prior_flight_size;
+	u32 outstanding;	/* sent, and not acknowledged in order */
+	/* In segments: */
+	u32 kernel_cwnd;	/* the window that the kernel has set since the event before; 0: none */
+	u32 below;		/* what the algorithm below answered: its window, or a threshold; 0: it was not asked */
+	u32 decided;		/* the window, or a threshold for a congestion, before what recovery may send beyond it */
 	u16 local_port;
 	u16 remote_port;
 	u8 event;

@@ -26,11 +26,17 @@ static __always_inline struct record *record_of(struct sock *sk, struct connecti
 	return r;
 }
 
+/* The connection's state, null where it has none: where the kernel sets the state of a socket that was just released, nothing starts. */
+static __always_inline struct connection *known(struct sock *sk)
+{
+	return bpf_sk_storage_get(&connections, sk, 0, 0);
+}
+
 SEC("struct_ops/release")
 int on_release(u64 *ctx)
 {
 	struct sock *sk = (struct sock *)ctx[0];
-	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, 0);
+	struct connection *c = known(sk);
 	struct record *r = c ? record_of(sk, c, EVENT_END) : 0;
 
 	if (r)

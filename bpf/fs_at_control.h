@@ -12,25 +12,21 @@
 #include "kernel.h"
 #include "connection.h"
 #include "fs_at.h"
+#include "window.h"
 
 /* The target never falls below this, in bytes. */
 static const u64 min_target = 8000;
 
-/* After this time without an ACK and nothing in flight, the other end may be elsewhere: measure anew. */
-#define IDLE_FORGETS_US 10000000
-
 struct connection {
 	u64 id;
 	struct fs_at fs_at;
-	u64 last_ack_us;
+	struct way way;
 	struct counts counts;
 	u32 records;
 	u32 snd_una;
 	u32 cwnd;		/* of the algorithm below, in segments */
 	u32 written;		/* snd_cwnd as this program set it; any other value is the kernel's. 0: take the kernel's */
 	u32 prior_cwnd;		/* cwnd before the last reduction, for undo */
-	u32 prior_ifindex;
-	u32 path_from;		/* data sent before this sequence number may have gone another path */
 	u32 reduced_from;	/* RecoverFS of RFC 6937, in segments */
 	u32 reduce_to;
 	u32 prr_delivered;
@@ -42,7 +38,6 @@ struct connection {
 	u8 reducing;		/* in recovery, or answering a mark */
 	u8 by_space;		/* space, not cwnd, was the smaller */
 	u8 radio;		/* the last loss was judged one of the radio */
-	u8 old_path;		/* path_from is not acknowledged yet, so that no sample counts */
 };
 
 static __always_inline void tell_values(struct values *v, const struct connection *c, const struct tcp_sock *tp)
@@ -167,7 +162,7 @@ static __always_inline u32 fs_at_undo_cwnd(struct sock *sk)
 
 static __always_inline void fs_at_set_state(struct sock *sk, u8 state)
 {
-	struct connection *c = connection_of(sk);
+	struct connection *c = known(sk);
 
 	if (c && state == TCP_CA_LOSS) {
 		/* The kernel has just set the window to the flight and one segment. */
@@ -207,8 +202,7 @@ static __always_inline void restart_after_idle(struct sock *sk, struct connectio
 static __always_inline void begin_anew(struct sock *sk, struct connection *c)
 {
 	fs_at_forget_path(&c->fs_at);
-	c->path_from = tcp_sk(sk)->snd_nxt;
-	c->old_path = 1;
+	leave_way(sk, &c->way);
 	c->counts.paths++;
 	tell(sk, c, EVENT_PATH, 0);
 }
@@ -223,7 +217,7 @@ static __always_inline void fs_at_tx_start(struct sock *sk)
 		return;
 	restart_after_idle(sk, c);
 	share_at_start(sk, c);
-	if (c->last_ack_us && tcp_sk(sk)->tcp_mstamp > c->last_ack_us + IDLE_FORGETS_US)
+	if (was_silent(sk, &c->way))
 		begin_anew(sk, c);
 }
 
@@ -311,48 +305,20 @@ static __always_inline void limit_flight(struct sock *sk, struct connection *c)
 	tp->snd_cwnd = c->written;
 }
 
-/* As tcp_update_pacing_rate(): the rate also decides how many segments go down as one. */
-static __always_inline void pace(struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct netns_ipv4 *ipv4 = &sk->__sk_common.skc_net.net->ipv4;
-	u64 rate = (u64)tp->mss_cache * ((1000000 / 100) << 3);
-
-	rate *= tp->snd_cwnd < tp->snd_ssthresh / 2 ? ipv4->sysctl_tcp_pacing_ss_ratio : ipv4->sysctl_tcp_pacing_ca_ratio;
-	rate *= max(tp->snd_cwnd, tp->packets_out);
-	if (tp->srtt_us)
-		rate /= tp->srtt_us;
-	sk->sk_pacing_rate = min(rate, sk->sk_max_pacing_rate);
-}
-
-/* Nothing waits to be sent, and not because the send buffer is full: a writer that found it full sleeps until a third is free. */
-static __always_inline int app_limited(struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	return tp->write_seq - tp->snd_nxt < tp->mss_cache && (u64)sk->sk_wmem_queued * 3 < (u64)sk->sk_sndbuf * 2;
-}
-
 static __always_inline void fs_at_cong_control(struct sock *sk, const struct rate_sample *rs)
 {
 	struct connection *c = connection_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct fs_at_ack a = {};
-	s32 ifindex = 0;
 
 	if (!c) {
 		inner_cong_avoid(sk, tp->snd_una, rs->acked_sacked);
 		pace(sk);
 		return;
 	}
-	if (sk->sk_dst_cache)
-		ifindex = sk->sk_dst_cache->dev->ifindex;
-	if (ifindex && ifindex != c->prior_ifindex) {
-		if (c->prior_ifindex) {
-			begin_anew(sk, c);
-			share_anew(sk);
-		}
-		c->prior_ifindex = ifindex;
+	if (leaves_by_another_device(sk, &c->way)) {
+		begin_anew(sk, c);
+		share_anew(sk);
 	}
 	move_cwnd(sk, c, rs);
 	a.now_us = tp->tcp_mstamp;
@@ -360,10 +326,8 @@ static __always_inline void fs_at_cong_control(struct sock *sk, const struct rat
 	a.flight_size = (u64)tcp_packets_in_flight(tp) * tp->mss_cache;
 	a.snd_wnd = tp->snd_wnd;
 	a.mss = tp->mss_cache;
-	if (c->old_path && (s32)(tp->snd_una - c->path_from) > 0)
-		c->old_path = 0;
 	/* A sample is of segments that snd_una passed and that went this path: duplicate ACKs give none. */
-	if (tp->snd_una != c->snd_una && rs->rtt_us > 0 && !c->old_path)
+	if (went_this_way(tp, &c->way) && tp->snd_una != c->snd_una && rs->rtt_us > 0)
 		a.rtt_us = rs->rtt_us;
 	a.app_limited = app_limited(sk);
 	fs_at_on_ack(&c->fs_at, &a, min_target);
@@ -372,19 +336,7 @@ static __always_inline void fs_at_cong_control(struct sock *sk, const struct rat
 	pace(sk);
 	tell(sk, c, EVENT_ACK, &a);
 	c->snd_una = tp->snd_una;
-	c->last_ack_us = a.now_us;
-}
-
-/* rs is the last argument, and kernels before 6.10 give two; only the branch that this kernel has is checked. */
-static __always_inline const struct rate_sample *rate_sample_of(u64 *ctx)
-{
-	u64 rs;
-
-	if (this_kernel.cong_control_arguments == 4)
-		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
-	else
-		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
-	return (const struct rate_sample *)rs;
+	c->way.last_ack_us = a.now_us;
 }
 
 /* The entry points. A program gets its arguments as an array of words. */

@@ -111,6 +111,15 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
 	u8 icsk_ca_state : 5;
+	u8 icsk_pending;
+} core;
+
+struct minmax_sample {
+	u32 v;
+} core;
+
+struct minmax {
+	struct minmax_sample s[3];
 } core;
 
 struct tcp_sock {
@@ -133,6 +142,7 @@ struct tcp_sock {
 	u32 reordering;
 	u32 undo_marker;
 	u32 srtt_us;
+	struct minmax rtt_min;
 	u32 lsndtime;
 	u32 max_packets_out;
 	u8 is_cwnd_limited : 1;
@@ -142,6 +152,7 @@ struct rate_sample {
 	long rtt_us;
 	s32 losses;
 	u32 acked_sacked;
+	u32 prior_in_flight;
 } core;
 
 struct ack_sample {

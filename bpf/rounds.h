@@ -174,7 +174,7 @@ SEC("struct_ops/set_state")
 int round_on_set_state(u64 *ctx)
 {
 	struct sock *sk = (struct sock *)ctx[0];
-	struct connection *c = connection_of(sk);
+	struct connection *c = known(sk);
 	u8 state = ctx[1];
 
 	if (!c)

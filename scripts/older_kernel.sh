@@ -20,4 +20,4 @@ trap 'rm -rf "$folder"' EXIT
 cp "$(dirname "$object")"/*.bpf.o "$folder/"
 cc -O2 -Wall -static -I"$(dirname "$library")/include" bpf/test/older_kernel.c "$library" -lelf -lz -o "$folder/older_kernel"
 "$suimon" lab --kernel "$version" --with-program rmmod -- sh -c 'rmmod tcp_yeah tcp_vegas; exec "$0" "$1"' "$folder/older_kernel" "$folder" | tee "$folder/log"
-[ "$(grep -c ': Success' "$folder/log")" = 5 ]
+[ "$(grep -c ': Success' "$folder/log")" = 6 ]

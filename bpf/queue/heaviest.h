@@ -4,10 +4,7 @@
 #define SUIMON_QUEUE_HEAVIEST_H
 
 #include "law.h"
-
-#define SETS 128
-#define SETS_LOG2 7
-#define WAYS 8
+#include "sets.h"
 
 /* What `even` notes on a flow. */
 struct losses {
@@ -42,7 +39,7 @@ struct heaviest {
 
 static __always_inline struct set *set_of(struct heaviest *h, u32 flow)
 {
-	return &h->sets[((flow * 0x9e3779b9U) >> (32 - SETS_LOG2)) & (SETS - 1)];
+	return &h->sets[set_number(flow)];
 }
 
 static __always_inline void heaviest_age(struct heaviest *h, u64 half_life, u64 now, u32 flow)

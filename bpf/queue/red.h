@@ -44,9 +44,9 @@ static __always_inline void red_on_arrival(struct red *red, const volatile struc
 	}
 }
 
-static __always_inline u64 red_advice(const struct red *red, const volatile struct settings *s)
+static __always_inline u64 red_advice_with(const struct red *red, const volatile struct settings *s, u64 max_p)
 {
-	u64 min_th = s->words[MIN_TH], max_th = s->words[MAX_TH], max_p = s->words[MAX_P];
+	u64 min_th = s->words[MIN_TH], max_th = s->words[MAX_TH];
 	u64 average = red->average >> 16, p;
 
 	if (average < min_th)
@@ -58,17 +58,25 @@ static __always_inline u64 red_advice(const struct red *red, const volatile stru
 	return p == ONE ? ADVICE_DROP : p;
 }
 
+static __always_inline u64 red_advice(const struct red *red, const volatile struct settings *s)
+{
+	return red_advice_with(red, s, s->words[MAX_P]);
+}
+
 static __always_inline int red_is_short(const volatile struct settings *s, u64 backlog)
 {
 	return backlog < s->words[MIN_TH];
 }
 
-static __always_inline void red_show(const struct red *red, const volatile struct settings *s, struct shown *shown)
+static __always_inline void red_show_advice(const struct red *red, u64 advice, struct shown *shown)
 {
-	u64 advice = red_advice(red, s);
-
 	shown->average_bytes = red->average >> 16;
 	shown->probability = advice == ADVICE_CALM ? 0 : min(advice, ONE);
+}
+
+static __always_inline void red_show(const struct red *red, const volatile struct settings *s, struct shown *shown)
+{
+	red_show_advice(red, red_advice(red, s), shown);
 }
 
 #endif

@@ -4,12 +4,10 @@
 #define SUIMON_QUEUE_RTT_AQM_H
 
 #include "law.h"
+#include "zombies.h"
 
 #define DISTANCES WAIT
 #define DRAWN 10
-#define ZOMBIES 1000
-#define ZOMBIES_MASK 1023
-#define OVERWRITE 4
 #define TRIES 2
 #define GAPS 12
 #define LIMIT_NS 2000000000ULL
@@ -30,14 +28,6 @@ struct arrivals {
 	u32 length;
 	u64 at[RING];
 	u64 bytes[RING];
-};
-
-struct flows {
-	u64 compared;
-	u64 hit_frequency;
-	u64 length;
-	/* Only ZOMBIES are used: the rest lets the verifier bound an index by a mask. */
-	u32 list[ZOMBIES_MASK + 1];
 };
 
 enum { NO_TRY, PACING, JOINING, FIRST, SECOND };
@@ -68,7 +58,7 @@ struct law {
 	u64 is_computed;
 	struct try tries[TRIES];
 	struct arrivals arrivals;
-	struct flows flows;
+	struct zombies flows;
 };
 
 static __always_inline void arrivals_on_packet(struct arrivals *a, u64 window, u64 now, u64 size)
@@ -99,37 +89,6 @@ static __always_inline void arrivals_on_packet(struct arrivals *a, u64 window, u
 static __always_inline u64 arrival_rate(const struct arrivals *a, u64 window)
 {
 	return min(min(a->total, MAX_TOTAL) * 1000000 / max(window / 1000, 1), MAX_ARRIVALS);
-}
-
-static __always_inline void flows_on_packet(struct flows *f, u32 flow, u64 *random)
-{
-	if (f->length == 0) {
-		f->list[0] = flow;
-		f->length = 1;
-		return;
-	}
-	u32 met = random_below(random, f->length) & ZOMBIES_MASK;
-	int hit = f->list[met] == flow;
-
-	if (f->length < ZOMBIES) {
-		f->list[f->length & ZOMBIES_MASK] = flow;
-		f->length++;
-	} else if (!hit && random_below(random, OVERWRITE) == 0) {
-		f->list[met] = flow;
-	}
-	f->compared = min(f->compared + 1, ZOMBIES * OVERWRITE);
-	if (hit)
-		f->hit_frequency += (ONE - f->hit_frequency) / f->compared;
-	else
-		f->hit_frequency -= f->hit_frequency / f->compared;
-}
-
-static __always_inline u64 flow_count(const struct flows *f)
-{
-	u64 most = f->compared << 16;
-	u64 flows = f->hit_frequency == 0 ? most : (ONE << 16) / f->hit_frequency;
-
-	return max(min(flows, most), 1 << 16);
 }
 
 static __always_inline int alike(u64 a, u64 b, u64 slack)
@@ -251,7 +210,7 @@ static __always_inline u64 law_advise(struct law *law, const volatile struct set
 		law->segment = packet->size << 16;
 	else if (random_below(random, DRAWN) == 0)
 		law->segment = (9 * law->segment + (packet->size << 16)) / 10;
-	flows_on_packet(&law->flows, packet->flow, random);
+	zombies_on_packet(&law->flows, packet->flow, random);
 	for (int i = 0; i < TRIES; i++) {
 		u64 rtt = try_advance(&law->tries[i], packet->now, packet->flow, random);
 

@@ -4,14 +4,12 @@
 #define SUIMON_QUEUE_SHYU_H
 
 #include "red.h"
+#include "sets.h"
 
 #define DISTANCES UNIFORM
 /* Packets tell whether they open a connection. */
 #define SEES_OPENINGS
 
-#define SETS 128
-#define SETS_LOG2 7
-#define WAYS 8
 #define PACKETS 100
 #define MAX_RTT_NS (1ULL << 36)
 #define MAX_WEIGHT ((1ULL << 31) - 1)
@@ -38,25 +36,37 @@ struct law {
 
 static __always_inline struct set *set_of(struct law *law, u32 flow)
 {
-	return &law->sets[((flow * 0x9e3779b9U) >> (32 - SETS_LOG2)) & (SETS - 1)];
+	return &law->sets[set_number(flow)];
+}
+
+/* The place that is free, or has been taken longest. */
+static __always_inline struct opening *oldest_of(struct set *set)
+{
+	struct opening *oldest = &set->openings[0];
+
+	for (int i = 1; i < WAYS; i++) {
+		if (set->openings[i].began < oldest->began)
+			oldest = &set->openings[i];
+	}
+	return oldest;
 }
 
 static __always_inline u64 rtt_of(struct law *law, u64 now, u32 flow, int opens)
 {
 	struct set *set = set_of(law, flow);
-	struct opening *own = 0, *oldest = &set->openings[0];
+	struct opening *own = 0;
 
 	for (int i = 0; i < WAYS; i++) {
 		struct opening *one = &set->openings[i];
 
-		if (!own && one->began > 0 && one->flow == flow)
+		if (one->flow == flow && one->began > 0) {
 			own = one;
-		if (one->began < oldest->began)
-			oldest = one;
+			break;
+		}
 	}
 	if (opens) {
 		if (!own)
-			own = oldest;
+			own = oldest_of(set);
 		own->began = max(now, 1);
 		own->rtt = 0;
 		own->flow = flow;

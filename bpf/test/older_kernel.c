@@ -103,7 +103,7 @@ static int load_and_send(const char *path, const char *name, unsigned int argume
 
 int main(int argc, char **argv)
 {
-	static const char *const programs[] = { "fs_at", "fs_at_cubic", "fs_at_shared", "vegas", "compound" };
+	static const char *const programs[] = { "fs_at", "fs_at_cubic", "fs_at_shared", "fs_at_open", "vegas", "compound" };
 	struct utsname kernel;
 	char path[4096];
 

@@ -1,6 +1,8 @@
 //! `suimon cc`: congestion control in the kernel.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +12,7 @@ use serde::Serialize;
 use suimon_linux::congestion::{
     self, ALGORITHMS, Algorithm, CongestionError, Event, Record, Status, Trace, find_loaded, loaded, on_host,
 };
+use suimon_linux::congestion_trace::{self, Line as TraceLine, ReplayError, Replayed};
 
 use crate::error::CliError;
 use crate::plain_table::{print_checks, print_json, table};
@@ -79,6 +82,11 @@ enum Action {
         #[arg(long, value_name = "SECONDS")]
         seconds: Option<u64>,
     },
+    /// Does fs-at-open in Rust decide as the program in the kernel did, event by event
+    Replay {
+        /// What `suimon cc trace fs-at-open --json` has written
+        trace: PathBuf,
+    },
     /// Does this machine support it, and if not what is missing
     Check {
         /// Print JSON
@@ -88,12 +96,16 @@ enum Action {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    if let Action::Replay { trace } = &arguments.action {
+        return replay(trace);
+    }
     on_host(|| match &arguments.action {
         Action::Load { name, kernel_name } => load(name, kernel_name.as_deref()),
         Action::List { json } => list(*json),
         Action::Unload { name, force } => unload(name, *force),
         Action::Stat { name, json } => stat(name.as_deref(), *json),
         Action::Trace { name, json, port, seconds } => trace(name, *json, *port, *seconds),
+        Action::Replay { .. } => Ok(()),
         Action::Check { json } => check(*json),
     })
 }
@@ -214,13 +226,6 @@ fn stat(name: Option<&str>, json: bool) -> Result<(), CliError> {
 /// How often the clock and an interruption are looked at.
 const WAIT: Duration = Duration::from_millis(200);
 
-#[derive(Serialize)]
-struct Traced<'a> {
-    event: Event,
-    #[serde(flatten)]
-    record: &'a Record,
-}
-
 fn trace(name: &str, json: bool, port: Option<u16>, seconds: Option<u64>) -> Result<(), CliError> {
     let one = find_loaded(name)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -236,8 +241,7 @@ fn trace(name: &str, json: bool, port: Option<u16>, seconds: Option<u64>) -> Res
                 continue;
             }
             if json {
-                serde_json::to_writer(&mut out, &Traced { event: record.event(), record: &record })
-                    .map_err(io::Error::from)?;
+                serde_json::to_writer(&mut out, &TraceLine::from(record)).map_err(io::Error::from)?;
                 writeln!(out)?;
             } else {
                 writeln!(out, "{}", line(&record))?;
@@ -271,6 +275,26 @@ fn line(record: &Record) -> String {
         record.values.cwnd_segments,
         if record.event() == Event::Loss && record.radio == 1 { "  (the radio's)" } else { "" },
     )
+}
+
+fn replay(path: &Path) -> Result<(), CliError> {
+    let wrong = |error: ReplayError| CliError::Input(format!("{}: {error}", path.display()));
+    let file = File::open(path).map_err(|error| wrong(error.into()))?;
+    let Replayed { connections, events, acknowledgements, congestions, differ, first, left_out } =
+        congestion_trace::replay(io::BufReader::new(file)).map_err(wrong)?;
+    let without = match left_out {
+        0 => String::new(),
+        left_out => format!(" {left_out} events are left out, since one before them is missing in the trace."),
+    };
+    writeln!(
+        io::stdout(),
+        "fs-at-open: {events} events of {connections} connections ({acknowledgements} acknowledgements, {congestions} \
+         losses, marks and timeouts), {differ} decisions differ.{without}"
+    )?;
+    match first {
+        Some(first) => Err(CliError::Bench(format!("{differ} decisions differ, first: {first}"))),
+        None => Ok(()),
+    }
 }
 
 fn check(json: bool) -> Result<(), CliError> {

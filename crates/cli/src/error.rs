@@ -82,8 +82,8 @@ pub(crate) enum CliError {
     /// Claims that once held do not hold any more.
     #[error("{0} that once held no longer {1}")]
     ClaimsBroken(String, &'static str),
-    /// A bond that was put to the test did not come up, or did not bring what was sent.
-    #[cfg(feature = "bond")]
+    /// What was put to the test failed: a bond that did not bring what was sent, a trace whose verdicts differ.
+    #[cfg(any(feature = "bond", feature = "bpf"))]
     #[error("{0}")]
     Bench(String),
     /// A line was not measured.
@@ -94,7 +94,6 @@ pub(crate) enum CliError {
     #[error(
         "this suimon was built without {0}; accepted: a build with its default features, as `make build` makes"
     )]
-    #[allow(dead_code, reason = "a build with every part refuses none")]
     Without(Part),
     /// A congestion control was not loaded, found or unloaded.
     #[cfg(feature = "bpf")]
@@ -174,7 +173,7 @@ impl CliError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::ClaimsBroken(..) => 1,
-            #[cfg(feature = "bond")]
+            #[cfg(any(feature = "bond", feature = "bpf"))]
             Self::Bench(_) => 1,
             #[cfg(feature = "live")]
             Self::Differs { .. } | Self::HandedOver => 1,

@@ -11,6 +11,7 @@ use suimon_study::{Pair, compare_windows, in_both_worlds};
 use crate::error::CliError;
 use crate::live::LiveOptions;
 use crate::output::{OutputOptions, command_line};
+use crate::part::Part;
 use crate::progress::{simulate, simulate_totals};
 use crate::view::ViewOptions;
 
@@ -55,8 +56,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     }
     let folder = find(&arguments.name, &places(arguments))?;
     if folder.join("kernel.toml").exists() && (arguments.kernel || arguments.live.is_virtual()) {
-        #[cfg(not(feature = "bpf"))]
-        return crate::part::Part::BPF.refuse();
+        Part::BPF.require()?;
         #[cfg(feature = "bpf")]
         return transfers(arguments, &folder);
     }
@@ -111,7 +111,7 @@ fn on_kernel_links(arguments: &Arguments, runs: &[Run], folder: &Path) -> Result
 
 #[cfg(not(feature = "bpf"))]
 fn on_kernel_links(_: &Arguments, _: &[Run], _: &Path) -> Result<Vec<Pair>, CliError> {
-    crate::part::Part::BPF.refuse()
+    Part::BPF.refuse()
 }
 
 /// Where papers may be.

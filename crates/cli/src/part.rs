@@ -19,7 +19,6 @@ pub(crate) struct Part {
 /// Defines parts and the list of all.
 macro_rules! parts {
     ($($name:ident $feature:literal: $brings:literal;)*) => {
-        #[allow(dead_code, reason = "what is here is missed by nobody")]
         impl Part {
             $(pub(crate) const $name: Self =
                 Self { feature: $feature, brings: $brings, is_here: cfg!(feature = $feature) };)*
@@ -40,8 +39,12 @@ parts! {
 }
 
 impl Part {
+    /// Refuses what needs this part, where this build lacks it.
+    pub(crate) fn require(self) -> Result<(), CliError> {
+        if self.is_here { Ok(()) } else { self.refuse() }
+    }
+
     /// The refusal of what needs this part.
-    #[allow(dead_code, reason = "a build with every part refuses none")]
     pub(crate) fn refuse<T>(self) -> Result<T, CliError> {
         Err(CliError::Without(self))
     }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use suimon_algorithms::queue::integer::{ONE, Program};
+use suimon_algorithms::queue::DropReason;
+use suimon_algorithms::queue::policy::Verdict;
 use suimon_linux::congestion::on_host;
 use suimon_linux::queue::{self, Counts, Loaded, Options, POLICIES, Policy, QueueError, Trace, find_loaded, loaded};
 use suimon_linux::queue_trace::{self, Head, Record, ReplayError, Replayed};
@@ -36,8 +38,6 @@ const LEAST_TARGET: Bytes = Bytes::new(15_000);
 /// How often the clock and an interruption are looked at.
 const WAIT: Duration = Duration::from_millis(200);
 const VIEWED_EVERY: Duration = Duration::from_secs(1);
-/// Verdicts by their numbers in a record.
-const VERDICTS: [&str; 4] = ["passed", "marked", "dropped", "no room"];
 
 /// Keep a router's queue short by an arrival policy in its kernel
 #[derive(Debug, Args)]
@@ -397,7 +397,13 @@ fn trace(device: &str, json: bool, afresh: bool, seconds: Option<u64>) -> Result
 }
 
 fn line(record: &Record) -> String {
-    let verdict = VERDICTS.get(record.verdict as usize).copied().unwrap_or("?");
+    let verdict = match record.verdict() {
+        Some(Verdict::Pass) => "passed",
+        Some(Verdict::Mark) => "marked",
+        Some(Verdict::Drop(DropReason::Overflow)) => "no room",
+        Some(Verdict::Drop(_)) => "dropped",
+        None => "?",
+    };
     format!(
         "{:.6} s  {verdict:<7}  {} B of flow {:08x}, finds {} B in {} packets",
         record.now_ns as f64 / 1e9,

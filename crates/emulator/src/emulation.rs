@@ -178,7 +178,7 @@ impl Emulation {
                 orders: received,
                 woken,
                 interval: setup.interval,
-                began: clock.now(),
+                sampled_at: clock.now(),
                 scheduling: Scheduling::Ordinary,
                 gate: gate.cloned(),
             };

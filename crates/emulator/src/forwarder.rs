@@ -52,7 +52,8 @@ pub(crate) struct Forwarder {
     pub(crate) orders: Receiver<Order>,
     pub(crate) woken: Wakeable,
     pub(crate) interval: Duration,
-    pub(crate) began: Instant,
+    /// When the latest samples were taken: at its beginning, and about each `interval`.
+    pub(crate) sampled_at: Instant,
     pub(crate) scheduling: Scheduling,
     /// The gate that packets to the second ends wait for.
     pub(crate) gate: Option<Arc<Gate>>,
@@ -109,7 +110,6 @@ impl Forwarder {
         }
         let mut buffer = vec![0; MAX_READ];
         let mut scratch = Vec::with_capacity(MAX_READ);
-        let mut next_sample = self.began + self.interval;
         let mut early = Early::new(self.clock.now());
         loop {
             if self.take_orders() {
@@ -124,14 +124,13 @@ impl Forwarder {
             }
             let now = self.clock.now();
             self.pass_marks(now);
-            if now >= next_sample {
+            if now >= self.sampled_at + self.interval {
                 self.publish(now);
-                next_sample = now + self.interval;
             }
             if read {
                 continue;
             }
-            let next = self.next_event().min(next_sample);
+            let next = self.next_event().min(self.sampled_at + self.interval);
             let now = self.clock.now();
             let left = next.saturating_since(now);
             if left == Duration::ZERO || early.looks_again(left, now) {
@@ -163,7 +162,8 @@ impl Forwarder {
         for (link, directions) in self.links.iter_mut().zip(self.directions.chunks_exact_mut(2)) {
             link.marks.close_all(now, directions);
         }
-        let statistics: Vec<_> = (0..self.links.len()).map(|link| self.statistics(now, link)).collect();
+        let over = now.saturating_since(self.sampled_at);
+        let statistics: Vec<_> = (0..self.links.len()).map(|link| self.statistics(now, over, link)).collect();
         let mut directions = self.directions.into_iter();
         let mut reports = Vec::new();
         for (link, statistics) in self.links.into_iter().zip(statistics) {
@@ -276,25 +276,27 @@ impl Forwarder {
     }
 
     fn next_event(&self) -> Instant {
-        if self.links.iter().any(|link| !link.gated.is_empty()) {
-            return self.clock.now() + GATE_LOOK;
-        }
+        let is_gated = self.links.iter().any(|link| !link.gated.is_empty());
+        let look = if is_gated { self.clock.now() + GATE_LOOK } else { Instant::MAX };
         let of_directions = self.directions.iter().map(Direction::next_event);
         let marks = self.links.iter().map(|link| link.marks.next());
-        of_directions.chain(marks).fold(self.radios.next_event(), Instant::min)
+        of_directions.chain(marks).fold(self.radios.next_event().min(look), Instant::min)
     }
 
     /// Samples all links, and publishes their statistics.
     fn publish(&mut self, now: Instant) {
+        // The thread may have come to it late.
+        let over = now.saturating_since(self.sampled_at);
+        self.sampled_at = now;
         let series = self.links.iter_mut().flat_map(|link| &mut link.series);
         for (direction, series) in self.directions.iter_mut().zip(series) {
             series.begin(now);
-            direction.passing.meter.sample(self.interval, series);
+            direction.passing.meter.sample(over, series);
             direction.probe(series);
-            direction.passing.flows.sample(now, self.interval);
+            direction.passing.flows.sample(now, over);
         }
         for link in 0..self.links.len() {
-            let statistics = self.statistics(now, link);
+            let statistics = self.statistics(now, over, link);
             // Packets wait for nobody: a reader that holds this gets the next one.
             if let Ok(mut published) = self.links[link].published.try_lock() {
                 *published = Some(statistics);
@@ -302,8 +304,8 @@ impl Forwarder {
         }
     }
 
-    /// The statistics of the link at this place, since those before.
-    fn statistics(&mut self, now: Instant, place: usize) -> LinkStatistics {
+    /// The statistics of the link at this place, since those before, which were taken `over` ago.
+    fn statistics(&mut self, now: Instant, over: Duration, place: usize) -> LinkStatistics {
         let of = |direction: &Direction, sampled: &mut (Bytes, u64, Duration)| {
             let potential = |from, to| direction.potential(from, to);
             let totals = direction.passing.meter.clone().result(now, potential);
@@ -314,7 +316,7 @@ impl Forwarder {
             *sampled = (totals.bytes, totals.packets, waited);
             DirectionStatistics {
                 backlog: direction.backlog(),
-                throughput: Rate::of(Bytes::new(bytes), self.interval),
+                throughput: Rate::of(Bytes::new(bytes), over),
                 sojourn,
                 totals,
                 refused: direction.refused,

@@ -32,12 +32,12 @@ struct Outside {
     own: Vec<IpAddr>,
     /// The resolver that port 53 of that host stands for, where programs ask for names.
     resolver: Option<IpAddr>,
-    /// A port that nobody uses for so long is closed.
+    /// A port, or a datagram's way, that nobody uses for so long is closed.
     idle: Duration,
 }
 
-/// A datagram's way outside is kept so long after its latest answer (RFC 4787 §4.3 wants two minutes at least), and a port
-/// after its latest use.
+/// A datagram's way outside is kept so long after the latest datagram went out by it (RFC 4787 §4.3, REQ-5: 2 min at
+/// least; REQ-6), and a port after its latest use.
 const IDLE: Duration = Duration::from_secs(120);
 /// Most ways for datagrams at a time.
 const MAX_WAYS: usize = 1_024;
@@ -159,7 +159,7 @@ fn accept(listener: TcpListener, port: Port, outside: &Outside, gate: &Arc<Gate>
             };
             let outside = outside.clone();
             // Without a thread for it the connection closes.
-            let _ = thread::Builder::new().stack_size(STACK).spawn(move || connect(near, &outside));
+            let _ = thread::Builder::new().stack_size(STACK).spawn(move || connect(&near, &outside));
         }
         gate.report_idle(port, listener.into());
     };
@@ -183,31 +183,79 @@ fn is_used(socket: &impl AsFd, idle: Duration) -> bool {
 const PAUSE: Duration = Duration::from_millis(100);
 const STACK: usize = 256 * 1_024;
 
-fn connect(near: TcpStream, outside: &Outside) -> io::Result<()> {
+fn connect(near: &TcpStream, outside: &Outside) -> io::Result<()> {
     let far = TcpStream::connect_timeout(&outside.of(near.local_addr()?), CONNECT)?;
-    for stream in [&near, &far] {
+    relay(near, &far)
+}
+
+/// Carries both directions until both have ended. Where one fails, both connections are reset, and so they are where this
+/// process is killed: whoever reads must not take the part for the whole.
+fn relay(near: &TcpStream, far: &TcpStream) -> io::Result<()> {
+    for stream in [near, far] {
         stream.set_nodelay(true)?;
+        reset_on_close(stream, true)?;
     }
-    let (from_near, to_near) = (near.try_clone()?, near);
-    let (from_far, to_far) = (far.try_clone()?, far);
-    thread::Builder::new().stack_size(STACK).spawn(move || pass(from_near, to_far))?;
-    pass(from_far, to_near);
-    Ok(())
+    let (from_near, to_far) = (near.try_clone()?, far.try_clone()?);
+    let outward = thread::Builder::new().stack_size(STACK).spawn(move || pass(&from_near, &to_far))?;
+    let inward = pass(far, near);
+    let outward = outward.join().map_err(|_| io::Error::other("a thread has panicked"))?;
+    inward.and(outward)?;
+    [near, far].into_iter().try_for_each(|stream| reset_on_close(stream, false))
 }
 
 /// Passes data on, and its end.
-fn pass(mut from: TcpStream, mut to: TcpStream) {
+fn pass(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     let mut buffer = vec![0; 128 * 1_024];
-    while let Ok(read) = from.read(&mut buffer) {
-        if read == 0 || to.write_all(&buffer[..read]).is_err() {
-            break;
+    let passed = loop {
+        match from.read(&mut buffer) {
+            Ok(0) => break to.shutdown(Shutdown::Write),
+            Ok(read) => {
+                if let Err(error) = to.write_all(&buffer[..read]) {
+                    break Err(error);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
+    if passed.is_err() {
+        // The other direction waits for data of one of them.
+        for stream in [from, to] {
+            let _ = stream.shutdown(Shutdown::Read);
         }
     }
-    let _ = to.shutdown(Shutdown::Write);
+    passed
+}
+
+/// Whether the kernel resets the connection when its last descriptor is closed (`SO_LINGER` with no time, socket(7)).
+fn reset_on_close(tcp: &TcpStream, resets: bool) -> io::Result<()> {
+    let linger = nix::libc::linger { l_onoff: resets.into(), l_linger: 0 };
+    Ok(setsockopt(tcp, sockopt::Linger, &linger)?)
+}
+
+/// A datagram's way outside.
+#[derive(Debug)]
+struct Way {
+    socket: UdpSocket,
+    /// When a datagram went out by it last.
+    used: Mutex<Instant>,
+}
+
+impl Way {
+    fn send(&self, data: &[u8]) -> io::Result<()> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.socket.send(data).map(drop)
+    }
+
+    /// What is left of the time for which it is kept.
+    fn left(&self, idle: Duration) -> Option<Duration> {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.checked_sub(used.elapsed()).filter(|left| !left.is_zero())
+    }
 }
 
 /// Ways for datagrams, by who sends them and where to.
-type Ways = Arc<Mutex<HashMap<(SocketAddrV4, Ipv4Addr), Arc<UdpSocket>>>>;
+type Ways = Arc<Mutex<HashMap<(SocketAddrV4, Ipv4Addr), Arc<Way>>>>;
 
 fn receive(far: &Namespace, port: Port, outside: &Outside, gate: &Arc<Gate>) -> io::Result<()> {
     let bind = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port.number));
@@ -262,7 +310,7 @@ fn send_outside(
     let key = (from, *to.ip());
     let known = ways.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
     if let Some(way) = known {
-        return way.send(data).map(drop);
+        return way.send(data);
     }
     if ways.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_WAYS {
         return Err(io::ErrorKind::ResourceBusy.into());
@@ -270,21 +318,27 @@ fn send_outside(
     let there = outside.of(to.into());
     let any: IpAddr =
         if there.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let way = UdpSocket::bind((any, 0))?;
-    way.connect(there)?;
-    way.set_read_timeout(Some(IDLE))?;
-    way.send(data)?;
-    let way = Arc::new(way);
-    ways.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&way));
-    let (socket, ways) = (Arc::clone(socket), Arc::clone(ways));
+    let outward = UdpSocket::bind((any, 0))?;
+    outward.connect(there)?;
+    let way = Arc::new(Way { socket: outward, used: Mutex::new(Instant::now()) });
+    let (answering, idle) = (Arc::clone(&way), outside.idle);
+    let (socket, all) = (Arc::clone(socket), Arc::clone(ways));
     let answer = move || {
         let mut data = vec![0; 65_536];
-        while let Ok(length) = way.recv(&mut data) {
-            let _ = answer_one(&socket, &data[..length], from, *to.ip());
+        while let Some(left) = answering.left(idle) {
+            if answering.socket.set_read_timeout(Some(left)).is_err() {
+                break;
+            }
+            // On an error, an ICMP message has come about an earlier datagram; the next may do better.
+            if let Ok(length) = answering.socket.recv(&mut data) {
+                let _ = answer_one(&socket, &data[..length], from, *to.ip());
+            }
         }
-        ways.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        all.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
     };
-    thread::Builder::new().stack_size(STACK).spawn(answer).map(drop)
+    thread::Builder::new().stack_size(STACK).spawn(answer)?;
+    ways.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&way));
+    way.send(data)
 }
 
 /// Sends an answer to `to`, as from the address that was asked.
@@ -333,5 +387,67 @@ mod tests {
                 thread::sleep(Duration::from_millis(400));
             }
         }
+    }
+
+    /// Two ends of a connection.
+    fn connection() -> [TcpStream; 2] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        [near, listener.accept().unwrap().0]
+    }
+
+    #[test]
+    fn an_end_passes_as_an_end_and_a_reset_as_a_reset() {
+        for resets in [false, true] {
+            let [mut program, near] = connection();
+            let [far, mut server] = connection();
+            let relaying = thread::spawn(move || relay(&near, &far));
+            server.write_all(b"a part").unwrap();
+            let mut part = [0; 6];
+            program.read_exact(&mut part).unwrap();
+            reset_on_close(&server, resets).unwrap();
+            drop(server);
+            let rest = program.read(&mut [0; 8]);
+            if resets {
+                assert_eq!(rest.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+            } else {
+                assert_eq!(rest.unwrap(), 0);
+            }
+            drop(program);
+            assert_eq!(relaying.join().unwrap().is_err(), resets);
+        }
+    }
+
+    #[test]
+    fn datagrams_keep_their_port_outside_while_they_are_sent_and_when_nobody_took_one() {
+        let far = match Namespace::new() {
+            Ok(far) => far,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let there = server.local_addr().unwrap();
+        let outside = Outside {
+            own: vec![Ipv4Addr::LOCALHOST.into()],
+            resolver: None,
+            idle: Duration::from_millis(500),
+        };
+        let (gate, _requests) = Gate::new();
+        receive(&far, Port { number: there.port(), transport: Transport::Udp }, &outside, &gate).unwrap();
+        let client = far.run(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).unwrap().unwrap();
+        let ask = |server: &UdpSocket| {
+            client.send_to(b"?", there).unwrap();
+            server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            server.recv_from(&mut [0; 8]).unwrap().1
+        };
+        let way = ask(&server);
+        // Nobody answers for longer than a way is kept without use.
+        for _ in 0..8 {
+            thread::sleep(Duration::from_millis(100));
+            assert_eq!(ask(&server), way);
+        }
+        drop(server);
+        client.send_to(b"?", there).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(ask(&UdpSocket::bind(there).unwrap()), way);
     }
 }

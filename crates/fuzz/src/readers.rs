@@ -13,6 +13,7 @@ use suimon_bond::mux::{Mux, MuxLimits, ServiceClass};
 use suimon_bond::session::{Session, SessionConfig};
 use suimon_capture::{Capture, Truth};
 use suimon_emulator::{WirePacket, split};
+use suimon_linux::congestion_trace;
 use suimon_linux::queue_trace::{Head, Record, replay};
 use suimon_measure::browser::{Look, Seen};
 use suimon_measure::datagram::{Datagram, Kind};
@@ -26,7 +27,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 use crate::Reader;
 
 /// Every reader of what comes from outside.
-pub const READERS: [Reader; 12] = [
+pub const READERS: [Reader; 13] = [
     Reader { name: "scenario", read: scenario, seeds: scenarios, words: SCENARIO_WORDS, weight: 16 },
     Reader { name: "link line", read: link_line, seeds: link_lines, words: LINK_WORDS, weight: 16 },
     Reader {
@@ -46,6 +47,13 @@ pub const READERS: [Reader; 12] = [
         name: "queue trace",
         read: queue_trace,
         seeds: queue_traces,
+        words: RECORDING_WORDS,
+        weight: 12,
+    },
+    Reader {
+        name: "congestion trace",
+        read: congestion_trace,
+        seeds: congestion_traces,
         words: RECORDING_WORDS,
         weight: 12,
     },
@@ -455,6 +463,42 @@ fn queue_traces() -> Vec<Vec<u8>> {
         trace
     };
     PROGRAMS.iter().map(of).collect()
+}
+
+/// What `suimon cc trace fs-at-open --json` wrote: decisions or a refusal with a message.
+fn congestion_trace(bytes: &[u8]) {
+    match congestion_trace::replay(bytes) {
+        Ok(replayed) => {
+            assert!(replayed.acknowledgements + replayed.congestions <= replayed.events);
+            assert_eq!(replayed.first.is_some(), replayed.differ > 0);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A connection through slow start and losses. Its decisions are made up.
+fn congestion_traces() -> Vec<Vec<u8>> {
+    let line = |number: u64| {
+        let event = match number {
+            0 => "start",
+            20 => "loss",
+            25 => "timeout",
+            30 => "path",
+            _ => "ack",
+        };
+        format!(
+            "{{\"event\":\"{event}\",\"connection\":1,\"now_us\":{},\"rcv_bytes\":0,\"target_bytes\":0,\"space_bytes\":0,\
+             \"rtt_min_us\":40000,\"cwnd_segments\":10,\"queued_half_segments\":0,\"dwnd_segments\":0,\"queueing_us\":0,\
+             \"mode\":1,\"number\":{number},\"newly_acked\":1448,\"delivered\":1448,\"flight_size\":14480,\"snd_wnd\":96000,\
+             \"rtt_us\":{},\"mss\":1448,\"snd_cwnd\":10,\"ssthresh\":2147483647,\"prior_flight_size\":15928,\
+             \"outstanding\":14480,\"kernel_cwnd\":{},\"below\":0,\"decided\":10,\"local_port\":1,\"remote_port\":2,\
+             \"ca_state\":0,\"app_limited\":0,\"radio\":0}}\n",
+            1_000_000 + number * 300_000,
+            40_000 + number * 1_000,
+            if number == 0 { 10 } else { 0 },
+        )
+    };
+    vec![(0..60).map(line).collect::<String>().into_bytes()]
 }
 
 /// Packets of an emulated link: what is one can be marked, and stays the same flow's.

@@ -16,6 +16,7 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{SysconfVar, sysconf};
 use suimon_linux::guest::IN_GUEST;
 use suimon_linux::random::seed_kernel;
 
@@ -142,8 +143,18 @@ fn ready() -> Result<(), GuestError> {
     // Kernels differ in what they have.
     let _ = start("modprobe", &["-qa"], USEFUL);
     start("ip", &["link", "set", "lo"], &["up"])?;
+    give_tcp_memory()?;
     nix::unistd::sethostname("suimon").at("the host's name")?;
     [RESULTS, JOB].into_iter().try_for_each(wait_for)
+}
+
+/// Lets all sockets of TCP hold half of the memory. The kernel's own bound is a tenth, which connections with windows of
+/// some megabytes reach in a small guest; it then drops what arrives, which no queue shows.
+fn give_tcp_memory() -> Result<(), GuestError> {
+    const BOUNDS: &str = "/proc/sys/net/ipv4/tcp_mem";
+    let Some(memory) = sysconf(SysconfVar::_PHYS_PAGES).at(BOUNDS)? else { return Ok(()) };
+    let pages = memory / 2;
+    fs::write(BOUNDS, format!("{pages} {pages} {pages}")).at(BOUNDS)
 }
 
 /// Waits until a device is there, whose module has just been loaded. A guest without it must not be saved.

@@ -8,19 +8,23 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Files of `bpf/`, without their `.bpf.c`.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 16] = [
     "compound",
     "fs_at",
     "fs_at_cubic",
+    "fs_at_open",
     "fs_at_shared",
     "vegas",
+    "queue/ared",
     "queue/dpd_qt",
     "queue/even",
     "queue/incoming",
     "queue/pie",
     "queue/red",
+    "queue/rem",
     "queue/rtt_aqm",
     "queue/shyu",
+    "queue/sred",
 ];
 
 fn main() {

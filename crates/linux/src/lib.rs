@@ -8,6 +8,7 @@ pub mod clock;
 pub mod confined;
 #[cfg(feature = "bpf")]
 pub mod congestion;
+pub mod congestion_trace;
 mod device;
 mod error;
 pub mod guest;

@@ -57,7 +57,16 @@ pub struct Record {
     pub segments: u32,
 }
 
+/// Verdicts by their numbers in a record, as `bpf/queue/policy.h` has them.
+const VERDICTS: [Verdict; 4] =
+    [Verdict::Pass, Verdict::Mark, Verdict::Drop(DropReason::Early), Verdict::Drop(DropReason::Overflow)];
+
 impl Record {
+    /// The verdict; none where no program writes this number.
+    pub fn verdict(&self) -> Option<Verdict> {
+        VERDICTS.get(self.verdict as usize).copied()
+    }
+
     fn arrival(&self) -> Arrival {
         Arrival {
             now: Instant::from_nanos(self.now_ns),
@@ -165,18 +174,9 @@ pub fn replay(trace: impl BufRead) -> Result<Replayed, ReplayError> {
             return Err(ReplayError::OutOfRange { packet: record.number, what, value, least, most });
         }
         before = record.now_ns;
-        differ += usize::from(number_of(policy.judge(&record.arrival())) != record.verdict);
+        differ += usize::from(Some(policy.judge(&record.arrival())) != record.verdict());
     }
     Ok(Replayed { policy: program.name, packets: whole, differ, is_cut: whole < records.len() })
-}
-
-fn number_of(verdict: Verdict) -> u32 {
-    match verdict {
-        Verdict::Pass => 0,
-        Verdict::Mark => 1,
-        Verdict::Drop(DropReason::Overflow) => 3,
-        Verdict::Drop(_) => 2,
-    }
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl<'a> Planning<'a> {
         let number = index as u16;
         let extra = flow.drawn_extra_delay(self.scenario.seed);
         let mut random = flow.random(self.scenario.seed);
-        let start = flow.start.drawn(&mut random);
+        let start = self.scenario.drawn_start(flow, &mut random);
         let planned = PlannedFlow {
             hosts,
             from: SocketAddrV4::new(from, FIRST_PORT + number),

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use suimon_algorithms::queue::{Backlog, DropReason};
+use suimon_algorithms::queue::Backlog;
+use suimon_algorithms::queue::policy::Verdict;
 use suimon_emulator::{ClosedWindow, DirectionStatistics, Refused};
 use suimon_link::QueueMeter;
 use suimon_linux::Clock;
@@ -34,11 +35,6 @@ pub(crate) struct Way {
     pub(crate) statistics: DirectionStatistics,
     pub(crate) windows: Vec<ClosedWindow>,
 }
-
-/// What a record's `verdict` says.
-const MARKED: u32 = 1;
-const DROPPED: u32 = 2;
-const NO_ROOM: u32 = 3;
 
 impl Way {
     pub(crate) fn of(link: &Link, mut seen: Seen, measured: &Measured, clock: Clock, end: Instant) -> Self {
@@ -103,12 +99,11 @@ impl<'a> Again<'a> {
     /// A packet of a first-in-first-out queue whose verdicts are known.
     fn on_packet(&mut self, now: Instant, record: &Record) {
         self.proceed(now);
-        match record.verdict {
-            DROPPED => return self.meter.on_dropped(DropReason::Early),
-            NO_ROOM => return self.meter.on_dropped(DropReason::Overflow),
-            _ => {}
+        let verdict = record.verdict();
+        if let Some(Verdict::Drop(reason)) = verdict {
+            return self.meter.on_dropped(reason);
         }
-        let (size, marked) = (Bytes::new(record.size_bytes), record.verdict == MARKED);
+        let (size, marked) = (Bytes::new(record.size_bytes), verdict == Some(Verdict::Mark));
         let turn = now.max(self.free);
         self.free = turn + self.rate.transmission_time(size);
         if turn > now {
@@ -251,7 +246,7 @@ mod tests {
         let mut again = Again::new(&link, Rate::from_bps(1_000_000), &measured);
         // 10 ms each: one is sent from 1 ms on, two wait, of which one is marked; one is dropped, and one finds no room.
         let at = Instant::from_nanos(1_000_000);
-        for (number, verdict) in [(0, 0), (1, MARKED), (2, 0), (3, DROPPED), (4, NO_ROOM)] {
+        for (number, verdict) in [(0, 0), (1, 1), (2, 0), (3, 2), (4, 3)] {
             again.on_packet(at, &record(number, verdict));
         }
         again.finish(Instant::from_nanos(100_000_000));

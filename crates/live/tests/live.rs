@@ -214,13 +214,12 @@ fn a_stream_over_two_radios_arrives_whole_with_gateways_and_without() {
 
 #[test]
 fn what_real_hosts_do_not_have_is_refused_by_name() {
-    let refusal = |flow: &str| {
-        let run = &runs(&format!("duration = \"1s\"\n{LINK}{flow}"))[0];
-        match run_refused(run) {
+    let refused_on =
+        |link: &str, flow: &str| match run_refused(&runs(&format!("duration = \"1s\"\n{link}{flow}"))[0]) {
             LiveError::Scenario { key, problem, .. } => (key, problem),
             other => panic!("{other}"),
-        }
-    };
+        };
+    let refusal = |flow: &str| refused_on(LINK, flow);
     let (key, problem) = refusal(&flow("f", "cc = \"prague\""));
     assert_eq!(key, "flow.f.cc");
     assert!(problem.contains("accepted:") && problem.contains("reno"), "{problem}");
@@ -232,13 +231,8 @@ fn what_real_hosts_do_not_have_is_refused_by_name() {
     let (key, problem) = refusal(&(flow("f", "cc = \"reno\"") + stream));
     assert_eq!((key.as_str(), problem.contains("accepted: off")), ("aggregate.s.reconnect", true));
     // Links that decide nothing are none: the gateway is to be a host of its own.
-    let refusal = |flow: &str| {
-        let link = LINK.replace("reported = false", "queue = \"red\"");
-        match run_refused(&runs(&format!("duration = \"1s\"\n{link}{flow}"))[0]) {
-            LiveError::Scenario { key, problem, .. } => (key, problem),
-            other => panic!("{other}"),
-        }
-    };
+    let link = LINK.replace("reported = false", "queue = \"red\"");
+    let refusal = |flow: &str| refused_on(&link, flow);
     let gateway = "gateway = { node = \"b\", cc = \"reno\", receiver = \"fixed\" }";
     let (key, problem) = refusal(&flow("f", &format!("cc = \"reno\"\n{gateway}")));
     assert_eq!((key.as_str(), problem.contains("accepted: drs")), ("flow.f.gateway.receiver", true));

@@ -9,12 +9,15 @@ use crate::estimate::Clocks;
 pub use crate::load::Look;
 use crate::recording::{Loaded, Probe, Recording, Sample, Span};
 
+/// When a probe was sent, the server's time, and when the answer came, where one did, in microseconds.
+pub type SentProbe = (u64, Option<(u64, u64)>);
+
 /// The report of a browser. Times are in microseconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seen {
-    /// Of each probe in the order of sending: when it was sent, the server's time, and when the answer came, where one did.
-    pub probes: Vec<(u64, Option<(u64, u64)>)>,
+    /// The probes by their numbers; nothing where a WebSocket was stuck, so that none was sent.
+    pub probes: Vec<Option<SentProbe>>,
     /// Times without load.
     pub idle: Vec<Span>,
     /// The time of the download.
@@ -26,10 +29,6 @@ pub struct Seen {
 /// The most probes and idle times that count.
 const MAX_PROBES: usize = 6_000;
 const MAX_IDLE: usize = 16;
-/// The latest time that counts.
-const MAX_US: u64 = 120_000_000;
-/// The same by the server's clock, which began with the server: a hundred years.
-const MAX_SERVER_US: u64 = 3_156_000_000_000_000;
 /// The WebSockets over which probes go in turn. One that is lost holds back each eighth behind it, and a congestion
 /// window of two segments is enough for a round trip of 320 ms.
 const SOCKETS: usize = 8;
@@ -40,7 +39,7 @@ impl Seen {
     /// All that was seen, where a probe came back. `looks` are the server's, of the download and of the upload.
     #[must_use]
     pub fn recording(&self, looks: [Vec<Look>; 2], is_ipv6: bool) -> Option<Recording> {
-        let idle: Vec<Span> = self.idle.iter().copied().filter(is_in_time).take(MAX_IDLE).collect();
+        let idle: Vec<Span> = self.idle.iter().copied().filter(Span::is_in_time).take(MAX_IDLE).collect();
         let probes = self.unblocked();
         let mut recording = Recording { is_ipv6, is_stream: true, probes, idle, ..Recording::default() };
         let clocks = Clocks::of(&recording)?;
@@ -48,18 +47,18 @@ impl Seen {
             recording.probes.iter().filter_map(|probe| Some(probe.answer?.1.saturating_sub(probe.sent_us)));
         let back_us = least.min()? / 2;
         let [down, up] = looks;
-        let load = |span: Option<Span>| span.filter(is_in_time);
+        let load = |span: Option<Span>| span.filter(Span::is_in_time);
         // What a browser had handed to its host goes on for a while.
-        let within = |looks: &[Look], span: Span| -> Vec<Look> {
-            let is_before = |look: &&Look| clocks.of_client(look.sample.at_us as f64) <= span.to_us as f64;
-            looks.iter().filter(is_before).copied().collect()
+        let within = |mut looks: Vec<Look>, span: Span| {
+            looks.retain(|look| clocks.of_client(look.sample.at_us as f64) <= span.to_us as f64);
+            looks
         };
         recording.download = load(self.download).map(|span| {
-            let (sender, receiver) = of_download(&within(&down, span), &clocks, back_us);
+            let (sender, receiver) = of_download(&within(down, span), &clocks, back_us);
             Loaded { span, sender, receiver }
         });
         recording.upload = load(self.upload).map(|span| {
-            let (sender, receiver) = of_upload(&within(&up, span), &clocks);
+            let (sender, receiver) = of_upload(&within(up, span), &clocks);
             Loaded { span, sender, receiver }
         });
         Some(recording)
@@ -70,12 +69,10 @@ impl Seen {
     /// Packets stay in order in the queues of a line, so a probe that was overtaken by a later one, of another WebSocket,
     /// did not wait for the line alone.
     fn unblocked(&self) -> Vec<Probe> {
-        let is_in_time = |(sent, answer): &(u64, Option<(u64, u64)>)| {
-            let (server, back) = answer.unwrap_or((0, *sent));
-            *sent <= back && back <= MAX_US && server <= MAX_SERVER_US
-        };
-        let numbered = self.probes.iter().take(MAX_PROBES).copied().enumerate();
-        let mut all: Vec<_> = numbered.filter(|(_, probe)| is_in_time(probe)).collect();
+        let numbered = self.probes.iter().take(MAX_PROBES).enumerate();
+        let sent = numbered.filter_map(|(number, probe)| Some((number, (*probe)?)));
+        let is_in_time = |sent_us, answer| Probe { sent_us, answer }.is_in_time();
+        let mut all: Vec<_> = sent.filter(|(_, (sent, answer))| is_in_time(*sent, *answer)).collect();
         all.sort_by_key(|(_, (sent, _))| *sent);
         // From the last to the first: the earliest times of those that were sent later.
         let mut earliest = (u64::MAX, u64::MAX);
@@ -97,10 +94,6 @@ impl Seen {
         })
         .collect()
     }
-}
-
-fn is_in_time(span: &Span) -> bool {
-    span.from_us <= span.to_us && span.to_us <= MAX_US
 }
 
 /// What the ends saw of a download whose sender is here: what has arrived is what was acknowledged, half a round trip ago.
@@ -145,7 +138,8 @@ fn of_upload(looks: &[Look], clocks: &Clocks) -> (Vec<Sample>, Vec<Sample>) {
 mod tests {
     use super::*;
 
-    fn seen(probes: Vec<(u64, Option<(u64, u64)>)>) -> Seen {
+    fn seen(probes: Vec<SentProbe>) -> Seen {
+        let probes = probes.into_iter().map(Some).collect();
         Seen { probes, idle: vec![Span { from_us: 0, to_us: 1_000_000 }], download: None, upload: None }
     }
 
@@ -170,6 +164,23 @@ mod tests {
             probe.1 = probe.1.map(|(server, back)| (server.max(400_000), back.max(450_000)));
         }
         assert!(seen(stood).unblocked().iter().all(|probe| probe.answer.is_some()));
+    }
+
+    #[test]
+    fn a_websocket_that_was_stuck_leaves_the_numbers_of_the_others() {
+        let steady = |nth: u64| Some((nth * 20_000, Some((nth * 20_000 + 10_000, nth * 20_000 + 20_000))));
+        let mut seen = seen(Vec::new());
+        seen.probes = (0..40).map(steady).collect();
+        // The second does not send. The fourth is late twice, and so is the fifth once.
+        for none in (1..40).step_by(SOCKETS) {
+            seen.probes[none] = None;
+        }
+        for late in [3, 3 + SOCKETS, 4] {
+            seen.probes[late].as_mut().unwrap().1 = Some((370_000, 380_000));
+        }
+        let kept = seen.unblocked();
+        assert_eq!(kept.iter().filter(|probe| probe.answer.is_none()).count(), 2);
+        assert_eq!(kept.len(), 40 - 5 - 1);
     }
 
     #[test]

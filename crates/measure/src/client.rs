@@ -1,7 +1,7 @@
 //! The end that measures: it opens every connection, and sends the first datagram.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::Clock;
 use crate::first_hop::Pinger;
-use crate::load::Load;
+use crate::load::{Load, MAX_LOOKS};
 use crate::probe::Prober;
 use crate::protocol::{Cookie, Hello, PREFACE, Refusal, Reply, Request, encode, receive, send};
-use crate::recording::{Direction, Loaded, Probe, Recording, Span};
+use crate::recording::{Direction, Loaded, Probe, Recording, Sample, Span};
 use crate::responsiveness::{ForeignProbe, pace, probe};
 
 /// How a line is measured.
@@ -108,7 +108,8 @@ pub async fn measure(
         connect(server).await.map_err(|error| MeasureError::Connect { address: server, error })?;
     let (cookie, most_bytes) = open(&mut control, &Hello::Session).await?;
     let clock = Clock::new();
-    let prober = probes(&control, server, cookie, clock).map_err(MeasureError::Host)?;
+    let prober = socket_beside(&control, server).and_then(|socket| Prober::new(socket, cookie, clock));
+    let prober = prober.map_err(MeasureError::Host)?;
     let pinger = Pinger::new(server.ip(), clock);
     let bytes = plan.bytes.min(2 * most_bytes);
     let plan = Plan { bytes, ..*plan };
@@ -170,11 +171,14 @@ pub(crate) async fn open(control: &mut TcpStream, hello: &Hello) -> Result<(Cook
     }
 }
 
-fn probes(control: &TcpStream, server: SocketAddr, cookie: Cookie, clock: Clock) -> io::Result<Prober> {
-    // The server answers the address that it knows from TCP.
-    let socket = std::net::UdpSocket::bind(SocketAddr::new(control.local_addr()?.ip(), 0))?;
+/// A socket for datagrams to `server`, from the address that it knows from `control`, since it answers no other.
+pub(crate) fn socket_beside(control: &TcpStream, server: SocketAddr) -> io::Result<UdpSocket> {
+    // Its port alone is another one: a link-local address of IPv6 has a scope too.
+    let mut own = control.local_addr()?;
+    own.set_port(0);
+    let socket = UdpSocket::bind(own)?;
     socket.connect(server)?;
-    Prober::new(socket, cookie, clock)
+    Ok(socket)
 }
 
 /// A measurement under way.
@@ -294,17 +298,19 @@ impl<P: Fn(Progress)> Run<P> {
     }
 
     /// What the server saw of the load; as much of it as comes in time.
-    async fn report(&mut self, direction: Direction) -> Vec<crate::recording::Sample> {
+    async fn report(&mut self, direction: Direction) -> Vec<Sample> {
         let mut samples = Vec::new();
         let read = async {
             send(&mut self.control, &Request::Report(direction)).await?;
             loop {
                 match receive(&mut self.control).await? {
-                    Reply::Samples(more) => samples.extend(more),
-                    Reply::End => return io::Result::Ok(()),
-                    Reply::Open { .. } | Reply::Refused(_) | Reply::Arrivals(_) => {
-                        return Err(io::ErrorKind::InvalidData.into());
+                    Reply::Samples(more)
+                        if samples.len() < MAX_LOOKS && more.iter().all(Sample::is_in_time) =>
+                    {
+                        samples.extend(more);
                     }
+                    Reply::End => return io::Result::Ok(()),
+                    _ => return Err(io::ErrorKind::InvalidData.into()),
                 }
             }
         };

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use suimon_linux::tcp;
@@ -18,7 +18,7 @@ use crate::recording::Sample;
 /// Between one look at the connections and the next.
 const LOOK: Duration = Duration::from_millis(20);
 /// The most looks that are kept: what 32 connections make in 20 s.
-const MAX_LOOKS: usize = 32_000;
+pub(crate) const MAX_LOOKS: usize = 32_000;
 /// The most that waits in a socket before it is sent, so that little is lost at the end.
 const UNSENT: Bytes = Bytes::new(256 << 10);
 /// What is written at once.
@@ -102,7 +102,7 @@ impl Load {
     /// Sends over `stream` until the other end closes it, or `most` bytes have gone over all of this load.
     pub(crate) async fn send(&self, flow: u8, stream: TcpStream, most: u64) -> io::Result<()> {
         let socket = socket_of(&stream)?;
-        self.send_chunks(flow, socket, stream, most, &noise()).await
+        self.send_chunks(flow, socket, stream, most, &NOISE).await
     }
 
     /// The same by repetitions of `chunk`, where `stream` goes over `socket`.
@@ -262,8 +262,8 @@ fn look(flow: u8, socket: &OwnedFd, clock: Clock) -> Option<Look> {
     })
 }
 
-/// Bytes that nothing on the way can compress.
-pub(crate) fn noise() -> Vec<u8> {
+/// Bytes that nothing on the way can compress, the same for all.
+pub(crate) static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     // The mixer of SplitMix64 (Steele, Lea, Flood 2014).
     let mix = |count: u64| {
         let mut value = count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -272,4 +272,4 @@ pub(crate) fn noise() -> Vec<u8> {
         value ^ (value >> 31)
     };
     (1..=CHUNK as u64 / 8).flat_map(|count| mix(count).to_le_bytes()).collect()
-}
+});

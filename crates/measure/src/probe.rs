@@ -101,7 +101,10 @@ fn receive(
         }
         let mut probes = lock(probes);
         if let Some(probe) = probes.get_mut(answer.number as usize) {
-            probe.answer.get_or_insert((answer.time_us, now));
+            let answered = Probe { answer: Some((answer.time_us, now)), ..*probe };
+            if probe.answer.is_none() && answered.is_in_time() {
+                *probe = answered;
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::arrivals::{Arrivals, Counter, PACKET};
-use crate::client::{MeasureError, connect, open};
+use crate::client::{MeasureError, connect, open, socket_beside};
 use crate::clock::Clock;
 use crate::datagram::{Datagram, Kind};
 use crate::protocol::{Cookie, Hello, Reply, Request, receive, send};
@@ -65,33 +65,35 @@ const REST: Duration = Duration::from_secs(1);
 /// Room for datagrams that come while this host is busy, in bytes.
 const ROOM: usize = 4 << 20;
 
-/// Records the line to `server`. Once `stop` holds true, what came until then comes back.
+/// Records the line to `server` in the directions that `recorded` lacks. Once `stop` holds true, what came until then is there,
+/// unless the queue was still filling.
 ///
 /// # Errors
-/// Where there is no session, or nothing arrives.
+/// Where there is no session, or nothing arrives. What was recorded before stays.
 pub async fn record(
     server: SocketAddr,
     plan: &RecordPlan,
     stop: watch::Receiver<bool>,
     progress: impl Fn(Watch) + Send,
-) -> Result<Recorded, MeasureError> {
-    let mut recorded = Recorded::default();
-    for (direction, is_wanted) in Direction::BOTH.into_iter().zip([plan.download, plan.upload]) {
-        if !is_wanted || *stop.borrow() {
+    recorded: &mut Recorded,
+) -> Result<(), MeasureError> {
+    for (direction, is_wanted, part) in [
+        (Direction::Download, plan.download, &mut recorded.download),
+        (Direction::Upload, plan.upload, &mut recorded.upload),
+    ] {
+        if !is_wanted || part.is_some() || *stop.borrow() {
             continue;
         }
         let arrivals = one(server, plan.length, direction, &stop, &progress).await?;
         let arrivals = arrivals.from(FILL.as_millis() as usize);
-        if arrivals.packets.is_empty() {
+        if !arrivals.packets.is_empty() {
+            *part = Some(arrivals);
+        } else if !*stop.borrow() {
             return Err(MeasureError::NoDatagrams(server));
-        }
-        match direction {
-            Direction::Download => recorded.download = Some(arrivals),
-            Direction::Upload => recorded.upload = Some(arrivals),
         }
         sleep(REST).await;
     }
-    Ok(recorded)
+    Ok(())
 }
 
 async fn one(
@@ -158,11 +160,9 @@ struct End {
 
 impl End {
     fn new(control: &TcpStream, server: SocketAddr, cookie: Cookie) -> io::Result<Self> {
-        // The server answers the address that it knows from TCP.
-        let socket = UdpSocket::bind(SocketAddr::new(control.local_addr()?.ip(), 0))?;
+        let socket = socket_beside(control, server)?;
         // A host that gives less has less.
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(ROOM);
-        socket.connect(server)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let (is_over, arrived, counter) = Default::default();
         let is_ipv6 = server.ip().to_canonical().is_ipv6();

@@ -38,7 +38,17 @@ pub struct Span {
     pub to_us: u64,
 }
 
+/// The latest time of a measurement by the client's clock, in microseconds.
+const MAX_US: u64 = 120_000_000;
+/// The same by the server's clock, which began with the server: a hundred years.
+const MAX_SERVER_US: u64 = 3_156_000_000_000_000;
+
 impl Span {
+    /// Whether it can be one of a measurement.
+    pub(crate) const fn is_in_time(&self) -> bool {
+        self.from_us <= self.to_us && self.to_us <= MAX_US
+    }
+
     /// Whether it has the time.
     #[must_use]
     pub const fn has(self, at_us: u64) -> bool {
@@ -60,6 +70,14 @@ pub struct Probe {
     /// When the server sent it back, in microseconds of the server's clock, and when the client had it, in those of its
     /// own; nothing where it did not come back.
     pub answer: Option<(u64, u64)>,
+}
+
+impl Probe {
+    /// Whether it can be one of a measurement.
+    pub(crate) fn is_in_time(&self) -> bool {
+        let (server, back) = self.answer.unwrap_or((0, self.sent_us));
+        self.sent_us <= back && back <= MAX_US && server <= MAX_SERVER_US
+    }
 }
 
 /// A look at a connection of the load, from one of its ends (`TCP_INFO`).
@@ -88,6 +106,13 @@ pub struct Sample {
     pub received_segment: u64,
     /// Whether segments carry timestamps, which take 12 bytes.
     pub has_timestamps: bool,
+}
+
+impl Sample {
+    /// Whether it can be one of a measurement.
+    pub(crate) const fn is_in_time(&self) -> bool {
+        self.at_us <= MAX_SERVER_US
+    }
 }
 
 /// A load in one direction.
@@ -138,6 +163,17 @@ impl Recording {
         } else {
             crate::datagram::on_the_wire(self.is_ipv6)
         }
+    }
+
+    /// Whether the times of its probes, spans and samples can be those of a measurement, which a file need not have.
+    #[must_use]
+    pub fn is_in_time(&self) -> bool {
+        let mut loads = Direction::BOTH.into_iter().filter_map(|direction| self.load(direction));
+        self.probes.iter().all(Probe::is_in_time)
+            && self.idle.iter().all(Span::is_in_time)
+            && loads.all(|Loaded { span, sender, receiver }| {
+                span.is_in_time() && sender.iter().chain(receiver).all(Sample::is_in_time)
+            })
     }
 
     /// The load in `direction`.

@@ -72,7 +72,10 @@ impl Responsiveness {
         let http_f_ms = trimmed_mean(ms(|probe| probe.http_us))?;
         // The sender's clock is another one where it is the server; its last look is as late as the load.
         let end = load.sender.iter().map(|sample| sample.at_us).max()?;
-        let of_load = load.sender.iter().filter(|sample| sample.at_us + LAST_US >= end && sample.srtt_us > 0);
+        let of_load = load
+            .sender
+            .iter()
+            .filter(|sample| sample.at_us.saturating_add(LAST_US) >= end && sample.srtt_us > 0);
         let http_l_ms = trimmed_mean(of_load.map(|sample| sample.srtt_us as f64 / 1e3).collect())?;
         // "For the TCP-Only Case".
         let foreign_rpm = 60_000.0 / f64::midpoint(tcp_f_ms, http_f_ms);
@@ -169,7 +172,10 @@ mod tests {
         // 60000 / 100 and 60000 / 200.
         assert_eq!((found.foreign_rpm, found.loaded_rpm, found.rpm), (600.0, 300.0, 450.0));
         assert_eq!(Responsiveness::of(&load, &probes[40..]), None);
-        assert_eq!(Responsiveness::of(&Loaded { sender: Vec::new(), ..load }, &probes), None);
+        assert_eq!(Responsiveness::of(&Loaded { sender: Vec::new(), ..load.clone() }, &probes), None);
+        let never = Sample { at_us: u64::MAX, srtt_us: 300_000, ..Sample::default() };
+        let found = Responsiveness::of(&Loaded { sender: vec![never], ..load }, &probes).unwrap();
+        assert_eq!(found.http_l_ms, 300.0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The end that answers.
 //!
-//! Whoever connects gets nothing but what TCP has proved to be his address: a session is opened over TCP, and a datagram is
-//! answered only where it brings the session's cookie and comes from the session's address, by as many bytes as it had.
+//! Nobody gets anything but at the address that TCP has proved to be his: a session is opened over TCP, and a datagram is
+//! answered only where it brings the session's cookie and comes from the session's address, a probe by as many bytes as it had.
 //! Sessions are few, short, and limited in bytes; a network may have only some of them, and open only some in a minute.
 
 mod echo;
@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use self::echo::Echoes;
 pub use self::sessions::{Limits, Report};
-use self::sessions::{Place, Purpose, Session, Sessions};
+use self::sessions::{Open, Place, Purpose, Session, Sessions};
 pub use self::tls::{Tls, TlsError};
 use self::web::Results;
 pub use self::web::{Document, Render};
@@ -131,7 +131,7 @@ impl Server {
         &self,
         mut stream: TcpStream,
         client: SocketAddr,
-        open: fn(&Sessions, IpAddr) -> Result<Arc<Session>, Refusal>,
+        open: fn(&Sessions, IpAddr) -> Result<Open<'_>, Refusal>,
         time: Duration,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
@@ -142,18 +142,14 @@ impl Server {
         self.0.echoes.listen(stream.local_addr()?)?;
         let (cookie, most_bytes) = (session.cookie, self.0.sessions.limits().bytes);
         send(&mut stream, &Reply::Open { cookie, most_bytes }).await?;
-        tracing::info!("{client} measures");
         let watched = async {
             tokio::join!(session.watch(Direction::Download), session.watch(Direction::Upload));
         };
-        let served = tokio::select! {
+        tokio::select! {
             served = serve_requests(&session, &mut stream) => served,
             () = watched => Ok(()),
             () = sleep(time) => Ok(()),
-        };
-        self.0.sessions.close(&session);
-        tracing::info!("{client} has measured: {} bytes", session.moved());
-        served
+        }
     }
 
     /// A connection of a load, as long as its session.

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use suimon_measure::Direction;
+use suimon_measure::client::{Plan, measure};
 use suimon_measure::protocol::{Hello, MAX_FLOWS, PREFACE, Refusal, Reply, decode, encode};
 use suimon_measure::server::{Limits, Server};
+use suimon_measure::{Direction, Sample};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 async fn serve(limits: Limits) -> (Server, std::net::SocketAddr) {
@@ -131,6 +133,84 @@ async fn what_is_no_client_is_left() {
         assert!(matches!(end, Ok(0) | Err(_)), "{wrong:?}");
     }
     assert_eq!(server.report().opened, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_resets_its_connection_before_it_is_answered_leaves_no_session() {
+    let limits = Limits { sessions: 99, of_network: 99, a_minute: 99, ..Limits::default() };
+    let (server, address) = serve(limits).await;
+    for kind in [Hello::Session, Hello::Recording].iter().cycle().take(20) {
+        let stream = hello(address, kind).await;
+        // The connection is reset once it is dropped.
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    let ended = timeout(Duration::from_secs(5), async {
+        while server.report().opened < 20 || server.report().open > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    ended.await.unwrap_or_else(|_| panic!("{:?}", server.report()));
+}
+
+/// A server that tells of each second probe, and of loads, times that cannot be.
+async fn serve_lies() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let echoes = UdpSocket::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        let mut bytes = [0; 32];
+        while let Ok((_, client)) = echoes.recv_from(&mut bytes).await {
+            bytes[3] = b'a';
+            // The last byte of the number, and the time.
+            let is_even = bytes[23] % 2 == 0;
+            bytes[24..].fill(if is_even { 0 } else { 0xff });
+            let _ = echoes.send_to(&bytes, client).await;
+        }
+    });
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(lie(stream));
+        }
+    });
+    address
+}
+
+async fn lie(mut stream: TcpStream) {
+    async fn message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+        let length = stream.read_u16().await.ok()?;
+        let mut content = vec![0; usize::from(length)];
+        stream.read_exact(&mut content).await.ok().map(|_| content)
+    }
+    let Ok(_) = stream.read_exact(&mut [0; PREFACE.len()]).await else { return };
+    let Some(first) = message(&mut stream).await else { return };
+    if decode::<Hello>(&first).unwrap() != Hello::Session {
+        // A load, of which nothing comes.
+        let _ = stream.read(&mut [0]).await;
+        return;
+    }
+    let open = Reply::Open { cookie: [7; 16], most_bytes: 1_000_000 };
+    stream.write_all(&encode(&open).unwrap()).await.unwrap();
+    while message(&mut stream).await.is_some() {
+        let sample = Sample { at_us: u64::MAX, srtt_us: 1, ..Sample::default() };
+        for reply in [Reply::Samples(vec![sample]), Reply::End] {
+            stream.write_all(&encode(&reply).unwrap()).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_of_a_server_that_cannot_be_are_left_out() {
+    let address = serve_lies().await;
+    let length = Duration::from_millis(200);
+    let plan = Plan { idle: length, load: length, responsiveness: true, ..Plan::default() };
+    let (_stop, told) = watch::channel(false);
+    let recording = measure(address, &plan, told, |_| {}).await.unwrap();
+    let answered = recording.probes.iter().filter(|probe| probe.answer.is_some()).count();
+    assert!((2..recording.probes.len()).contains(&answered), "{answered} of {}", recording.probes.len());
+    assert!(recording.probes.iter().all(|probe| probe.answer.is_none_or(|(server_us, _)| server_us == 0)));
+    assert_eq!(recording.download.as_ref().unwrap().sender, []);
+    assert_eq!(recording.upload.as_ref().unwrap().receiver, []);
+    assert!(recording.is_in_time());
 }
 
 /// A datagram of a recording: `kind` is the last letter of its name.

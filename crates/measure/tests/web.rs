@@ -3,19 +3,33 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use suimon_measure::Recording;
-use suimon_measure::server::{Document, Limits, Server};
+use suimon_measure::server::{Document, Limits, Render, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
+/// Room for more than one browser of this host.
+const AMPLE: Limits = Limits {
+    sessions: 99,
+    of_network: 99,
+    a_minute: 99,
+    time: Duration::from_secs(60),
+    recording: Duration::from_secs(60),
+    bytes: 1_000_000,
+};
+
 async fn serve(limits: Limits) -> (Server, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = Server::new(limits, |line, recording: &Recording, to| {
+    serve_with(limits, |line, recording, to| {
         let content = format!("{} {} {to}", line.idle.rtt_ms, recording.is_stream).into_bytes();
         vec![Document { name: "line.txt".to_owned(), media_type: "text/plain", content }]
-    });
+    })
+    .await
+}
+
+async fn serve_with(limits: Limits, render: Render) -> (Server, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = Server::new(limits, render);
     tokio::spawn(server.clone().serve(listener));
     (server, address)
 }
@@ -88,9 +102,17 @@ async fn session(address: SocketAddr) -> (TcpStream, String) {
     (stream, cookie)
 }
 
+/// A browser's report, of one probe, and of one whose WebSocket was stuck.
+const REPORT: &str = r#"{"probes":[[0,[500,9000]],null],"idle":[{"from_us":0,"to_us":100000}]}"#;
+
+fn post(cookie: &str, body: &str) -> String {
+    let length = body.len();
+    format!("POST /results?cookie={cookie} HTTP/1.1\r\nHost: far:7\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_measures_and_its_result_has_an_address() {
-    let (server, address) = serve(Limits::default()).await;
+    let (server, address) = serve(AMPLE).await;
     let (mut control, cookie) = session(address).await;
     let mut further = TcpStream::connect(address).await.unwrap();
     further.write_all(upgrade(&format!("/probes?cookie={cookie}"), "").as_bytes()).await.unwrap();
@@ -109,12 +131,6 @@ async fn a_browser_measures_and_its_result_has_an_address() {
     }
     let report =
         format!("{{\"probes\":[{}],\"idle\":[{{\"from_us\":0,\"to_us\":100000}}]}}", probes.join(","));
-    let post = |cookie: &str, body: &str| {
-        format!(
-            "POST /results?cookie={cookie} HTTP/1.1\r\nHost: far:7\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-    };
     let answer = ask(address, &post(&cookie, &report)).await;
     let name = answer.split('"').nth(3).unwrap_or_else(|| panic!("{answer}"));
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: far\r\n\r\n");
@@ -125,16 +141,16 @@ async fn a_browser_measures_and_its_result_has_an_address() {
         let answer = ask(address, &get(missing)).await;
         assert!(answer.starts_with("HTTP/1.1 404"), "{missing}: {answer}");
     }
-    // What does not read, is no line, or belongs to nobody.
-    for (cookie, body, status) in [
-        (cookie.as_str(), "{}", "400"),
-        (&cookie, "{\"probes\":[],\"idle\":[]}", "422"),
-        (&cookie, &"7".repeat(600_000), "413"),
-        (&"0".repeat(32), &report, "403"),
-    ] {
-        let answer = ask(address, &post(cookie, body)).await;
+    // What does not read, or is no line.
+    for (body, status) in
+        [("{}", "400"), ("{\"probes\":[],\"idle\":[]}", "422"), (&"7".repeat(600_000), "413")]
+    {
+        let (_control, cookie) = session(address).await;
+        let answer = ask(address, &post(&cookie, body)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
     }
+    let nobody = ask(address, &post(&"0".repeat(32), &report)).await;
+    assert!(nobody.starts_with("HTTP/1.1 403"), "{nobody}");
     // Another host has another address.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
@@ -146,6 +162,49 @@ async fn a_browser_measures_and_its_result_has_an_address() {
     assert_eq!(message(&mut further).await, None, "it ends with its session");
     assert!(ask(address, &post(&cookie, &report)).await.starts_with("HTTP/1.1 403"), "the session is over");
     assert_eq!((server.report().open, server.report().echoes), (0, 5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_one_report_and_room_for_no_second_one_meanwhile() {
+    let (_server, address) = serve(AMPLE).await;
+    let (_other, other) = session(address).await;
+    let (_control, cookie) = session(address).await;
+    let whole = post(&cookie, REPORT);
+    let (first, rest) = whole.split_at(whole.len() - 9);
+    let mut half = TcpStream::connect(address).await.unwrap();
+    half.write_all(first.as_bytes()).await.unwrap();
+    sleep(Duration::from_millis(200)).await;
+    for body in [REPORT, &"7".repeat(500_000)] {
+        let answer = ask(address, &post(&cookie, body)).await;
+        assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    }
+    half.write_all(rest.as_bytes()).await.unwrap();
+    assert!(said(&mut half).await.starts_with("HTTP/1.1 200"));
+    assert!(ask(address, &post(&cookie, REPORT)).await.starts_with("HTTP/1.1 409"));
+    assert!(
+        ask(address, &post(&other, REPORT)).await.starts_with("HTTP/1.1 200"),
+        "another's counts for itself"
+    );
+}
+
+// One thread, which whoever makes a result must not take.
+#[tokio::test]
+async fn probes_of_others_are_answered_while_a_result_is_made() {
+    const LONG: Duration = Duration::from_secs(2);
+    let slow: Render = |_, _, _| {
+        std::thread::sleep(LONG);
+        Vec::new()
+    };
+    let (_server, address) = serve_with(AMPLE, slow).await;
+    let (_control, cookie) = session(address).await;
+    let (mut other, _) = session(address).await;
+    let begun = Instant::now();
+    let made = tokio::spawn(async move { ask(address, &post(&cookie, REPORT)).await });
+    sleep(LONG / 4).await;
+    other.write_all(&frame(2, &[0; 24])).await.unwrap();
+    assert_eq!(message(&mut other).await.unwrap().len(), 24);
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+    assert!(made.await.unwrap().starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,8 +29,9 @@ function probe() {
     question.setUint32(0, count, true);
     fresh.push({ number: count, sent: now() });
     socket.send(question.buffer);
-    count += 1;
   }
+  // The number goes with the WebSocket, so that one that is stuck holds no other back.
+  count += 1;
   next = Math.max(next + PACE, performance.now());
   setTimeout(probe, next - performance.now());
 }

@@ -1,5 +1,6 @@
 //! One experiment, and what is recorded of it.
 
+use suimon_algorithms::RandomStream;
 use suimon_units::{Duration, Instant};
 
 use crate::flow::{Aggregate, Flow};
@@ -26,6 +27,21 @@ pub struct Scenario {
     pub aggregates: Vec<Aggregate>,
     /// What to record.
     pub record: Record,
+}
+
+impl Scenario {
+    /// When `flow` starts, the first that is drawn of its [`Flow::random`]. An application opens all connections of a
+    /// stream at once: flows of an aggregate that start between the same times start together, as its first one does.
+    pub fn drawn_start(&self, flow: &Flow, random: &mut RandomStream) -> Instant {
+        let own = flow.start.drawn(random);
+        let aggregate = self.aggregates.iter().find(|aggregate| aggregate.flows.contains(&flow.name));
+        let first =
+            aggregate.and_then(|aggregate| self.flows.iter().find(|one| one.name == aggregate.flows[0]));
+        match first {
+            Some(first) if first.start == flow.start => first.start.drawn(&mut first.random(self.seed)),
+            _ => own,
+        }
+    }
 }
 
 /// What a run records beside totals.

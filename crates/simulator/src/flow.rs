@@ -171,9 +171,9 @@ impl Flow {
         }
     }
 
-    /// The time of the start.
-    pub(crate) fn start_time(&mut self, start: model::Start) -> Instant {
-        start.drawn(&mut self.random)
+    /// The time of the start of this flow, which is that of `spec`.
+    pub(crate) fn start_time(&mut self, scenario: &model::Scenario, spec: &model::Flow) -> Instant {
+        scenario.drawn_start(spec, &mut self.random)
     }
 
     /// The application begins to send.

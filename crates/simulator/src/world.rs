@@ -132,7 +132,7 @@ impl<'a> World<'a> {
             let mut flow = Flow::new(spec, scenario.seed, &mut routes, &mut profiles, subflow, half, spread);
             // Where there is a gateway, the connection to it starts, and that from it follows.
             if !matches!(half, Some(Half::Outward { .. })) {
-                events.schedule(flow.start_time(spec.start), Event::FlowStart, index as u32);
+                events.schedule(flow.start_time(scenario, spec), Event::FlowStart, index as u32);
             }
             if let Some(stop) = spec.stop {
                 events.schedule(stop, Event::FlowStop, index as u32);

@@ -4,7 +4,7 @@ use crate::common::{link, scenario, tcp};
 use proptest::prelude::*;
 use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
 use suimon_results::RunResult;
-use suimon_scenario::{Aggregate, Buffer, Flow, Link, Outage, Scenario};
+use suimon_scenario::{Aggregate, Buffer, Flow, Link, Outage, Scenario, Start};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 /// Both directions between `a` and `b`.
@@ -65,6 +65,21 @@ fn on_unequal_paths_with_little_room_look_ahead_beats_least_buffered() {
     let ahead = goodput_mbps("look-ahead", quick, slow, 64);
     assert!(ahead > 1.15 * least, "{ahead} against {least}");
     assert!(ahead > 9.9 * SHARE, "{ahead} is below the quick path alone");
+}
+
+#[test]
+fn flows_of_a_stream_that_draw_their_start_start_together() {
+    let mut scenario = two_paths("least-buffered", (10_000_000, 1), (2_000_000, 1), 4_000);
+    for flow in &mut scenario.flows {
+        flow.start = Start::Between(at(1), at(6));
+    }
+    let starts = |scenario: &Scenario| run(scenario).flows.iter().map(|flow| flow.start).collect::<Vec<_>>();
+    let together = starts(&scenario);
+    assert_eq!(together[0], together[1]);
+    scenario.aggregates.clear();
+    let alone = starts(&scenario);
+    assert_eq!(alone[0], together[0], "the first one's draw counts");
+    assert_ne!(alone[0], alone[1]);
 }
 
 #[test]

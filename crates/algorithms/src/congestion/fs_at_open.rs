@@ -2,7 +2,7 @@
 //! that shrinks as the queue grows, over whatever runs below where others fill the queue.
 //!
 //! Equation numbers are those of the page, docs/algorithms/fs-at-open.md. Times are in microseconds and sizes in bytes, in
-//! integers, so that an implementation in a kernel can give the same.
+//! integers of 64 bits, so that the kernel's twin of this (`bpf/fs_at_open.h`) gives the same to the byte.
 
 use alloc::boxed::Box;
 
@@ -17,7 +17,7 @@ mod drain;
 mod path;
 
 use self::drain::{DRAIN_AFTER_LOSS, Drain, Drains};
-use self::path::{Path, Round, micros, share};
+use self::path::{MOST_BYTES, Path, Round, micros, sample_of, share};
 
 /// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
@@ -188,7 +188,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             w - (w - fit) / GAIN
         };
         let most = if self.round.loses(8, mss) { self.round.delivered * 7 / 8 } else { u64::MAX };
-        self.window = moved.min(most).clamp(2 * mss, Bytes::MAX.get() / 4);
+        self.window = moved.min(most).clamp(2 * mss, MOST_BYTES);
     }
 
     fn apply(&self, ack: &Ack, limits: &mut Limits) {
@@ -230,7 +230,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
 
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
         let now = micros(ack.now.saturating_since(Instant::ZERO));
-        if let Some(rtt) = ack.rtt.map(micros).filter(|rtt| *rtt > 0) {
+        if let Some(rtt) = sample_of(ack.rtt) {
             // Beside others the queue is seldom empty, so the path is remembered for longer.
             let beside = self.mode == Mode::Competing || self.drains.dirty > 0;
             let period = if beside { 6 * self.period() } else { self.period() };
@@ -316,7 +316,9 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
 
     fn on_delivery(&mut self, delivery: &Delivery) {
         // The handshake's round trip is the first, before the flow's own burst.
-        if let Some(rtt) = delivery.rtt.map(micros).filter(|rtt| *rtt > 0 && delivery.total == Bytes::ZERO) {
+        if delivery.total == Bytes::ZERO
+            && let Some(rtt) = sample_of(delivery.rtt)
+        {
             self.path.sample(0, rtt, self.age);
         }
         self.inner.on_delivery(delivery);

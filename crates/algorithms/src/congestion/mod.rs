@@ -124,6 +124,9 @@ pub enum MarkResponse {
     /// By their share: ECN is used whatever the stack does by itself, the receiver tells which segments were
     /// marked (RFC 8257 §3.2), and packets carry this code point.
     ByShare(Ecn),
+    /// Not at all: its packets say that their transport does not understand marks, so that queues drop instead of
+    /// marking in vain (RFC 3168 §6.1.2 asks of a transport that takes marks to answer them as it answers losses).
+    Never,
 }
 
 /// The limits of the sender, which obeys all of them.
@@ -335,6 +338,57 @@ pub(crate) mod testing {
             flight_size: MSS * segments,
             snd_nxt: (MSS * 20).get(),
             mss: MSS,
+        }
+    }
+
+    pub(crate) fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A path that delivers `rate` at `rtt`, seen from an ACK each millisecond, which is one segment.
+    pub(crate) struct Path<C> {
+        pub(crate) cc: C,
+        pub(crate) limits: Limits,
+        pub(crate) millis: u64,
+        pub(crate) delivered: u64,
+        /// In segments.
+        pub(crate) flight: u64,
+        pub(crate) rate: Rate,
+        pub(crate) rtt: Duration,
+    }
+
+    impl<C: CongestionControl> Path<C> {
+        pub(crate) const RATE: Rate = Rate::from_bps(11_584_000);
+        pub(crate) const RTT: Duration = Duration::from_millis(50);
+        /// The bandwidth-delay product of [`Self::RATE`] and [`Self::RTT`], in segments.
+        pub(crate) const BDP: u64 = 50;
+
+        pub(crate) fn new(mut cc: C, flight: u64) -> Self {
+            let mut limits = Limits::initial(MSS * 10);
+            cc.on_established(at(0), &mut limits);
+            Self { cc, limits, millis: 0, delivered: 0, flight, rate: Self::RATE, rtt: Self::RTT }
+        }
+
+        /// The next segment arrives, and `lost` others are given up.
+        pub(crate) fn ack(&mut self, lost: u64) {
+            self.millis += 1;
+            self.delivered += 1;
+            self.cc.on_delivery(&Delivery {
+                total: MSS * self.delivered,
+                total_when_sent: MSS * self.delivered.saturating_sub(self.flight),
+                rate: Some(self.rate),
+                app_limited: false,
+                rtt: Some(self.rtt),
+                next_departure: at(self.millis),
+            });
+            let event = Ack {
+                now: at(self.millis),
+                snd_una: (MSS * self.delivered).get(),
+                flight_size: MSS * (self.flight - lost - 1),
+                prior_flight_size: MSS * self.flight,
+                ..ack(1)
+            };
+            self.cc.on_ack(&event, &mut self.limits);
         }
     }
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::{Ack, Congestion, CongestionControl, Delivery, Limits};
+use super::{Ack, Congestion, CongestionControl, Delivery, Limits, MarkResponse};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
@@ -40,9 +40,6 @@ pub fn build(arguments: &Arguments) -> Box<dyn CongestionControl> {
 
 /// Arrivals are counted over this time (section 3.2).
 const TICK: Duration = Duration::from_millis(20);
-/// A sender that has filled its window is silent for so long at most, so a silence says nothing of the link before (the
-/// authors' `fallback_interval`).
-const SILENCE: Duration = Duration::from_millis(50);
 /// The smallest window, in segments.
 const MIN_WINDOW: u64 = 2;
 
@@ -74,28 +71,36 @@ impl SproutEwma {
         }
     }
 
-    /// Ticks that ended until `now`. Those without an arrival count once a round trip passed without one: before, all that was
-    /// sent may have arrived.
-    fn advance(&mut self, now: Instant, app_limited: bool) {
-        if now < self.tick_ends {
-            return;
+    /// `bytes` that the link took `busy` to deliver. Whole ticks without another arrival have an equal share of them each;
+    /// where there is none, they belong to the tick under way.
+    fn arrive(&mut self, now: Instant, bytes: Bytes, busy: Duration) {
+        if now >= self.tick_ends {
+            if self.arrived > Bytes::ZERO {
+                self.observe(self.arrived.as_f64(), 1);
+            }
+            self.arrived = Bytes::ZERO;
+            let late = now.saturating_since(self.tick_ends).as_nanos() % TICK.as_nanos();
+            self.tick_ends = now + TICK.saturating_sub(Duration::from_nanos(late));
         }
-        if self.arrived > Bytes::ZERO {
-            self.observe(self.arrived.as_f64());
+        let ticks = busy.as_nanos() / TICK.as_nanos();
+        if ticks == 0 {
+            self.arrived = self.arrived.saturating_add(bytes);
+        } else {
+            self.observe(bytes.as_f64() * TICK.as_secs_f64() / busy.as_secs_f64(), ticks);
         }
-        self.arrived = Bytes::ZERO;
-        let silence = now.saturating_since(self.last_arrival);
-        let excused = self.min_rtt.unwrap_or(Duration::ZERO).max(SILENCE);
-        let empty = silence.saturating_sub(excused).as_nanos() / TICK.as_nanos();
-        if !app_limited {
-            self.mean *= libm::pow(1.0 - self.gain, empty as f64);
-        }
-        let late = now.saturating_since(self.tick_ends).as_nanos() % TICK.as_nanos();
-        self.tick_ends = now + TICK.saturating_sub(Duration::from_nanos(late));
+        self.last_arrival = now;
     }
 
-    fn observe(&mut self, bytes: f64) {
-        self.mean += self.gain * (bytes - self.mean);
+    /// So many ticks brought `bytes` each.
+    fn observe(&mut self, bytes: f64, ticks: u64) {
+        self.mean = bytes + (self.mean - bytes) * libm::pow(1.0 - self.gain, ticks as f64);
+    }
+
+    /// How long the link was busy with a segment that took `rtt`: since the arrival before it, or since an idle link would have
+    /// begun to deliver it, whichever was later. Before, the link may have had nothing to do.
+    fn busy(&self, now: Instant, rtt: Option<Duration>) -> Duration {
+        let waited = rtt.unwrap_or_default().saturating_sub(self.min_rtt.unwrap_or_default());
+        now.saturating_since(self.last_arrival).min(waited)
     }
 
     /// The forecast for the horizon (section 3.4): each of its ticks brings the mean.
@@ -115,12 +120,11 @@ impl CongestionControl for SproutEwma {
         if ack.delivered == Bytes::ZERO {
             return;
         }
-        if let Some(rtt) = delivery.and_then(|delivery| delivery.rtt).or(ack.rtt) {
+        let rtt = delivery.and_then(|delivery| delivery.rtt).or(ack.rtt);
+        if let Some(rtt) = rtt {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         }
-        self.advance(ack.now, ack.app_limited);
-        self.arrived = self.arrived.saturating_add(ack.delivered);
-        self.last_arrival = ack.now;
+        self.arrive(ack.now, ack.delivered, self.busy(ack.now, rtt));
         if self.mean > 0.0 {
             limits.cwnd = self.forecast().max(ack.mss * MIN_WINDOW);
         }
@@ -131,6 +135,10 @@ impl CongestionControl for SproutEwma {
 
     fn models_delivery(&self) -> bool {
         true
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::Never
     }
 
     fn on_delivery(&mut self, delivery: &Delivery) {
@@ -176,17 +184,27 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_counts_behind_50_ms_and_a_round_trip() {
-        for (silence, rtt, ticks) in [(50, 40, 0), (69, 40, 0), (70, 40, 1), (150, 40, 5), (150, 120, 1)] {
+    fn a_slow_link_is_told_from_a_window_that_was_too_small() {
+        let ms = Duration::from_millis;
+        let second = Instant::ZERO + ms(1_000);
+        // The silence before a segment, its round trip where 40 ms are the smallest, and the time for which the link was busy.
+        for (silence, rtt, busy) in [(60, 40, 0), (60, 55, 15), (60, 100, 60), (60, 500, 60), (5, 500, 5)] {
             let (mut sprout, _) = sprout();
-            sprout.mean = 800.0;
-            sprout.min_rtt = Some(Duration::from_millis(rtt));
-            sprout.last_arrival = Instant::ZERO + Duration::from_millis(1_000);
-            sprout.advance(Instant::ZERO + Duration::from_millis(1_000 + silence), false);
-            assert!(
-                (sprout.mean - 800.0 * libm::pow(0.875, f64::from(ticks))).abs() < 1e-9,
-                "{silence} ms, {rtt} ms"
-            );
+            (sprout.min_rtt, sprout.last_arrival) = (Some(ms(40)), second);
+            assert_eq!(sprout.busy(second + ms(silence), Some(ms(rtt))), ms(busy), "{silence} ms, {rtt} ms");
         }
+    }
+
+    #[test]
+    fn on_a_link_slower_than_its_acks_the_window_is_what_100_ms_bring() {
+        let (mut sprout, mut limits) = sprout();
+        // 400 kbit/s, whose ACKs are for two segments each and 60 ms apart, as segments of 1500 B; all of them waited.
+        sprout.min_rtt = Some(Duration::from_millis(20));
+        for number in 1..200 {
+            let now = Instant::ZERO + Duration::from_millis(60 * number);
+            sprout.on_ack(&Ack { now, rtt: Some(Duration::from_millis(120)), ..ack(2) }, &mut limits);
+        }
+        let error = limits.cwnd.as_f64() / (MSS * 10 / 3).as_f64() - 1.0;
+        assert!(error.abs() < 0.01, "{}", limits.cwnd);
     }
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use suimon_units::{Bytes, Duration, Instant};
 
-use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
+use super::{Ack, Congestion, CongestionControl, Delivery, Limits, MarkResponse};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
@@ -304,7 +304,7 @@ impl CongestionControl for Verus {
     }
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
-        if event.kind == CongestionKind::Ecn || !self.least.is_finite() {
+        if !self.least.is_finite() {
             return;
         }
         let lost = self.sent.front().map_or(self.window, |(_, window)| *window);
@@ -322,6 +322,10 @@ impl CongestionControl for Verus {
 
     fn models_delivery(&self) -> bool {
         true
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::Never
     }
 
     fn on_delivery(&mut self, delivery: &Delivery) {

@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
 
-use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
+use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits, MarkResponse};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::random::RandomStream;
@@ -295,6 +295,10 @@ impl CongestionControl for Vivace {
 
     fn models_delivery(&self) -> bool {
         true
+    }
+
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::Never
     }
 
     fn on_delivery(&mut self, delivery: &Delivery) {

@@ -1,5 +1,6 @@
 //! Runs an end of a bond until it is told to stop.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use suimon_bond::{
 };
 use suimon_service::Names;
 use suimon_service::descriptors::raise_limit;
+use tokio::task::JoinHandle;
 
 use super::{ClientArguments, ServerArguments};
 use crate::error::CliError;
@@ -124,18 +126,14 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         }
         let (client, packets) = Client::start(config)
             .map_err(|error| CliError::Option { option: "--via", problem: error.to_string() })?;
+        let mut carried = None;
         if let Some(tunnel) = tunnel {
             tunnel.routes(arguments.fail).keep(&client).map_err(|error| no_tunnel(error.into()))?;
             tracing::info!(
                 "all traffic of this host that no nearer network takes goes over {}",
                 tunnel.name()
             );
-            let client = client.clone();
-            tokio::spawn(async move {
-                if let Err(error) = tunnel.serve(client, packets).await {
-                    tracing::error!("the device is gone: {error}");
-                }
-            });
+            carried = Some(tokio::spawn(tunnel.serve(client.clone(), packets)));
         }
         for (listener, target) in forwards {
             tokio::spawn(serve_forward(listener, target, client.clone()));
@@ -145,10 +143,26 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
         }
         let reporter = client.clone();
         tell(&shared.service, "suimon-bond-client", move || reporter.report(), metrics).await?;
-        until_told().await?;
+        // With the device its routes are gone, and traffic goes around the bond: whoever started this has to know.
+        let result = tokio::select! {
+            told = until_told() => told,
+            gone = ended(carried) => Err(CliError::Option { option: "--tun", problem: format!("the device is gone: {gone}") }),
+        };
         client.close().await;
-        Ok(())
+        result
     })
+}
+
+/// The reason for which a tunnel has ended; waits for ever where there is none.
+async fn ended(carried: Option<JoinHandle<io::Result<()>>>) -> String {
+    match carried {
+        None => std::future::pending().await,
+        Some(carried) => match carried.await {
+            Ok(Ok(())) => "it gives no packets".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        },
+    }
 }
 
 /// The servers with their keys.

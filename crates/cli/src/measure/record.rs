@@ -2,17 +2,16 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
-use suimon_measure::client::MeasureError;
-use suimon_measure::{Arrivals, Direction, RecordPlan, Watch, record};
+use suimon_measure::{Arrivals, Direction, RecordPlan, Recorded, Watch, record};
 use suimon_scenario::trace::Opportunities;
 
-use super::run::{addresses, stopped_by_ctrl_c, unknown};
+use super::run::{Bar, first_that_answers, stopped_by_ctrl_c};
 use super::show::{mbps, significant};
+use super::{check_folder, naming};
 use crate::error::CliError;
 
 const EXAMPLE: &str = "\
@@ -61,45 +60,66 @@ pub(super) fn execute(options: &Options) -> Result<(), CliError> {
         let problem = format!("{}: accepted: from 1s to 5min", options.length);
         return Err(CliError::Option { option: "--length", problem });
     }
+    for direction in Direction::BOTH {
+        check_folder("--out", &file(&options.out, direction))?;
+    }
     let plan = RecordPlan {
         length: Duration::from_nanos(options.length.as_nanos()),
         download: options.only != Some(Only::Upload),
         upload: options.only != Some(Only::Download),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let recorded = runtime.block_on(async {
-        let told = stopped_by_ctrl_c();
-        let bar = bar();
-        let mut refused = None;
-        for address in addresses(&options.server).await? {
-            match record(address, &plan, told.clone(), |watch| show(&bar, watch)).await {
-                Ok(recorded) => return Ok(recorded),
-                // The next address may be reached.
-                Err(error @ MeasureError::Connect { .. }) => refused = Some(error),
-                Err(error) => return Err(CliError::Measure(error)),
-            }
-        }
-        Err(refused.map_or_else(|| unknown(&options.server, "it has no address"), CliError::Measure))
-    })?;
-    let mut told = serde_json::Map::new();
+    let mut recorded = Recorded::default();
+    let ended = runtime.block_on(async {
+        let (told, bar) = (stopped_by_ctrl_c(), Bar::new());
+        let show = |watch: Watch| bar.show(watch.share, so_far(&watch));
+        let attempt = async |address| record(address, &plan, told.clone(), show, &mut recorded).await;
+        first_that_answers(&options.server, attempt).await
+    });
+    if recorded == Recorded::default() {
+        return ended.and(Err(CliError::Input("the recording ended while the queue was filling: nothing is written".to_owned())));
+    }
+    let parts: Vec<_> = [(Direction::Download, &recorded.download), (Direction::Upload, &recorded.upload)]
+        .into_iter()
+        .filter_map(|(direction, arrivals)| Some((direction, file(&options.out, direction), arrivals.as_ref()?)))
+        .collect();
+    let shown = tell(&parts, options.json);
+    let written = parts
+        .iter()
+        .map(|(_, file, arrivals)| write(arrivals, file).map_err(naming("--out", file)))
+        .fold(Ok(()), Result::and);
+    // What is known is worth its time, even where the rest did not come.
+    ended.and(written).and(shown)
+}
+
+/// The file of a direction.
+fn file(out: &Path, direction: Direction) -> PathBuf {
+    let mut file = out.as_os_str().to_owned();
+    file.push(match direction {
+        Direction::Download => ".down",
+        Direction::Upload => ".up",
+    });
+    file.into()
+}
+
+fn write(arrivals: &Arrivals, file: &Path) -> Result<(), CliError> {
+    let times = arrivals.opportunities_ms().into_iter().map(suimon_units::Duration::from_millis);
+    let period = suimon_units::Duration::from_millis(arrivals.packets.len() as u64);
+    Ok(fs::write(file, Opportunities::over(times, period)?.to_text())?)
+}
+
+fn tell(parts: &[(Direction, PathBuf, &Arrivals)], is_json: bool) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
-    for (direction, arrivals, extension) in
-        [(Direction::Download, &recorded.download, "down"), (Direction::Upload, &recorded.upload, "up")]
-    {
-        let Some(arrivals) = arrivals else { continue };
-        let mut file = options.out.clone().into_os_string();
-        file.push(format!(".{extension}"));
-        let times = arrivals.opportunities_ms().into_iter().map(suimon_units::Duration::from_millis);
-        let period = suimon_units::Duration::from_millis(arrivals.packets.len() as u64);
-        fs::write(&file, Opportunities::over(times, period)?.to_text())?;
-        let file = file.to_string_lossy().into_owned();
-        if options.json {
+    let mut told = serde_json::Map::new();
+    for (direction, file, arrivals) in parts {
+        let file = file.to_string_lossy();
+        if is_json {
             told.insert(direction.as_str().to_owned(), json(arrivals, &file));
         } else {
-            writeln!(out, "{}", sentence(direction, arrivals, &file))?;
+            writeln!(out, "{}", sentence(*direction, arrivals, &file))?;
         }
     }
-    if options.json {
+    if is_json {
         writeln!(out, "{:#}", serde_json::Value::Object(told))?;
     }
     Ok(())
@@ -126,15 +146,6 @@ fn sentence(direction: Direction, arrivals: &Arrivals, file: &str) -> String {
     )
 }
 
-/// Steps of the bar.
-const STEPS: u64 = 1_000;
-
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {msg}").expect("the template is constant");
-    ProgressBar::new(STEPS).with_style(style)
-}
-
-fn show(bar: &ProgressBar, watch: Watch) {
-    bar.set_position((watch.share * STEPS as f64) as u64);
-    bar.set_message(format!("{} {:.1} Mbit/s", watch.direction.as_str(), watch.bps / 1e6));
+fn so_far(watch: &Watch) -> String {
+    format!("{} {:.1} Mbit/s", watch.direction.as_str(), watch.bps / 1e6)
 }

@@ -8,9 +8,13 @@ use super::{json, run_in, succeeds, text};
 fn what_is_not_there_is_refused_with_what_is() {
     let folder = tempdir().unwrap();
     for (arguments, problem) in [
-        (&["cc", "load", "bbr"][..], "accepted: fs-at, fs-at+cubic, fs-at-shared, vegas, compound"),
+        (
+            &["cc", "load", "bbr"][..],
+            "accepted: fs-at, fs-at+cubic, fs-at-shared, fs-at-open, vegas, compound",
+        ),
         (&["cc", "load", "fs-at", "--as", "fs-at"], "accepted: up to 15 letters, digits and underscores"),
         (&["cc", "unload", "no_such_one"], "no_such_one is not loaded"),
+        (&["cc", "replay", "no_such_trace.json"], "no_such_trace.json: No such file"),
     ] {
         let output = run_in(folder.path(), arguments);
         if output.status.code() == Some(4) && text(&output.stderr).contains("run this by sudo") {
@@ -53,6 +57,40 @@ fn one_is_loaded_listed_watched_and_unloaded() {
     assert!(said.contains("is unloaded"), "{said}");
     let listed = json(folder.path(), &["cc", "list", "--json"]);
     assert!(!listed.to_string().contains(&name), "{listed}");
+}
+
+/// An event of the open mode in slow start, as `suimon cc trace --json` writes it.
+fn traced(event: &str, number: u32, cwnd: u32, kernel_cwnd: u32, decided: u32) -> String {
+    serde_json::json!({
+        "event": event, "connection": 7, "now_us": 5_000_000 + number * 50_000, "number": number,
+        "rcv_bytes": 0, "target_bytes": 0, "space_bytes": 0, "rtt_min_us": 40_000, "queueing_us": 0, "mode": 1,
+        "cwnd_segments": cwnd, "queued_half_segments": 0, "dwnd_segments": 0, "newly_acked": 1_448,
+        "delivered": 1_448, "flight_size": 1_448, "prior_flight_size": 2_896, "outstanding": 1_448, "snd_wnd": 65_536,
+        "rtt_us": 40_000 + number, "mss": 1_448, "snd_cwnd": cwnd, "ssthresh": 20, "kernel_cwnd": kernel_cwnd,
+        "below": if event == "ack" { cwnd } else { 0 }, "decided": decided, "local_port": 1, "remote_port": 2,
+        "ca_state": 0, "app_limited": 0, "radio": 0,
+    })
+    .to_string()
+}
+
+#[test]
+fn a_trace_is_replayed_without_root_and_a_decision_that_differs_is_named() {
+    let folder = tempdir().unwrap();
+    let start = traced("start", 0, 10, 10, 0);
+    let of = |lines: &[&str]| {
+        std::fs::write(folder.path().join("trace.json"), lines.join("\n")).unwrap();
+        run_in(folder.path(), &["cc", "replay", "trace.json"])
+    };
+    // (10) of the paper: without a queue the threshold stays.
+    let output = of(&[&start, &traced("ack", 1, 12, 0, 12), &traced("loss", 2, 12, 0, 20)]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let expected = "fs-at-open: 3 events of 1 connections (1 acknowledgements, 1 losses, marks and timeouts), \
+        0 decisions differ.";
+    assert_eq!(text(&output.stdout).trim(), expected);
+    let output = of(&[&start, &traced("ack", 1, 12, 0, 13)]);
+    assert_eq!(output.status.code(), Some(1));
+    let problem = "connection 7, event 1: the decision in segments is 13 in the kernel and 12 here";
+    assert!(text(&output.stderr).contains(problem), "{}", text(&output.stderr));
 }
 
 /// A paper of one link, with one bar that holds and one that cannot.

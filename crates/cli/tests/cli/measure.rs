@@ -1,11 +1,14 @@
 //! `suimon measure` over an emulated link, and `suimon compare --line`.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{fails, refuses, succeeds};
+use crate::{fails, refuses, run_in, succeeds, suimon, text};
 
 #[test]
 fn a_line_is_measured_written_and_read_again() {
@@ -73,6 +76,67 @@ fn a_line_that_varies_is_recorded_and_described() {
     assert!(json["p90_mbps"].as_f64().unwrap() >= json["p10_mbps"].as_f64().unwrap(), "{json}");
 }
 
+/// A server on this host.
+struct Served {
+    server: Child,
+    log: Lines<BufReader<ChildStderr>>,
+    address: String,
+}
+
+impl Served {
+    fn new(options: &[&str]) -> Self {
+        let mut server = suimon();
+        server.args(["measure", "--serve", "--listen", "127.0.0.1:0"]).args(options);
+        let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(server.stderr.take().unwrap()).lines();
+        let mut served = Self { server, log, address: String::new() };
+        let begun = served.until("clients connect to ").pop().unwrap();
+        served.address = begun.split("connect to ").nth(1).unwrap().split(',').next().unwrap().to_owned();
+        served
+    }
+
+    /// What it logs, up to the line that has `end`.
+    fn until(&mut self, end: &str) -> Vec<String> {
+        let mut said: Vec<String> = Vec::new();
+        while !said.last().is_some_and(|line| line.contains(end)) {
+            said.push(self.log.next().unwrap_or_else(|| panic!("no {end:?} in {said:?}")).unwrap());
+        }
+        said
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn the_log_of_a_server_has_no_address_of_those_who_measure() {
+    let mut served = Served::new(&[]);
+    let mut client = TcpStream::connect(&served.address).unwrap();
+    // A session is wanted: the preface, a length, and the message.
+    client.write_all(b"suimeas1\x00\x01\x00").unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    let own = client.local_addr().unwrap();
+    drop(client);
+    let said = served.until("a measurement has ended: 0 bytes");
+    assert!(!said.iter().any(|line| line.contains(&own.ip().to_string())), "{own}: {said:?}");
+}
+
+#[test]
+fn a_recording_whose_second_half_is_refused_writes_the_first() {
+    let folder = TempDir::new().unwrap();
+    let served = Served::new(&["--max-a-minute", "1"]);
+    let ended = run_in(folder.path(), &["measure", "record", &served.address, "--length", "1s"]);
+    let [said, problem] = [text(&ended.stdout), text(&ended.stderr)];
+    assert_eq!(ended.status.code(), Some(1), "{problem}");
+    assert!(problem.contains("too often"), "{problem}");
+    assert!(said.starts_with("line.down: ") && said.lines().count() == 1, "{said}");
+    assert!(folder.path().join("line.down").exists() && !folder.path().join("line.up").exists());
+}
+
 #[test]
 fn a_saved_line_is_compared_as_it_is_and_changed() {
     let folder = TempDir::new().unwrap();
@@ -98,6 +162,32 @@ fn a_saved_line_is_compared_as_it_is_and_changed() {
     assert!(refused.contains("--l"), "{refused}");
 }
 
+/// What --record writes of a line that was measured idle only, by one probe.
+const IDLE: &str = r#"{"is_ipv6":false,"probes":[{"sent_us":0,"answer":[500,9000]}],
+    "idle":[{"from_us":0,"to_us":100000}],"download":null,"upload":null}"#;
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_behind_the_result_and_leaves_the_others() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("idle.json"), IDLE).unwrap();
+    let words = ["measure", "--read", "idle.json", "--csv", "/dev/full", "--prometheus", "line.prom"];
+    let ended = run_in(folder.path(), &words);
+    let [said, problem] = [text(&ended.stdout), text(&ended.stderr)];
+    assert_eq!(ended.status.code(), Some(3), "{problem}");
+    assert!(said.contains("9.00 ms"), "{said}");
+    assert!(problem.contains("cannot write: --csv: /dev/full: No space left"), "{problem}");
+    assert!(fs::read_to_string(folder.path().join("line.prom")).unwrap().contains("suimon_line_idle"));
+}
+
+#[test]
+fn a_recording_of_times_that_cannot_be_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let late = IDLE.replace("9000]}]", "9000]},{\"sent_us\":9223372036854775808,\"answer\":null}]");
+    fs::write(folder.path().join("late.json"), late).unwrap();
+    let message = refuses(folder.path(), &["measure", "--read", "late.json", "--flent", "line.flent"]);
+    assert!(message.contains("--read: late.json: it has times that no measurement has"), "{message}");
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_with_what_is_accepted() {
     let folder = TempDir::new().unwrap();
@@ -112,6 +202,12 @@ fn what_makes_no_sense_is_refused_with_what_is_accepted() {
             &["--serve", "--tls-cert", "none", "--tls-key", "none"],
             &["--tls-cert: none:", "accepted: certificates as PEM"],
         ),
+        (&["host", "--save", "no/line.toml"], &["--save: no/line.toml: accepted: a file in a folder"]),
+        (&["host", "--record", "no/line.json"], &["--record: no/line.json: accepted: a file in a folder"]),
+        (&["host", "--csv", "."], &["--csv: .: accepted: a file in a folder"]),
+        (&["host", "--flent", "no/line"], &["--flent: no/line: accepted: a file in a folder"]),
+        (&["--read", "none", "--prometheus", "/no/line"], &["--prometheus: /no/line: accepted: a file"]),
+        (&["record", "host", "--out", "no/line"], &["--out: no/line.down: accepted: a file in a folder"]),
         (&["a b"], &["HOST: a b:", "accepted: a name or an address"]),
     ] {
         let message = refuses(folder.path(), &[&["measure"], words].concat());

@@ -1,6 +1,7 @@
 //! Congestion control in the running kernel. Needs root, BPF and TUN; says why it skips elsewhere.
 
 mod lifecycle;
+mod open;
 mod path;
 mod replay;
 
@@ -52,7 +53,12 @@ fn hosts(link: &str, queue: &str) -> TwoHosts {
 
 /// Sends from the near host to the far one under `own` for so long: as fast as it goes, or `burst` bytes every 150 ms.
 fn transfer(hosts: &TwoHosts, own: &Own, length: Duration, burst: Option<usize>) -> u64 {
-    let address = SocketAddr::from((hosts.paths[0].far, 5_001));
+    send(hosts, 5_001, &own.0.kernel_name, length, burst)
+}
+
+/// The same to any port, under any congestion control of the kernel.
+fn send(hosts: &TwoHosts, port: u16, control: &str, length: Duration, burst: Option<usize>) -> u64 {
+    let address = SocketAddr::from((hosts.paths[0].far, port));
     let listener = hosts.far.run(|| TcpListener::bind(address)).unwrap().unwrap();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
@@ -64,7 +70,7 @@ fn transfer(hosts: &TwoHosts, own: &Own, length: Duration, burst: Option<usize>)
             }
             got
         });
-        let mut stream = hosts.near.run(|| connect(address, &own.0.kernel_name)).unwrap();
+        let mut stream = hosts.near.run(|| connect(address, control)).unwrap();
         stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
         let ends = Instant::now() + length;
         let data = vec![0; burst.unwrap_or(1 << 16)];

@@ -13,6 +13,7 @@ use suimon_bond::keys::PrivateKey;
 use suimon_emulator::TwoHosts;
 use suimon_linux::{Namespace, Route};
 use suimon_units::Bytes;
+use tempfile::TempDir;
 
 use crate::error::LabError;
 
@@ -119,7 +120,7 @@ pub(super) struct Bond {
     program: PathBuf,
     of_server: Vec<String>,
     hosts: Hosts,
-    folder: Folder,
+    folder: TempDir,
 }
 
 /// A program, killed when dropped.
@@ -133,37 +134,23 @@ impl Drop for End {
     }
 }
 
-/// A folder that goes when it is dropped.
-#[derive(Debug)]
-pub(super) struct Folder(pub(super) PathBuf);
-
-impl Folder {
-    /// Makes one for what is called `name`.
-    pub(super) fn new(name: &str) -> io::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("suimon-{name}-bench-{}", std::process::id()));
-        fs::create_dir_all(&folder)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A folder of this user alone, which goes when it is dropped: keys lie in it.
+pub(super) fn folder(name: &str) -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix(&format!("suimon-{name}-bench-")).tempdir()
 }
 
 impl Bond {
     /// Starts both and waits until all paths are up.
     pub(super) fn start(hosts: &Hosts, options: &Options<'_>) -> Result<Self, LabError> {
-        let folder = Folder::new("bond")?;
-        let [server_key, client_key] = ["server.key", "client.key"].map(|name| folder.0.join(name));
+        let folder = folder("bond")?;
+        let [server_key, client_key] = ["server.key", "client.key"].map(|name| folder.path().join(name));
         let (server, client) = (PrivateKey::generate()?, PrivateKey::generate()?);
         server.write(&server_key)?;
         client.write(&client_key)?;
         let address = SocketAddr::new(hosts.server, BOND_PORT).to_string();
         let text = |path: &Path| path.display().to_string();
         let shared = |end: &str, key: &Path| {
-            let socket = folder.0.join(format!("{end}.sock"));
+            let socket = folder.path().join(format!("{end}.sock"));
             let mut arguments = vec!["bond".to_owned(), end.to_owned(), "--key".to_owned(), text(key)];
             arguments
                 .extend(["--scheduler", options.scheduler.label(), "--cc", &options.cc].map(str::to_owned));
@@ -211,7 +198,7 @@ impl Bond {
 
     /// Waits until the client has `paths` paths.
     pub(super) fn wait_for_paths(&self, paths: usize) -> Result<(), LabError> {
-        let control = self.folder.0.join("client.sock");
+        let control = self.folder.path().join("client.sock");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let until = Instant::now() + Duration::from_secs(10);
         while Instant::now() < until {

@@ -64,11 +64,15 @@ impl Call {
         1.0 - self.came.iter().flatten().count() as f64 / self.sent.len().max(1) as f64
     }
 
-    /// The times without anything that a listener has not heard yet.
+    /// The times without anything that a listener has not heard yet, also those before the first datagram that came and
+    /// after the last, by when the path would have brought the others.
     pub(super) fn silences(&self) -> Times {
-        let mut came: Vec<_> = self.came.iter().flatten().copied().collect();
-        came.sort();
-        Times(came.windows(2).map(|pair| pair[1] - pair[0]).collect())
+        let delay = self.delays().0.into_iter().min().unwrap_or_default();
+        let [first, last] = [self.sent.first(), self.sent.last()].map(|sent| sent.map(|sent| *sent + delay));
+        let came = self.came.iter().flatten().copied();
+        let mut heard: Vec<_> = came.chain(first).chain(last).collect();
+        heard.sort();
+        Times(heard.windows(2).map(|pair| pair[1] - pair[0]).collect())
     }
 }
 
@@ -109,11 +113,7 @@ impl World<'_> {
         let near = self.near.run(|| UdpSocket::bind(any))??;
         let far = self.far.run(|| UdpSocket::bind(self.callee))??;
         near.connect(self.callee)?;
-        // The far end learns where the near one is.
-        near.send(&[0])?;
-        far.set_read_timeout(Some(STUCK))?;
-        let (_, caller) = far.recv_from(&mut [0; 8])?;
-        far.connect(caller)?;
+        far.connect(caller_of(&near, &far)?)?;
         let began = Instant::now();
         let over = AtomicBool::new(false);
         Ok(thread::scope(|scope| {
@@ -138,6 +138,20 @@ impl World<'_> {
                 Call { sent, came }
             }))
         })?)
+    }
+}
+
+/// The address of `near` as `far` sees it. What `near` says of itself may be lost, and is said again.
+fn caller_of(near: &UdpSocket, far: &UdpSocket) -> io::Result<SocketAddr> {
+    far.set_read_timeout(Some(Duration::from_millis(200)))?;
+    let until = Instant::now() + STUCK;
+    loop {
+        near.send(&[0])?;
+        match far.recv_from(&mut [0; 8]) {
+            Ok((_, caller)) => return Ok(caller),
+            Err(error) if Instant::now() > until => return Err(error),
+            Err(_) => {}
+        }
     }
 }
 
@@ -185,22 +199,41 @@ impl Bulk {
         let bulk = Self::default();
         let stream = world.connect(BULK)?;
         thread::scope(|scope| {
-            let _ends = OnDrop(&bulk.over);
-            scope.spawn(|| bulk.read(stream));
-            thread::sleep(WARMUP);
-            meanwhile(&bulk)
+            let reading = scope.spawn(|| bulk.read(stream));
+            let found = {
+                let _ends = OnDrop(&bulk.over);
+                thread::sleep(WARMUP);
+                meanwhile(&bulk)
+            };
+            // A download that broke off says nothing of goodput or stalls.
+            joined(reading)?;
+            found
         })
     }
 
-    fn read(&self, mut stream: TcpStream) {
-        let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
+    fn read(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(LOOK))?;
         let (mut buffer, mut last) = (vec![0; 1 << 16], Instant::now());
         while !self.over.load(Ordering::Relaxed) {
-            if let Ok(count @ 1..) = stream.read(&mut buffer) {
-                self.received.fetch_add(count as u64, Ordering::Relaxed);
-                last = Instant::now();
+            match stream.read(&mut buffer) {
+                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the download has ended")),
+                Ok(count) => {
+                    self.received.fetch_add(count as u64, Ordering::Relaxed);
+                    last = Instant::now();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
             }
             self.longest_us.fetch_max(last.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Waits until something more has come, at most until it is stuck.
+    fn more(&self) {
+        let (before, began) = (self.received.load(Ordering::Relaxed), Instant::now());
+        while self.received.load(Ordering::Relaxed) == before && began.elapsed() < STUCK {
+            thread::sleep(LOOK);
         }
     }
 
@@ -225,6 +258,7 @@ impl Bulk {
             thread::sleep(lasting);
             hosts.emulation.restore(path, Way::Both);
             thread::sleep(RECOVERY / 2);
+            self.more();
             Duration::from_micros(self.longest_us.load(Ordering::Relaxed))
         };
         Times((0..cuts).map(stall).collect())
@@ -319,3 +353,35 @@ const WARMUP: Duration = Duration::from_secs(4);
 /// A path is in use again by then.
 pub(super) const RECOVERY: Duration = Duration::from_secs(3);
 const STUCK: Duration = Duration::from_secs(20);
+/// How often an end is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_dies_is_silent_for_the_rest_of_it() {
+        let ms = Duration::from_millis;
+        let sent: Vec<_> = (0..100).map(|number| ms(10 * number)).collect();
+        let came_until = |end: usize| {
+            let came = sent.iter().enumerate().map(|(number, at)| (number < end).then_some(*at + ms(40)));
+            Call { sent: sent.clone(), came: came.collect() }
+        };
+        for (end, silence_ms) in [(100, 10.0), (50, 500.0), (0, 990.0)] {
+            assert_eq!(came_until(end).silences().quantile_ms(1.0), silence_ms, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_download_that_ends_is_an_error_and_no_stall() {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        far.write_all(&[0; 1_000]).unwrap();
+        drop(far);
+        let bulk = Bulk::default();
+        assert_eq!(bulk.read(near).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(bulk.received.load(Ordering::Relaxed), 1_000);
+    }
+}

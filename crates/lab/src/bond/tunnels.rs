@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use suimon_emulator::TwoHosts;
 use suimon_linux::{LinuxError, Namespace};
 use suimon_scenario::{Capacity, Link};
+use tempfile::TempDir;
 
-use super::ends::{End, Folder};
+use super::ends::{End, folder};
 use super::sockets::run;
 use crate::error::LabError;
 
@@ -24,7 +25,7 @@ pub(super) struct Tunnel {
     /// The name by which the near host's WireGuard knows the far one.
     peer: String,
     programs: Vec<End>,
-    folder: Folder,
+    folder: TempDir,
 }
 
 impl Tunnel {
@@ -37,17 +38,17 @@ impl Tunnel {
 
 /// WireGuard, whose near end sends to `endpoint`. Needs `wg`, and the kernel's module.
 pub(super) fn wireguard(hosts: &TwoHosts, endpoint: &str) -> Result<Tunnel, LabError> {
-    let folder = Folder::new("wireguard")?;
+    let folder = folder("wireguard")?;
     let ends = [(&hosts.near, Tunnel::NEAR, "near.key"), (&hosts.far, Tunnel::FAR, "far.key")];
     let mut publics = Vec::new();
     for (_, _, name) in &ends {
         let private = answer("wg", &["genkey"], "")?;
-        fs::write(folder.0.join(name), &private)?;
+        fs::write(folder.path().join(name), &private)?;
         publics.push(answer("wg", &["pubkey"], &private)?.trim().to_owned());
     }
     for ((namespace, address, name), peer) in ends.iter().zip(publics.iter().rev()) {
         run(namespace, "ip", &["link", "add", DEVICE, "type", "wireguard"])?;
-        let key = folder.0.join(name).display().to_string();
+        let key = folder.path().join(name).display().to_string();
         let port = Tunnel::PORT.to_string();
         let mut arguments = vec!["set", DEVICE, "private-key", &key, "listen-port", &port];
         arguments.extend(["peer", peer, "allowed-ips", "0.0.0.0/0"]);
@@ -80,7 +81,7 @@ pub(super) fn engarde(hosts: &TwoHosts) -> Result<Tunnel, LabError> {
     for (namespace, program, text) in
         [(&hosts.far, "engarde-server", server), (&hosts.near, "engarde-client", client)]
     {
-        let file = tunnel.folder.0.join(program);
+        let file = tunnel.folder.path().join(program);
         fs::write(&file, text)?;
         tunnel.programs.push(start(namespace, program, &[&file.display().to_string()])?);
     }
@@ -90,8 +91,8 @@ pub(super) fn engarde(hosts: &TwoHosts) -> Result<Tunnel, LabError> {
 
 /// glorytun: it has to be on the `PATH`, and its paths are told the links' rates.
 pub(super) fn glorytun(hosts: &TwoHosts, links: &[[Link; 2]]) -> Result<Tunnel, LabError> {
-    let folder = Folder::new("glorytun")?;
-    let key = folder.0.join("key");
+    let folder = folder("glorytun")?;
+    let key = folder.path().join("key");
     fs::write(&key, answer("glorytun", &["keygen"], "")?)?;
     let (key, server) = (key.display().to_string(), hosts.paths[0].far.to_string());
     let far = ["bind", "keyfile", &key, "dev", "glory-far"];

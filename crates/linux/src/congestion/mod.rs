@@ -19,9 +19,10 @@ use std::path::{Path, PathBuf};
 pub use self::error::CongestionError;
 pub use self::host::on_host;
 pub use self::load::{Held, hold, load, remove_leftovers, unload};
-pub use self::record::{Counts, Event, Record, Status, Values};
+pub use self::record::{Counts, Status};
 pub use self::support::{Check, checks};
 pub use self::trace::Trace;
+pub use crate::congestion_trace::{Event, Record, Values};
 
 /// A congestion control that can be loaded.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
         kernel_name: "fs_at_shared",
         summary: "FS-AT with one target for all connections to a client, as a gateway needs it",
         object: object!("fs_at_shared"),
+    },
+    Algorithm {
+        name: "fs-at-open",
+        kernel_name: "fs_at_open",
+        summary: "FS-AT for queues that flows share, over the kernel's CUBIC beside senders that fill them",
+        object: object!("fs_at_open"),
     },
     Algorithm {
         name: "vegas",

@@ -30,7 +30,7 @@ impl Check {
 
 /// No requirement on the machine, but on the network: the numbers are those of docs/algorithms/fs-at.md.
 const ONE_FLOW: &str = "a queue of one flow each; in one queue of 10 Mbit/s and 40 ms, packets wait 26 ms with one \
-    FS-AT flow, 147 ms with two and 429 ms with four";
+    FS-AT flow, 147 ms with two and 429 ms with four; fs-at-open is for queues that flows share";
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 
 use super::error::CongestionError;
-use super::record::Record;
-use super::{Loaded, load};
+use super::{Loaded, Record, load};
 
 /// A reader of events. The programs write none once it is dropped.
 #[derive(Debug)]

@@ -236,9 +236,8 @@ pub fn unload(one: &Loaded) -> Result<(), QueueError> {
 
 /// Removes what is left of loaders that were killed, and of devices that are gone.
 pub fn remove_leftovers() {
-    if Path::new(host::ROOT).exists()
-        && let Ok(_lock) = host::lock()
-    {
+    // An intermediate device may be left where no pin is, and the folder of the pins gone with the last.
+    if let Ok(_lock) = host::lock() {
         clear_leftovers();
         host::tidy();
     }

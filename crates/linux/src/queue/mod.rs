@@ -45,7 +45,10 @@ pub const POLICIES: &[Policy] = &[
     Policy { name: "dpd-qt", object: object!("dpd_qt") },
     Policy { name: "even", object: object!("even") },
     Policy { name: "red", object: object!("red") },
+    Policy { name: "ared", object: object!("ared") },
     Policy { name: "pie", object: object!("pie") },
+    Policy { name: "rem", object: object!("rem") },
+    Policy { name: "sred", object: object!("sred") },
     Policy { name: "shyu", object: object!("shyu") },
 ];
 

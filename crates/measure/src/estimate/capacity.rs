@@ -147,8 +147,16 @@ impl Arrivals {
     fn of_flows(load: &Loaded, clocks: &Clocks, direction: Direction, is_ipv6: bool) -> Vec<Self> {
         let numbers: Vec<u8> = last_of_flows(&load.receiver).map(|sample| sample.flow).collect();
         let samples = |flow| load.receiver.iter().filter(move |sample| sample.flow == flow);
-        let point = |sample: &Sample| (receiver_time(sample, clocks, direction), ip_bytes(sample, is_ipv6));
-        numbers.into_iter().map(|flow| Self(samples(flow).map(point).collect())).collect()
+        let of_flow = |flow| {
+            let first = samples(flow).next().copied().unwrap_or_default();
+            let bytes = |sample: &Sample| ip_bytes(&first, sample, is_ipv6);
+            Self(
+                samples(flow)
+                    .map(|sample| (receiver_time(sample, clocks, direction), bytes(sample)))
+                    .collect(),
+            )
+        };
+        numbers.into_iter().map(of_flow).collect()
     }
 
     /// The bytes until a time, by a straight line between looks.
@@ -164,12 +172,42 @@ impl Arrivals {
     }
 }
 
-/// The IP bytes of a connection so far. Segments are counted as they come, so that data that waits for an earlier segment
-/// counts when it arrives, and data that comes twice counts twice.
-fn ip_bytes(sample: &Sample, is_ipv6: bool) -> f64 {
+/// The IP bytes of a connection since the first look, before which it said what it is for by segments that are not full.
+/// Segments are counted as they come, so that data that waits for an earlier segment counts when it arrives, and data that
+/// comes twice counts twice.
+fn ip_bytes(first: &Sample, sample: &Sample, is_ipv6: bool) -> f64 {
     let ip = if is_ipv6 { 40 } else { 20 };
     let header = ip + 20 + if sample.has_timestamps { 12 } else { 0 };
     let payload = sample.received_segment.max(1) as f64;
-    let segments = (sample.received_segments as f64).max(sample.received as f64 / payload);
+    let since = |now: u64, then: u64| now.saturating_sub(then) as f64;
+    let segments = since(sample.received_segments, first.received_segments)
+        .max(since(sample.received, first.received) / payload);
     segments * (payload + f64::from(header))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_that_open_a_connection_are_no_full_ones() {
+        let opening = Sample {
+            received: 29,
+            received_segments: 8,
+            received_segment: 536,
+            has_timestamps: true,
+            ..Sample::default()
+        };
+        let full = |segments: u64| Sample {
+            received: 29 + 1_448 * segments,
+            received_segments: 8 + segments,
+            received_segment: 1_448,
+            ..opening
+        };
+        assert_eq!(ip_bytes(&opening, &opening, false), 0.0);
+        assert_eq!(ip_bytes(&opening, &full(100), false), 150_000.0);
+        // Data that comes twice takes the line twice; a kernel that does not count segments counts data.
+        assert_eq!(ip_bytes(&opening, &Sample { received_segments: 118, ..full(100) }, false), 165_000.0);
+        assert_eq!(ip_bytes(&opening, &Sample { received_segments: 0, ..full(100) }, false), 150_000.0);
+    }
 }

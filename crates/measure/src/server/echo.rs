@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
@@ -37,7 +37,11 @@ impl Echoes {
 
     /// Answers datagrams to `address`, which is one of this host.
     pub(super) fn listen(&self, address: SocketAddr) -> io::Result<()> {
-        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        // A link-local address of IPv6 is one only with its scope.
+        let address = match address.ip().to_canonical() {
+            IpAddr::V4(mapped) => SocketAddr::new(mapped.into(), address.port()),
+            IpAddr::V6(_) => address,
+        };
         let mut addresses = self.addresses.lock().expect("no one panics while holding it");
         if addresses.contains(&address) {
             return Ok(());

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -68,10 +69,11 @@ pub(crate) struct Session {
     /// Its other connections, by their purpose.
     others: [AtomicU8; 3],
     echoes: AtomicU64,
+    has_reported: AtomicBool,
     /// What a recording needs, where the session is one.
     recorder: Option<Mutex<Recorder>>,
     over: Notify,
-    is_over: std::sync::atomic::AtomicBool,
+    is_over: AtomicBool,
 }
 
 /// Both ends of a recording at this host: the sender of a download, and the receiver of an upload.
@@ -125,6 +127,13 @@ impl Purpose {
     }
 }
 
+/// A session under way: dropped, it ends with all its connections, however its control was left.
+#[derive(Debug)]
+pub(crate) struct Open<'sessions> {
+    sessions: &'sessions Sessions,
+    session: Arc<Session>,
+}
+
 /// The place of a session's further connection, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct OtherPlace(Arc<Session>, Purpose);
@@ -166,6 +175,11 @@ impl Session {
     /// Whether one more probe is to be answered.
     pub(crate) fn may_echo(&self) -> bool {
         self.echoes.fetch_add(1, Ordering::Relaxed) < ECHOES
+    }
+
+    /// Whether its browser may send its report, which it may once.
+    pub(crate) fn may_report(&self) -> bool {
+        !self.has_reported.swap(true, Ordering::Relaxed)
     }
 
     /// Comes back once the session is over.
@@ -218,21 +232,26 @@ impl Sessions {
     }
 
     /// A session for a client whose connection came from `address`.
-    pub(crate) fn open(&self, address: IpAddr) -> Result<Arc<Session>, Refusal> {
+    pub(crate) fn open(&self, address: IpAddr) -> Result<Open<'_>, Refusal> {
         self.open_as(address, None)
     }
 
     /// The same for a recording.
-    pub(crate) fn open_recording(&self, address: IpAddr) -> Result<Arc<Session>, Refusal> {
+    pub(crate) fn open_recording(&self, address: IpAddr) -> Result<Open<'_>, Refusal> {
         self.open_as(address, Some(Mutex::default()))
     }
 
-    fn open_as(&self, address: IpAddr, recorder: Option<Mutex<Recorder>>) -> Result<Arc<Session>, Refusal> {
+    fn open_as(&self, address: IpAddr, recorder: Option<Mutex<Recorder>>) -> Result<Open<'_>, Refusal> {
         let mut table = self.table();
         let opened = self.admit(&mut table, address, recorder);
         table.report.opened += u64::from(opened.is_ok());
         table.report.refused += u64::from(opened.is_err());
-        opened
+        drop(table);
+        let session = opened?;
+        // What a service logs by default is kept, so there is no address in it.
+        tracing::info!("a measurement begins");
+        tracing::debug!("{address} measures");
+        Ok(Open { sessions: self, session })
     }
 
     fn admit(
@@ -269,21 +288,13 @@ impl Sessions {
             loads: [Load::new(self.clock), Load::new(self.clock)],
             others: Default::default(),
             echoes: AtomicU64::default(),
+            has_reported: AtomicBool::default(),
             recorder,
             over: Notify::new(),
             is_over: false.into(),
         });
         table.open.insert(cookie, Arc::clone(&session));
         Ok(session)
-    }
-
-    /// Ends `session` with all its connections.
-    pub(crate) fn close(&self, session: &Session) {
-        let mut table = self.table();
-        table.open.remove(&session.cookie);
-        table.report.bytes += session.moved();
-        session.is_over.store(true, Ordering::Release);
-        session.over.notify_waiters();
     }
 
     /// A place for a further connection of the session that has this cookie.
@@ -319,6 +330,27 @@ impl Sessions {
             .is_some_and(|session| session.address == address.to_canonical() && session.may_echo());
         if may { &self.answered } else { &self.ignored }.fetch_add(1, Ordering::Relaxed);
         may
+    }
+}
+
+impl Deref for Open<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let moved = self.moved();
+        let mut table = self.sessions.table();
+        table.open.remove(&self.cookie);
+        table.report.bytes += moved;
+        drop(table);
+        self.is_over.store(true, Ordering::Release);
+        self.over.notify_waiters();
+        tracing::info!("a measurement has ended: {moved} bytes");
     }
 }
 
@@ -369,16 +401,12 @@ mod tests {
         assert_eq!(sessions.open(address("10.0.0.1")).unwrap_err(), Refusal::OfAddress);
         let three = sessions.open(address("2001:db8::1")).unwrap();
         assert_eq!(sessions.open(address("10.0.0.2")).unwrap_err(), Refusal::Busy);
-        for session in [one, two] {
-            sessions.close(&session);
-        }
-        let again = sessions.open(address("10.0.0.1")).unwrap();
-        sessions.close(&again);
-        sessions.close(&sessions.open(address("10.0.0.1")).unwrap());
+        drop((one, two));
+        drop(sessions.open(address("10.0.0.1")).unwrap());
+        drop(sessions.open(address("10.0.0.1")).unwrap());
         assert_eq!(sessions.open(address("10.0.0.1")).unwrap_err(), Refusal::TooOften);
-        sessions.close(&three);
-        sessions.open(address("2001:db8::2")).unwrap();
-        sessions.open(address("2001:db8::3")).unwrap();
+        drop(three);
+        let _two = [2, 3].map(|host| sessions.open(address(&format!("2001:db8::{host}"))).unwrap());
         assert_eq!(sessions.open(address("2001:db8::4")).unwrap_err(), Refusal::OfAddress);
         let report = sessions.report();
         assert_eq!((report.open, report.opened, report.refused), (2, 7, 4));
@@ -398,8 +426,9 @@ mod tests {
         }
         assert!(!sessions.may_echo(&session.cookie, address("10.0.0.1")), "one more than a session gets");
         assert!(sessions.may_echo(&other.cookie, address("10.0.0.2")));
-        sessions.close(&session);
-        assert!(!sessions.may_echo(&session.cookie, address("10.0.0.1")));
+        let cookie = session.cookie;
+        drop(session);
+        assert!(!sessions.may_echo(&cookie, address("10.0.0.1")));
     }
 
     #[test]

@@ -4,14 +4,37 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { runInNewContext } from "node:vm";
 import { chromium } from "playwright-core";
 
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const suimon = process.env.SUIMON ?? fileURLToPath(new URL("../../../../target/debug/suimon", import.meta.url));
 const skip = existsSync(executablePath) ? false : `there is no Chromium at ${executablePath}; $CHROMIUM can name another`;
+
+test("a WebSocket that is stuck holds back none of the others", () => {
+  const sockets = [];
+  class WebSocket {
+    static OPEN = 1;
+    readyState = 1;
+    bufferedAmount = 0;
+    sent = [];
+    constructor() { sockets.push(this); }
+    send(question) { this.sent.push(new DataView(question).getUint32(0, true)); }
+  }
+  const timers = [];
+  const world = { WebSocket, performance, postMessage() {}, setInterval() {}, setTimeout: (tick) => timers.push(tick) };
+  runInNewContext(readFileSync(new URL("../../../measure/web/probes.js", import.meta.url), "utf8"), world);
+  world.onmessage({ data: { origin: 0, urls: {} } });
+  sockets[0].onmessage({ data: JSON.stringify({ open: { cookie: "" } }) });
+  sockets[3].bufferedAmount = 512;
+  for (const socket of sockets.slice(1)) socket.onopen();
+  for (let tick = 1; tick < 16; tick += 1) timers.shift()();
+  // The server counts on a probe's number to tell its WebSocket.
+  assert.deepEqual(sockets.map(({ sent }) => sent), [0, 1, 2, 3, 4, 5, 6, 7].map((nth) => (nth === 3 ? [] : [nth, nth + 8])));
+});
 
 describe("the page of a measuring server", { skip }, () => {
   let browser, server, host;

@@ -81,7 +81,7 @@ impl Receiver {
             unacknowledged: 0,
             delayed_until: None,
             echo_congestion: false,
-            echoes_each: marks != MarkResponse::Once,
+            echoes_each: matches!(marks, MarkResponse::ByShare(_)),
         }
     }
 

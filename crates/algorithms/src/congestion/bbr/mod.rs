@@ -339,12 +339,13 @@ impl CongestionControl for Bbr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::testing::{MSS, ack, loss};
+    use crate::congestion::testing::{self, MSS, at, loss};
 
-    const RTT: Duration = Duration::from_millis(50);
-    const RATE: Rate = Rate::from_bps(11_584_000);
-    /// The bandwidth-delay product of `RATE` and `RTT`.
-    const BDP: u64 = 50;
+    type Path = testing::Path<Bbr>;
+
+    const RTT: Duration = Path::RTT;
+    const RATE: Rate = Path::RATE;
+    const BDP: u64 = Path::BDP;
 
     fn bbr() -> Bbr {
         let mut bbr = Bbr::new(Duration::from_secs(10), Duration::from_millis(200), 2.0);
@@ -352,26 +353,9 @@ mod tests {
         bbr
     }
 
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
-
-    /// A path that delivers `RATE` at `RTT`, seen from an ACK each millisecond, which is one segment.
-    struct Path {
-        bbr: Bbr,
-        limits: Limits,
-        millis: u64,
-        delivered: u64,
-        flight: u64,
-        rtt: Duration,
-    }
-
     impl Path {
         fn in_startup() -> Self {
-            let mut limits = Limits::initial(MSS * 10);
-            let mut bbr = bbr();
-            bbr.on_established(at(0), &mut limits);
-            Self { bbr, limits, millis: 0, delivered: 0, flight: BDP, rtt: RTT }
+            Self::new(bbr(), BDP)
         }
 
         fn in_probe_bandwidth() -> Self {
@@ -379,35 +363,12 @@ mod tests {
             for _ in 0..1_000 {
                 path.ack(0);
             }
-            assert!(matches!(path.bbr.mode, Mode::ProbeBandwidth { .. }), "{:?}", path.bbr.mode);
+            assert!(matches!(path.cc.mode, Mode::ProbeBandwidth { .. }), "{:?}", path.cc.mode);
             path
         }
 
-        /// The next segment arrives, and `lost` others are given up.
-        fn ack(&mut self, lost: u64) {
-            self.millis += 1;
-            self.delivered += 1;
-            let delivery = Delivery {
-                total: MSS * self.delivered,
-                total_when_sent: MSS * self.delivered.saturating_sub(self.flight),
-                rate: Some(RATE),
-                app_limited: false,
-                rtt: Some(self.rtt),
-                next_departure: at(self.millis),
-            };
-            let event = Ack {
-                now: at(self.millis),
-                snd_una: (MSS * self.delivered).get(),
-                flight_size: MSS * (self.flight - lost - 1),
-                prior_flight_size: MSS * self.flight,
-                ..ack(1)
-            };
-            self.bbr.on_delivery(&delivery);
-            self.bbr.on_ack(&event, &mut self.limits);
-        }
-
         fn gain(&self) -> f64 {
-            self.bbr.pacing_gain()
+            self.cc.pacing_gain()
         }
 
         /// In segments, without the two that a probe adds.
@@ -423,33 +384,33 @@ mod tests {
         // Each round of 50 segments brings the same rate: the first sets it, three more do not raise it.
         for _ in 0..BDP * 4 {
             path.ack(0);
-            if path.bbr.mode != Mode::Startup {
+            if path.cc.mode != Mode::Startup {
                 break;
             }
         }
-        assert_eq!(path.bbr.deliveries.rounds(), 4);
+        assert_eq!(path.cc.deliveries.rounds(), 4);
         // A flight of one bandwidth-delay product drains at once.
-        assert!(matches!(path.bbr.mode, Mode::ProbeBandwidth { .. }));
+        assert!(matches!(path.cc.mode, Mode::ProbeBandwidth { .. }));
     }
 
     #[test]
     fn startup_drains_before_it_probes() {
         let mut path = Path::in_startup();
         path.flight = 140;
-        while path.bbr.mode == Mode::Startup {
+        while path.cc.mode == Mode::Startup {
             path.ack(0);
         }
-        assert_eq!(path.bbr.mode, Mode::Drain);
+        assert_eq!(path.cc.mode, Mode::Drain);
         assert!((path.gain() - 0.3466).abs() < 0.001);
         path.ack(0);
-        assert_eq!(path.bbr.mode, Mode::Drain);
+        assert_eq!(path.cc.mode, Mode::Drain);
         // One product and room for three times two segments.
         path.flight = 58;
         path.ack(0);
-        assert_eq!(path.bbr.mode, Mode::Drain);
+        assert_eq!(path.cc.mode, Mode::Drain);
         path.flight = 57;
         path.ack(0);
-        assert!(matches!(path.bbr.mode, Mode::ProbeBandwidth { .. }));
+        assert!(matches!(path.cc.mode, Mode::ProbeBandwidth { .. }));
     }
 
     #[test]
@@ -499,26 +460,26 @@ mod tests {
     #[test]
     fn after_ten_seconds_without_a_smaller_rtt_four_segments_are_left_for_a_fifth_of_a_second() {
         let mut path = Path::in_probe_bandwidth();
-        let measured_at = path.bbr.min_rtt_at;
+        let measured_at = path.cc.min_rtt_at;
         assert_eq!(measured_at, at(1), "equal samples do not count");
         path.rtt = RTT * 2;
-        while !matches!(path.bbr.mode, Mode::ProbeRtt { .. }) {
+        while !matches!(path.cc.mode, Mode::ProbeRtt { .. }) {
             path.ack(0);
         }
         assert_eq!(path.millis, 10_002);
         assert_eq!(path.limits.cwnd, MSS * 4);
-        assert_eq!(path.bbr.min_rtt, Some(RTT * 2), "the old one is void");
+        assert_eq!(path.cc.min_rtt, Some(RTT * 2), "the old one is void");
         for _ in 0..100 {
             path.ack(0);
         }
         // The time counts from when the flight is down.
         (path.flight, path.rtt) = (5, RTT);
         let begin = path.millis;
-        while matches!(path.bbr.mode, Mode::ProbeRtt { .. }) {
+        while matches!(path.cc.mode, Mode::ProbeRtt { .. }) {
             path.ack(0);
         }
         assert_eq!(path.millis - begin, 201);
-        assert_eq!(path.bbr.min_rtt, Some(RTT));
+        assert_eq!(path.cc.min_rtt, Some(RTT));
         assert!(path.limits.cwnd >= MSS * (2 * BDP), "{}", path.limits.cwnd);
     }
 
@@ -528,7 +489,7 @@ mod tests {
         let before = path.window();
         let event =
             Congestion { flight_size: MSS * BDP, snd_nxt: (MSS * (path.delivered + BDP)).get(), ..loss(BDP) };
-        path.bbr.on_congestion(&event, &mut path.limits);
+        path.cc.on_congestion(&event, &mut path.limits);
         path.ack(3);
         // 50 in flight, of which one arrived and three were lost.
         assert_eq!(path.limits.cwnd, MSS * 47);
@@ -555,11 +516,11 @@ mod tests {
         let mut bbr = bbr();
         bbr.on_delivery(&delivery);
         bbr.on_established(at(0), &mut limits);
-        let mut path = Path { bbr, limits, flight: BDP / 2, ..Path::in_startup() };
+        let mut path = Path { cc: bbr, limits, flight: BDP / 2, ..Path::in_startup() };
         for _ in 0..1_000 {
             path.ack(0);
         }
-        assert_eq!(path.bbr.min_rtt, Some(RTT / 2));
+        assert_eq!(path.cc.min_rtt, Some(RTT / 2));
         // Twice half the product, and 7 to the next even number.
         assert_eq!(path.window(), BDP + 8);
     }
@@ -569,8 +530,8 @@ mod tests {
         let mut path = Path::in_probe_bandwidth();
         let before = path.limits;
         let event = Congestion { kind: CongestionKind::Ecn, ..loss(50) };
-        path.bbr.on_congestion(&event, &mut path.limits);
+        path.cc.on_congestion(&event, &mut path.limits);
         assert_eq!(path.limits, before);
-        assert_eq!(path.bbr.episode, None);
+        assert_eq!(path.cc.episode, None);
     }
 }

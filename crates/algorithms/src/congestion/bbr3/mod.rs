@@ -24,7 +24,7 @@ use self::full_pipe::FullPipe;
 use self::in_flight::InFlight;
 use self::probe_rtt::MinRtt;
 use self::rounds::Rounds;
-use super::{Ack, Congestion, CongestionControl, CongestionKind, Delivery, Limits};
+use super::{Ack, Congestion, CongestionControl, Delivery, Limits, MarkResponse};
 use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
@@ -271,10 +271,6 @@ impl CongestionControl for Bbr3 {
     }
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
-        if event.kind == CongestionKind::Ecn {
-            // The draft leaves marks to the future (§3.8).
-            return;
-        }
         self.save_state_upon_loss(limits);
         self.note_loss(limits);
         self.recovers_at = Some(event.snd_nxt);
@@ -287,6 +283,11 @@ impl CongestionControl for Bbr3 {
 
     fn models_delivery(&self) -> bool {
         true
+    }
+
+    /// The draft leaves marks to the future (§3.8).
+    fn mark_response(&self) -> MarkResponse {
+        MarkResponse::Never
     }
 
     fn on_delivery(&mut self, delivery: &Delivery) {

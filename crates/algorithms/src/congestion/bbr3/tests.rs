@@ -1,33 +1,16 @@
 //! The state machine on a path of one segment per millisecond; numbers are the draft's, or follow from its pseudocode.
 
 use super::*;
-use crate::congestion::testing::{MSS, ack, loss};
+use crate::congestion::testing::{self, MSS, at, loss};
 
-const RTT: Duration = Duration::from_millis(50);
-const RATE: Rate = Rate::from_bps(11_584_000);
-/// The bandwidth-delay product of `RATE` and `RTT`, in segments.
-const BDP: u64 = 50;
+type Path = testing::Path<Bbr3>;
 
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(millis)
-}
-
-/// A path that delivers `RATE` at `RTT`, seen from an ACK each millisecond, which is one segment.
-struct Path {
-    bbr: Bbr3,
-    limits: Limits,
-    millis: u64,
-    delivered: u64,
-    flight: u64,
-    rate: Rate,
-}
+const RATE: Rate = Path::RATE;
+const BDP: u64 = Path::BDP;
 
 impl Path {
     fn in_startup(flight: u64) -> Self {
-        let mut limits = Limits::initial(MSS * 10);
-        let mut bbr = Bbr3::new(Duration::from_secs(5), Duration::from_millis(200), 0.02);
-        bbr.on_established(at(0), &mut limits);
-        Self { bbr, limits, millis: 0, delivered: 0, flight, rate: RATE }
+        Self::new(Bbr3::new(Duration::from_secs(5), Duration::from_millis(200), 0.02), flight)
     }
 
     fn in_cruise() -> Self {
@@ -36,35 +19,12 @@ impl Path {
         path
     }
 
-    /// The next segment arrives, and `lost` others are given up.
-    fn ack(&mut self, lost: u64) {
-        self.millis += 1;
-        self.delivered += 1;
-        let delivery = Delivery {
-            total: MSS * self.delivered,
-            total_when_sent: MSS * self.delivered.saturating_sub(self.flight),
-            rate: Some(self.rate),
-            app_limited: false,
-            rtt: Some(RTT),
-            next_departure: at(self.millis),
-        };
-        let event = Ack {
-            now: at(self.millis),
-            snd_una: (MSS * self.delivered).get(),
-            flight_size: MSS * (self.flight - lost - 1),
-            prior_flight_size: MSS * self.flight,
-            ..ack(1)
-        };
-        self.bbr.on_delivery(&delivery);
-        self.bbr.on_ack(&event, &mut self.limits);
-    }
-
     /// Goes on until the flow is in `state`; gives the milliseconds that it took.
     fn until(&mut self, state: State) -> u64 {
         let begun = self.millis;
-        while self.bbr.state != state {
+        while self.cc.state != state {
             self.ack(0);
-            assert!(self.millis < begun + 10_000, "still {:?}, not {state:?}", self.bbr.state);
+            assert!(self.millis < begun + 10_000, "still {:?}, not {state:?}", self.cc.state);
         }
         self.millis - begun
     }
@@ -73,37 +33,37 @@ impl Path {
 #[test]
 fn startup_ends_after_three_rounds_without_a_quarter_more_and_drains_to_one_product() {
     let mut path = Path::in_startup(140);
-    assert!((path.bbr.state.pacing_gain() - 4.0 * core::f64::consts::LN_2).abs() < 1e-12);
+    assert!((path.cc.state.pacing_gain() - 4.0 * core::f64::consts::LN_2).abs() < 1e-12);
     path.until(State::Drain);
     // The first round sets the rate, three more do not raise it.
-    assert_eq!(path.bbr.rounds.count, 4);
+    assert_eq!(path.cc.rounds.count, 4);
     path.flight = 52;
     path.ack(0);
-    assert_eq!((path.bbr.state, path.bbr.state.pacing_gain()), (State::Drain, 0.5));
+    assert_eq!((path.cc.state, path.cc.state.pacing_gain()), (State::Drain, 0.5));
     path.flight = 51;
     path.ack(0);
     // Down ends with the same ACK: the flight is that of one product.
-    assert_eq!((path.bbr.state, State::Down.pacing_gain()), (State::Cruise, 0.9));
+    assert_eq!((path.cc.state, State::Down.pacing_gain()), (State::Cruise, 0.9));
 }
 
 #[test]
 fn drain_gives_up_after_three_rounds() {
     let mut path = Path::in_startup(140);
     path.until(State::Drain);
-    let begun = path.bbr.rounds.count;
+    let begun = path.cc.rounds.count;
     path.until(State::Down);
-    assert_eq!(path.bbr.rounds.count, begun + 4);
+    assert_eq!(path.cc.rounds.count, begun + 4);
 }
 
 #[test]
 fn the_cycle_probes_after_as_many_rounds_as_reno_would_take_for_three_rounds() {
     let mut path = Path::in_cruise();
-    path.bbr.probe_rtt_interval = Duration::from_secs(3_600);
+    path.cc.probe_rtt_interval = Duration::from_secs(3_600);
     path.until(State::Refill);
     assert_eq!(path.limits.cwnd.whole(MSS), 2 * BDP + 1, "twice the product, and the segment of an ACK");
     let refilled = path.until(State::Up);
     assert!((BDP..=BDP + 1).contains(&refilled), "{refilled}");
-    assert_eq!(path.bbr.state.pacing_gain(), 1.25);
+    assert_eq!(path.cc.state.pacing_gain(), 1.25);
     for _ in 0..20 {
         path.ack(0);
     }
@@ -141,13 +101,13 @@ fn losses_while_cruising_bound_rate_and_flight_by_what_is_delivered_or_seven_ten
         let cwnd = path.limits.cwnd;
         path.rate = RATE.scaled(rate);
         // The maximum of the round that was under way counts until it is over.
-        path.bbr.bounds.reset_signals();
+        path.cc.bounds.reset_signals();
         path.ack(2);
         (0..=BDP).for_each(|_| path.ack(0));
-        assert_eq!(path.bbr.bounds.bw_shortterm, RATE.scaled(bound), "{rate}");
-        assert_eq!(path.bbr.bounds.inflight_shortterm, Bytes::from_f64(cwnd.as_f64() * 0.7));
+        assert_eq!(path.cc.bounds.bw_shortterm, RATE.scaled(bound), "{rate}");
+        assert_eq!(path.cc.bounds.inflight_shortterm, Bytes::from_f64(cwnd.as_f64() * 0.7));
         path.until(State::Refill);
-        assert_eq!(path.bbr.bounds.bw_shortterm, Rate::MAX, "a new probe forgets them");
+        assert_eq!(path.cc.bounds.bw_shortterm, Rate::MAX, "a new probe forgets them");
     }
 }
 
@@ -158,17 +118,17 @@ fn a_probe_that_loses_more_than_a_fiftieth_sets_the_long_term_bound_and_the_next
     (0..10).for_each(|_| path.ack(0));
     // One of fifty is two hundredths, and no more than that.
     path.ack(1);
-    assert_eq!(path.bbr.state, State::Up);
+    assert_eq!(path.cc.state, State::Up);
     path.ack(1);
-    assert_eq!(path.bbr.state, State::Down);
-    assert!(path.bbr.cycle.prev_probe_too_high);
+    assert_eq!(path.cc.state, State::Down);
+    assert!(path.cc.cycle.prev_probe_too_high);
     // 49 in flight before the second, one lost among them: (0.02 * 49 - 1) / 0.98 more.
     let expected = (49.0 + (0.02 * 49.0 - 1.0) / 0.98) * MSS.as_f64();
-    assert_eq!(path.bbr.bounds.inflight_longterm, Bytes::from_f64(expected));
+    assert_eq!(path.cc.bounds.inflight_longterm, Bytes::from_f64(expected));
     path.until(State::Up);
     path.flight = BDP + 1;
     path.ack(0);
-    assert_eq!(path.bbr.state, State::Down, "the flight is back at the bound");
+    assert_eq!(path.cc.state, State::Down, "the flight is back at the bound");
     // Nothing was lost, so it refills after a round and goes on.
     let waited = path.until(State::Refill);
     assert!(waited <= BDP + 2, "{waited}");
@@ -180,13 +140,13 @@ fn six_losses_in_a_round_of_recovery_end_startup() {
         let mut path = Path::in_startup(BDP);
         (0..60).for_each(|_| path.ack(0));
         let event = Congestion { snd_nxt: u64::MAX, ..loss(BDP) };
-        path.bbr.on_congestion(&event, &mut path.limits);
-        path.bbr.bounds.reset_signals();
+        path.cc.on_congestion(&event, &mut path.limits);
+        path.cc.bounds.reset_signals();
         (0..losses).for_each(|_| path.ack(1));
         (losses..BDP + 2).for_each(|_| path.ack(0));
-        assert_eq!(path.bbr.full_pipe.reached, ends, "{losses}");
+        assert_eq!(path.cc.full_pipe.reached, ends, "{losses}");
         if ends {
-            assert_eq!(path.bbr.bounds.inflight_longterm, MSS * BDP);
+            assert_eq!(path.cc.bounds.inflight_longterm, MSS * BDP);
         }
     }
 }
@@ -197,16 +157,7 @@ fn a_spurious_loss_restores_bounds_and_state() {
     path.until(State::Up);
     (0..10).for_each(|_| path.ack(0));
     path.ack(3);
-    assert_eq!(path.bbr.state, State::Down);
-    path.bbr.on_spurious(at(path.millis), &mut path.limits);
-    assert_eq!((path.bbr.state, path.bbr.bounds.inflight_longterm), (State::Refill, Bytes::MAX));
-}
-
-#[test]
-fn a_mark_changes_nothing() {
-    let mut path = Path::in_cruise();
-    let before = path.limits;
-    let event = Congestion { kind: CongestionKind::Ecn, ..loss(50) };
-    path.bbr.on_congestion(&event, &mut path.limits);
-    assert_eq!((path.limits, path.bbr.recovers_at), (before, None));
+    assert_eq!(path.cc.state, State::Down);
+    path.cc.on_spurious(at(path.millis), &mut path.limits);
+    assert_eq!((path.cc.state, path.cc.bounds.inflight_longterm), (State::Refill, Bytes::MAX));
 }

@@ -2,17 +2,28 @@
 
 use suimon_units::Duration;
 
-use crate::congestion::Ack;
+use super::drain::Drains;
+use super::{FsAtOpen, Mode};
+use crate::congestion::{Ack, Limits};
+
+/// Bytes that count at most, a terabyte, and round trips, 16.8 s: their product takes 64 bits, and a kernel has no more.
+pub(super) const MOST_BYTES: u64 = 1 << 40;
+const MOST_RTT: u64 = (1 << 24) - 1;
 
 /// Whole microseconds of `time`.
 pub(super) fn micros(time: Duration) -> u64 {
     time.as_nanos() / 1_000
 }
 
-/// `value` times `part` over `whole`.
+/// A sample of the round trip, in microseconds; none of no time.
+pub(super) fn sample_of(rtt: Option<Duration>) -> Option<u64> {
+    rtt.map(|rtt| micros(rtt).min(MOST_RTT)).filter(|rtt| *rtt > 0)
+}
+
+/// `value` in bytes, of which [`MOST_BYTES`] count, times `part`, a round trip or (2)'s constant for one segment, over
+/// `whole`.
 pub(super) fn share(value: u64, part: u64, whole: u64) -> u64 {
-    let product = u128::from(value) * u128::from(part) / u128::from(whole.max(1));
-    u64::try_from(product).unwrap_or(u64::MAX)
+    value.min(MOST_BYTES).saturating_mul(part) / whole.max(1)
 }
 
 /// The smallest round trip of this period and the two before, in microseconds.
@@ -111,5 +122,22 @@ impl Round {
     /// More than 1 over `part` of its bytes were lost, and more than two segments.
     pub(super) fn loses(&self, part: u64, mss: u64) -> bool {
         self.lost > 2 * mss && self.lost > share(self.delivered.saturating_add(self.lost), 1, part)
+    }
+}
+
+impl<C> FsAtOpen<C> {
+    /// The path may be another: measurements of the old one are void, and the window stays. The kernel calls this where a
+    /// route leaves by another device, or after long silence; the simulator never does.
+    pub fn forget_path(&mut self, limits: &Limits) {
+        if self.mode == Mode::Competing {
+            self.window = limits.cwnd.get();
+        }
+        if self.mode != Mode::Startup {
+            self.mode = Mode::Steady;
+        }
+        self.path = Path::default();
+        self.round = Round::default();
+        self.drains = Drains::default();
+        (self.queueing, self.mean_queueing, self.longest) = (0, 0, [0; 2]);
     }
 }

@@ -167,3 +167,16 @@ fn a_longer_route_is_the_path_after_three_periods() {
     play(&mut open, &mut limits, (0, 16_000_000), |_| 2 * RTT_MIN);
     assert_eq!(open.path.rtt_min(), 2 * RTT_MIN);
 }
+
+#[test]
+fn another_path_is_measured_anew_and_the_window_stays() {
+    let (mut open, mut limits) = steady(40);
+    play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
+    assert_eq!(open.mode, Mode::Competing);
+    limits.cwnd = MSS * 33;
+    open.forget_path(&limits);
+    assert_eq!((open.mode, open.window, open.path.rtt_min()), (Mode::Steady, (MSS * 33).get(), 0));
+    play(&mut open, &mut limits, (13_500_000, 13_600_000), |_| 3 * RTT_MIN);
+    assert_eq!(open.path.rtt_min(), 3 * RTT_MIN);
+    assert_eq!(open.mode, Mode::Steady, "the first round trip on the new path is its smallest");
+}

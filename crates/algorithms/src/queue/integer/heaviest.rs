@@ -6,6 +6,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
+use super::sets::{ENTRIES, SETS, entries_of, set_of};
 use super::{ONE, Tables};
 
 /// Bytes per flow over a sliding window; `N` is a note on a flow.
@@ -30,7 +31,7 @@ struct Entry<N> {
 
 impl<N: Copy + Default> Heaviest<N> {
     pub(super) fn new(half_life: u64) -> Self {
-        let entries = vec![Entry::default(); SETS * WAYS].into_boxed_slice();
+        let entries = vec![Entry::default(); ENTRIES].into_boxed_slice();
         let epochs = vec![0; SETS].into_boxed_slice();
         Self { half_life, entries, epochs, epoch: 0, total: 0, heaviest: None }
     }
@@ -50,7 +51,7 @@ impl<N: Copy + Default> Heaviest<N> {
         let halvings = (self.epoch - self.epochs[set]).min(63);
         if halvings > 0 {
             self.epochs[set] = self.epoch;
-            for entry in &mut self.entries[set * WAYS..(set + 1) * WAYS] {
+            for entry in &mut self.entries[entries_of(set)] {
                 entry.count >>= halvings;
                 entry.error >>= halvings;
             }
@@ -63,8 +64,7 @@ impl<N: Copy + Default> Heaviest<N> {
         let until_next = ((self.half_life - into) << 32) / self.half_life;
         let weighted = size * (tables.power_of_half(until_next) >> 15);
         self.total += weighted;
-        let first = set_of(flow) * WAYS;
-        let set = &mut self.entries[first..first + WAYS];
+        let set = &mut self.entries[entries_of(set_of(flow))];
         let at = set.iter().position(|entry| entry.flow == flow).unwrap_or_else(|| {
             let mut least = 0;
             for (at, entry) in set.iter().enumerate() {
@@ -90,14 +90,12 @@ impl<N: Copy + Default> Heaviest<N> {
 
     /// The weighted bytes that `flow` certainly sent.
     pub(super) fn certain(&self, flow: u32) -> u64 {
-        let first = set_of(flow) * WAYS;
-        let own = self.entries[first..first + WAYS].iter().find(|entry| entry.flow == flow);
+        let own = self.entries[entries_of(set_of(flow))].iter().find(|entry| entry.flow == flow);
         own.map_or(0, |entry| entry.count - entry.error)
     }
 
     pub(super) fn note(&mut self, flow: u32) -> Option<&mut N> {
-        let first = set_of(flow) * WAYS;
-        let own = self.entries[first..first + WAYS].iter_mut().find(|entry| entry.flow == flow);
+        let own = self.entries[entries_of(set_of(flow))].iter_mut().find(|entry| entry.flow == flow);
         own.map(|entry| &mut entry.note)
     }
 
@@ -107,15 +105,9 @@ impl<N: Copy + Default> Heaviest<N> {
     }
 }
 
-fn set_of(flow: u32) -> usize {
-    (flow.wrapping_mul(0x9e37_79b9) >> (32 - SETS.ilog2())) as usize
-}
-
 /// `a / b` in parts of [`ONE`], at most one; for counts of bytes in 1/65536.
 pub(super) fn ratio(a: u64, b: u64) -> u64 {
     if a >= b { ONE } else { ((a.min(MAX_COUNT) << 16) / (b >> 16).max(1)).min(ONE) }
 }
 
-const SETS: usize = 128;
-const WAYS: usize = 8;
 const MAX_COUNT: u64 = (1 << 48) - 1;

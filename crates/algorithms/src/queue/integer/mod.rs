@@ -9,14 +9,19 @@
 //! papers' numbers, and RTT-AQM's need departures: it marks packets as they leave (at arrival the COV of section 5.1 is 0.070
 //! rather than 0.061), and RED and PIE learn from departures when the queue is empty and how fast it drains.
 
+mod ared;
 pub mod dpd_qt;
 pub mod even;
 mod fixed;
 mod heaviest;
 pub mod pie;
 pub mod red;
+mod rem;
 pub mod rtt_aqm;
+mod sets;
 pub mod shyu;
+mod sred;
+mod zombies;
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -184,8 +189,17 @@ pub struct Program {
 }
 
 /// The policies that can run in the kernel.
-pub const PROGRAMS: &[Program] =
-    &[rtt_aqm::PROGRAM, dpd_qt::PROGRAM, even::PROGRAM, red::PROGRAM, pie::PROGRAM, shyu::PROGRAM];
+pub const PROGRAMS: &[Program] = &[
+    rtt_aqm::PROGRAM,
+    dpd_qt::PROGRAM,
+    even::PROGRAM,
+    red::PROGRAM,
+    ared::PROGRAM,
+    pie::PROGRAM,
+    rem::PROGRAM,
+    sred::PROGRAM,
+    shyu::PROGRAM,
+];
 
 /// Why a policy cannot run in the kernel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

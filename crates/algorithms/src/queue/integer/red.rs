@@ -30,6 +30,12 @@ pub(super) const fn limits(over: [(u64, u64); 3]) -> [(u64, u64); WORDS] {
 
 /// RED's words with those of a law over it.
 pub(super) fn words(arguments: &Arguments, buffer: u64, over: [u64; 3]) -> [u64; WORDS] {
+    // A fixed weight: the automatic one is that of floats' default.
+    words_with(arguments, 0.002, buffer, over)
+}
+
+/// The same with another weight where none is given.
+pub(super) fn words_with(arguments: &Arguments, w_q: f64, buffer: u64, over: [u64; 3]) -> [u64; WORDS] {
     let given = |name| arguments.bytes(name).get().min(MAX_QUEUE);
     let (min_th, max_th) = match (given("min_th"), given("max_th")) {
         (0, 0) => (buffer / 4, buffer / 4 * 3),
@@ -37,8 +43,7 @@ pub(super) fn words(arguments: &Arguments, buffer: u64, over: [u64; 3]) -> [u64;
         (min_th, 0) => (min_th, 3 * min_th),
         both => both,
     };
-    // A fixed weight: the automatic one is that of floats' default.
-    let w_q = Some(arguments.number("w_q")).filter(|w_q| *w_q > 0.0).unwrap_or(0.002).min(0.999);
+    let w_q = Some(arguments.number("w_q")).filter(|w_q| *w_q > 0.0).unwrap_or(w_q).min(0.999);
     let forgets = super::fraction(-libm::log2(1.0 - w_q));
     let max_th = max_th.max(min_th + 1);
     let [a, b, c] = over;
@@ -48,14 +53,14 @@ pub(super) fn words(arguments: &Arguments, buffer: u64, over: [u64; 3]) -> [u64;
 /// RED's probability, from the queue's average length.
 #[derive(Debug, Clone)]
 pub(super) struct Red {
-    min_th: u64,
-    max_th: u64,
-    max_p: u64,
+    pub(super) min_th: u64,
+    pub(super) max_th: u64,
+    pub(super) max_p: u64,
     w_q: u64,
     forgets: u64,
     rate: u64,
     /// `avg` in 1/65536 bytes.
-    average: u64,
+    pub(super) average: u64,
     /// The mean size of packets in 1/65536 bytes.
     size: u64,
     /// When the queue is empty if nothing else comes, in ns.
@@ -69,7 +74,7 @@ impl Red {
         Self { min_th, max_th, max_p, w_q, forgets, rate, average: 0, size: 0, empty_at: 0 }
     }
 
-    fn on_arrival(&mut self, arrival: &Arrival, tables: &Tables) {
+    pub(super) fn on_arrival(&mut self, arrival: &Arrival, tables: &Tables) {
         let now = arrival.now.saturating_since(Instant::ZERO).as_nanos();
         let size = arrival.size.get() << 16;
         self.size = if self.size == 0 { size } else { (15 * self.size + size) / 16 };
@@ -109,6 +114,14 @@ impl Red {
         })
     }
 
+    pub(super) fn advice(&self) -> Advice {
+        match self.probability() {
+            None => Advice::Calm,
+            Some(ONE) => Advice::Drop,
+            Some(p) => Advice::Choose(p),
+        }
+    }
+
     /// See [`super::super::early::EarlyDetection::is_short`].
     pub(super) fn is_short(&self, backlog: u64) -> bool {
         backlog < self.min_th
@@ -120,11 +133,7 @@ impl Law for Red {
 
     fn advise(&mut self, arrival: &Arrival, tables: &Tables, _random: &mut Random) -> Advice {
         self.on_arrival(arrival, tables);
-        match self.probability() {
-            None => Advice::Calm,
-            Some(ONE) => Advice::Drop,
-            Some(p) => Advice::Choose(p),
-        }
+        self.advice()
     }
 
     fn probe(&self, out: &mut dyn Probe) {

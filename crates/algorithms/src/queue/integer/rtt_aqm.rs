@@ -5,6 +5,7 @@ use alloc::vec;
 
 use suimon_units::Instant;
 
+use super::zombies::Zombies;
 use super::{
     Advice, Arguments, Arrival, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS,
 };
@@ -47,7 +48,7 @@ struct RttAqm {
     arrivals: ArrivalRate,
     /// The mean segment size in 1/65536 bytes.
     segment: u64,
-    flows: Flows,
+    flows: Zombies,
     tries: [Option<Try>; TRIES],
     /// In ns.
     representative: u64,
@@ -66,7 +67,7 @@ impl RttAqm {
             forced_rtt,
             arrivals: ArrivalRate::new(window),
             segment: 0,
-            flows: Flows { list: Box::new([0; ZOMBIES]), length: 0, compared: 0, hit_frequency: 0 },
+            flows: Zombies::new(),
             tries: [None; TRIES],
             representative: initial_rtt,
             p: 0,
@@ -209,47 +210,6 @@ impl ArrivalRate {
     }
 }
 
-/// [`crate::estimate::zombies`].
-#[derive(Debug, Clone)]
-struct Flows {
-    list: Box<[u32; ZOMBIES]>,
-    length: usize,
-    compared: u64,
-    /// In parts of [`ONE`].
-    hit_frequency: u64,
-}
-
-impl Flows {
-    fn on_packet(&mut self, flow: u32, random: &mut Random) {
-        if self.length == 0 {
-            self.list[0] = flow;
-            self.length = 1;
-            return;
-        }
-        let met = random.below(self.length as u64) as usize;
-        let hit = self.list[met] == flow;
-        if self.length < ZOMBIES {
-            self.list[self.length] = flow;
-            self.length += 1;
-        } else if !hit && random.below(OVERWRITE) == 0 {
-            self.list[met] = flow;
-        }
-        self.compared = (self.compared + 1).min(ZOMBIES as u64 * OVERWRITE);
-        if hit {
-            self.hit_frequency += (ONE - self.hit_frequency) / self.compared;
-        } else {
-            self.hit_frequency -= self.hit_frequency / self.compared;
-        }
-    }
-
-    /// The number of flows in 1/65536.
-    fn flows(&self) -> u64 {
-        let most = self.compared << 16;
-        let flows = (ONE << 16).checked_div(self.hit_frequency).unwrap_or(most);
-        flows.min(most).max(1 << 16)
-    }
-}
-
 /// One flow under observation by [`crate::estimate::bursts`], in ns.
 #[derive(Debug, Clone, Copy)]
 struct Try {
@@ -311,9 +271,6 @@ fn alike(a: u64, b: u64, slack: u64) -> bool {
 
 /// One packet in this many is drawn for the mean size, and one for a new try.
 const DRAWN: u64 = 10;
-const ZOMBIES: usize = 1_000;
-/// One packet in so many that miss their flow overwrites what it met.
-const OVERWRITE: u64 = 4;
 const TRIES: usize = 2;
 const GAPS: u64 = 12;
 const LIMIT_NS: u64 = 2_000_000_000;

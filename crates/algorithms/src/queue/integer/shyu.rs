@@ -6,6 +6,7 @@ use alloc::vec;
 use suimon_units::Instant;
 
 use super::red::{self, Red};
+use super::sets::{ENTRIES, entries_of, set_of};
 use super::{
     Advice, Arguments, Arrival, Distances, Law, ONE, Policy, Program, Random, Settings, Tables, WORDS,
 };
@@ -44,23 +45,20 @@ struct Shyu {
 
 impl Shyu {
     fn new(settings: &Settings) -> Self {
-        let openings = vec![Opening::default(); SETS * WAYS].into_boxed_slice();
+        let openings = vec![Opening::default(); ENTRIES].into_boxed_slice();
         Self { below: Red::new(settings), openings, mean_rtt: 0 }
     }
 
     /// The round-trip time of the connection, zero where it is not known.
     fn rtt(&mut self, now: u64, flow: u32, opens: bool) -> u64 {
-        let first = set_of(flow) * WAYS;
-        let set = &mut self.openings[first..first + WAYS];
+        let set = &mut self.openings[entries_of(set_of(flow))];
         let own = set.iter().position(|one| one.began > 0 && one.flow == flow);
         if opens {
             // The place that is free, or has been taken longest.
-            let mut at = own.unwrap_or_default();
-            for other in 1..WAYS {
-                if own.is_none() && set[other].began < set[at].began {
-                    at = other;
-                }
-            }
+            let oldest = || {
+                (1..set.len()).fold(0, |at, other| if set[other].began < set[at].began { other } else { at })
+            };
+            let at = own.unwrap_or_else(oldest);
             set[at] = Opening { began: now.max(1), rtt: 0, flow };
             return 0;
         }
@@ -106,12 +104,6 @@ impl Law for Shyu {
     }
 }
 
-fn set_of(flow: u32) -> usize {
-    (flow.wrapping_mul(0x9e37_79b9) >> (32 - SETS.ilog2())) as usize
-}
-
-const SETS: usize = 128;
-const WAYS: usize = 8;
 /// One packet's part in the mean.
 const PACKETS: u64 = 100;
 /// Bounds that keep products within 64 bits: a minute, and more than any two round-trip times differ by.

@@ -133,7 +133,9 @@ fn policies_in_integers_estimate_and_mark_as_their_namesakes_do() {
         ("rtt-aqm:target=30kB", ":mark=arrival", "flow_count", 0.15),
         ("rtt-aqm:target=30kB:rtt=40ms", ":mark=arrival", "representative_rtt_ms", 1e-9),
         ("red", "", "average_bytes", 0.05),
+        ("ared:w_q=0.002", "", "max_p", 0.02),
         ("pie", "", "drop_probability", 0.02),
+        ("rem:gamma=0.05", ":mark=arrival", "mark_probability", 0.02),
         ("dpd-qt", "", "heaviest_share", 0.03),
         ("even", "", "heaviest_share", 0.03),
         ("shyu", "", "mean_rtt_ms", 0.01),
@@ -232,7 +234,10 @@ fn settings_beyond_the_limits_are_refused() {
 #[test]
 fn what_has_no_program_is_refused_with_what_has() {
     for (text, problem) in [
-        ("codel", "\"codel\" has no program for the kernel; accepted: rtt-aqm, dpd-qt, even, red, pie, shyu"),
+        (
+            "codel",
+            "\"codel\" has no program for the kernel; accepted: rtt-aqm, dpd-qt, even, red, ared, pie, rem, sred, shyu",
+        ),
         ("rtt-aqm:zombies=5", "the program of rtt-aqm takes no \"zombies\"; accepted: target, initial_rtt"),
         ("red:max_p=2", "max_p = \"2\" is not accepted"),
     ] {

@@ -10,9 +10,11 @@ use hyper::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::task::spawn_blocking;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::super::Server;
+use super::super::sessions::Session;
 use super::Peer;
 use super::sockets::{self, cookie};
 use crate::browser::Seen;
@@ -166,30 +168,46 @@ fn load_of(query: &str) -> Option<Wanted> {
     Some(Wanted::Load(cookie(value(query, "cookie")?)?, direction, flow))
 }
 
-/// Makes a result of what a browser saw and of what this end saw.
+/// Makes a result of what a browser saw and of what this end saw, once in a session.
 async fn describe(server: &Server, client: SocketAddr, request: Request<Incoming>) -> Answer {
     let session = request.uri().query().and_then(|query| value(query, "cookie")).and_then(cookie);
     let session = session.and_then(|cookie| server.0.sessions.find(&cookie, client.ip()));
     let Some(session) = session else {
         return refuse(StatusCode::FORBIDDEN, "the session is over");
     };
+    // Before it comes, so that a session has room for one.
+    if !session.may_report() {
+        return refuse(StatusCode::CONFLICT, "the session has sent its report");
+    }
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("").to_owned();
     let Ok(body) = Limited::new(request.into_body(), MAX_REPORT).collect().await else {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the report is too long, or ended early");
     };
-    let Ok(seen) = serde_json::from_slice::<Seen>(&body.to_bytes()) else {
+    let (turn, server, body) = (server.0.results.turn().await, server.clone(), body.to_bytes());
+    // It takes a while, in which others' probes are to be answered.
+    let made = spawn_blocking(move || {
+        let _turn = turn;
+        result(&server, &session, &body, client.ip().to_canonical().is_ipv6(), &host)
+    });
+    made.await.unwrap_or_else(|_| {
+        refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server made nothing of the report")
+    })
+}
+
+fn result(server: &Server, session: &Session, report: &[u8], is_ipv6: bool, host: &str) -> Answer {
+    let Ok(seen) = serde_json::from_slice::<Seen>(report) else {
         return refuse(StatusCode::BAD_REQUEST, "the report does not read");
     };
     let looks = Direction::BOTH.map(|direction| {
         session.load(direction).close();
         session.load(direction).take_looks()
     });
-    let recording = seen.recording(looks, client.ip().to_canonical().is_ipv6());
+    let recording = seen.recording(looks, is_ipv6);
     let Some(line) = recording.as_ref().and_then(Line::of).filter(Line::is_finite) else {
         return refuse(StatusCode::UNPROCESSABLE_ENTITY, "no probe came back while the line was idle");
     };
     let recording = recording.expect("a line has a recording");
-    match server.0.results.keep(&line, &recording, &host) {
+    match server.0.results.keep(&line, &recording, host) {
         Ok(name) => say(StatusCode::OK, "application/json", Bytes::from(format!("{{\"name\":\"{name}\"}}"))),
         Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
     }

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::estimate::Line;
 use crate::recording::Recording;
@@ -28,6 +29,7 @@ pub type Render = fn(&Line, &Recording, &str) -> Vec<Document>;
 pub(in crate::server) struct Results {
     render: Render,
     random: SystemRandom,
+    turn: Arc<tokio::sync::Mutex<()>>,
     kept: Mutex<VecDeque<(String, Arc<Vec<Document>>)>>,
 }
 
@@ -37,7 +39,12 @@ const KEPT_BYTES: usize = 32 << 20;
 
 impl Results {
     pub(in crate::server) fn new(render: Render) -> Self {
-        Self { render, random: SystemRandom::new(), kept: Mutex::default() }
+        Self { render, random: SystemRandom::new(), turn: Arc::default(), kept: Mutex::default() }
+    }
+
+    /// Held by who makes a result, so that the memory for it is needed once.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
     }
 
     /// Keeps the result of a measurement, and tells its name, which cannot be guessed.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::LazyLock;
 
 use futures_util::{SinkExt, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -17,7 +18,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::super::Server;
 use super::super::sessions::{Purpose, Session};
-use crate::load::noise;
+use crate::load::NOISE;
 use crate::protocol::{Cookie, Refusal};
 use crate::recording::Direction;
 
@@ -84,7 +85,6 @@ pub(super) async fn control(
         Ok(session) => session,
         Err(refusal) => return tell(&mut socket, &First::Refused(said(refusal))).await,
     };
-    tracing::info!("{client} measures by a browser");
     let limits = *sessions.limits();
     let served = async {
         let open = First::Open { cookie: hex(&session.cookie), most_bytes: limits.bytes };
@@ -94,14 +94,11 @@ pub(super) async fn control(
     let watched = async {
         tokio::join!(session.watch(Direction::Download), session.watch(Direction::Upload));
     };
-    let served = tokio::select! {
+    tokio::select! {
         served = served => served,
         () = watched => Ok(()),
         () = sleep(limits.time) => Ok(()),
-    };
-    sessions.close(&session);
-    tracing::info!("{client} has measured by a browser: {} bytes", session.moved());
-    served
+    }
 }
 
 fn said(refusal: Refusal) -> String {
@@ -169,7 +166,7 @@ pub(super) async fn load(
     let most = server.0.sessions.limits().bytes;
     let moved = async {
         match direction {
-            Direction::Download => load.send_chunks(flow, socket, stream, most, &message()).await,
+            Direction::Download => load.send_chunks(flow, socket, stream, most, &MESSAGE).await,
             // What the messages hold is of no interest, nor is it deciphered.
             Direction::Upload => {
                 drop(stream);
@@ -186,13 +183,8 @@ pub(super) async fn load(
 }
 
 /// A binary message of one frame without a mask (RFC 6455 §5.2).
-fn message() -> Vec<u8> {
-    let payload = noise();
-    let mut message = vec![0x82, 127];
-    message.extend((payload.len() as u64).to_be_bytes());
-    message.extend(payload);
-    message
-}
+static MESSAGE: LazyLock<Vec<u8>> =
+    LazyLock::new(|| [&[0x82, 127], &(NOISE.len() as u64).to_be_bytes()[..], &NOISE].concat());
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -225,8 +217,7 @@ mod tests {
 
     #[test]
     fn a_message_of_a_load_is_one_frame() {
-        let message = message();
-        let length = u64::from_be_bytes(message[2..10].try_into().unwrap());
-        assert_eq!(length as usize, message.len() - 10);
+        let length = u64::from_be_bytes(MESSAGE[2..10].try_into().unwrap());
+        assert_eq!(length as usize, MESSAGE.len() - 10);
     }
 }

@@ -54,7 +54,7 @@ pub(crate) const FLOW: Keys<Draft> = Keys(&[
         "start",
         Kind::Start(|draft, start| draft.flow.start = start),
         Preset::Text("0s"),
-        "When it starts; two times draw it uniformly between them, for each flow alone.",
+        "When it starts; two times draw it uniformly between them, for each flow alone, but once for the flows of an aggregate.",
     ),
     Key::new(
         "stop",

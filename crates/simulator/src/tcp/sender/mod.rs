@@ -115,10 +115,10 @@ impl Sender {
             rto: Rto::new(&profile),
             ecn: match cc.mark_response() {
                 MarkResponse::Once if profile.ecn => Ecn::Capable,
-                MarkResponse::Once => Ecn::NotCapable,
+                MarkResponse::Once | MarkResponse::Never => Ecn::NotCapable,
                 MarkResponse::ByShare(code_point) => code_point,
             },
-            hears_shares: cc.mark_response() != MarkResponse::Once,
+            hears_shares: matches!(cc.mark_response(), MarkResponse::ByShare(_)),
             deliveries: cc.models_delivery().then(Box::default),
             profile,
             cc,

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * The open mode of FS-AT, for queues that flows share: its state and its arithmetic, without kernel and floats. This is the twin of
+ * crates/algorithms/src/congestion/fs_at_open.rs with its defaults, and tests hold the two together bit by bit. Equation numbers are
+ * those of docs/algorithms/fs-at-open.md; quantities are in bytes and microseconds, times since the connection began.
+ */
+#ifndef SUIMON_FS_AT_OPEN_H
+#define SUIMON_FS_AT_OPEN_H
+
+#include "arithmetic.h"
+
+/* No limit, or no value yet. */
+#define OPEN_NONE (~0ULL)
+/* Bytes and round trips that count at most: their product takes 64 bits. */
+#define OPEN_MOST_BYTES (1ULL << 40)
+#define OPEN_MOST_RTT ((1 << 24) - 1)
+/* The parameter `age`. */
+#define OPEN_AGE 5000000ULL
+/* K of (2) in square microseconds. */
+#define OPEN_BACKLOG 1200000000ULL
+/* (3): a quarter of the way. */
+#define OPEN_GAIN 4
+/* (2) takes a queueing delay below rtt_min over this for that. */
+#define OPEN_LEAST_QUEUE 64
+#define OPEN_ENOUGH_SAMPLES 4
+#define OPEN_SAMPLES_IN_STARTUP 8
+/* Round trips up to 1/32 above the smallest count as that. */
+#define OPEN_NEAR 32
+/* (4) */
+#define OPEN_DRAIN 2
+#define OPEN_DRAIN_WAIT 100000
+#define OPEN_FALLING_ROUNDS 8
+#define OPEN_ROUNDS_TO_REFILL 2
+/* (8) */
+#define OPEN_LONG_QUEUE 50000
+#define OPEN_DIRTY_DRAINS 3
+#define OPEN_RETRY 3500000
+#define OPEN_DRAIN_AFTER_LOSS 3000000
+
+/* user space knows these numbers: crates/linux/src/congestion/record.rs */
+enum open_mode { OPEN_STARTUP = 1, OPEN_STEADY, OPEN_DRAINING, OPEN_COMPETING };
+enum open_congestion { OPEN_LOSS, OPEN_MARK, OPEN_TIMEOUT };
+
+/* The smallest round trip of this period and the two before, 0 without a sample. */
+struct open_path {
+	u64 periods[3];
+	u64 began;
+	u64 renewed;		/* when a round trip near the smallest was last seen */
+};
+
+struct open_round {
+	u64 began;
+	u64 end;		/* 0: none yet */
+	u64 flight_size;
+	u64 delivered;
+	u64 lost;
+	u64 low;		/* the smallest round trip */
+	u64 samples;
+	u8 app_limited;
+};
+
+struct open_drain {
+	u64 reached;		/* when the flight was down */
+	u64 rounds;
+	u64 before;
+	u64 floor;
+	u8 is_down;
+	u8 first;		/* right after slow start */
+	u8 competing;		/* the flow competed before */
+};
+
+/* What drains so far have told. */
+struct open_drains {
+	u64 last;
+	u64 resting;
+	u64 dirty;
+	u64 dirty_queueing;
+	u8 lost;
+};
+
+struct fs_at_open {
+	struct open_path path;
+	struct open_round round;
+	struct open_drain drain;
+	struct open_drains drains;
+	u64 window;
+	u64 rcv_bytes;
+	u64 queueing;
+	u64 mean_queueing;
+	u64 longest[2];
+	u8 mode;
+};
+
+/* What the sender obeys; the algorithm below has cwnd and ssthresh too. */
+struct open_limits {
+	u64 cwnd;
+	u64 ssthresh;
+	u64 space;
+};
+
+struct open_ack {
+	u64 now;
+	u64 newly_acked;
+	u64 delivered;
+	u64 snd_una;		/* counted from the start of the connection */
+	u64 snd_nxt;
+	u64 flight_size;
+	u64 prior_flight_size;
+	u64 mss;
+	u32 rtt;		/* 0: no sample */
+	u8 app_limited;
+};
+
+static __always_inline u64 less(u64 a, u64 b)
+{
+	return a > b ? a - b : 0;
+}
+
+static __always_inline u64 share_of(u64 value, u64 part, u64 whole)
+{
+	return min(value, OPEN_MOST_BYTES) * part / max(whole, 1);
+}
+
+static __always_inline u64 open_rtt_min(const struct open_path *p)
+{
+	/* Without a sample, 0 becomes the largest number by this. */
+	u64 least = min(p->periods[0] - 1, p->periods[1] - 1);
+
+	return min(least, p->periods[2] - 1) + 1;
+}
+
+static __always_inline u64 open_queueing(const struct open_path *p, u64 rtt)
+{
+	return less(rtt, open_rtt_min(p));
+}
+
+static __always_inline int open_is_near_min(const struct open_path *p, u64 rtt)
+{
+	return open_queueing(p, rtt) <= open_rtt_min(p) / OPEN_NEAR;
+}
+
+/* (5) */
+static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 rtt, u64 period)
+{
+	if (less(now, p->began) > period && p->periods[0]) {
+		p->periods[2] = p->periods[1];
+		p->periods[1] = p->periods[0];
+		p->periods[0] = 0;
+		p->began = now;
+	}
+	p->periods[0] = p->periods[0] ? min(p->periods[0], rtt) : rtt;
+	if (open_is_near_min(p, rtt))
+		p->renewed = now;
+}
+
+static __always_inline void open_clear_round(struct open_round *r)
+{
+	__builtin_memset(r, 0, sizeof(*r));
+	r->low = OPEN_NONE;
+}
+
+static __always_inline void open_begin_round(struct open_round *r, const struct open_ack *a)
+{
+	open_clear_round(r);
+	r->began = a->now;
+	r->end = a->snd_nxt;
+	r->flight_size = a->flight_size;
+}
+
+static __always_inline int open_is_over(const struct open_round *r, const struct open_ack *a)
+{
+	return a->snd_una >= r->end || r->delivered + r->lost >= r->flight_size;
+}
+
+static __always_inline void open_count(struct open_round *r, const struct open_ack *a)
+{
+	u64 left = less(a->prior_flight_size, a->flight_size);
+
+	r->delivered += a->delivered;
+	/* What left the flight and was not confirmed is lost. */
+	r->lost += less(left, a->delivered);
+	r->app_limited |= a->app_limited;
+}
+
+/* More than 1 over `part` of its bytes were lost, and more than two segments. */
+static __always_inline int open_loses(const struct open_round *r, u64 part, u64 mss)
+{
+	return r->lost > 2 * mss && r->lost > share_of(r->delivered + r->lost, 1, part);
+}
+
+static __always_inline void open_start(struct fs_at_open *f, u32 rtt)
+{
+	__builtin_memset(f, 0, sizeof(*f));
+	f->mode = OPEN_STARTUP;
+	f->round.low = OPEN_NONE;
+	/* The handshake's round trip is the first, before the flow's own burst. */
+	if (rtt)
+		open_sample_path(&f->path, 0, min(rtt, OPEN_MOST_RTT), OPEN_AGE);
+}
+
+/* The path may be another: measurements of the old one are void, and the window stays. */
+static __always_inline void open_forget_path(struct fs_at_open *f, const struct open_limits *l)
+{
+	if (f->mode == OPEN_COMPETING)
+		f->window = l->cwnd;
+	if (f->mode != OPEN_STARTUP)
+		f->mode = OPEN_STEADY;
+	__builtin_memset(&f->path, 0, sizeof(f->path));
+	open_clear_round(&f->round);
+	__builtin_memset(&f->drains, 0, sizeof(f->drains));
+	f->queueing = 0;
+	f->mean_queueing = 0;
+	f->longest[0] = 0;
+	f->longest[1] = 0;
+}
+
+static __always_inline u64 open_period(const struct fs_at_open *f)
+{
+	return max(OPEN_AGE, open_rtt_min(&f->path) * 40);
+}
+
+/* (2) */
+static __always_inline u64 open_backlog(const struct fs_at_open *f, u64 mss, u64 q)
+{
+	q = max(q, open_rtt_min(&f->path) / OPEN_LEAST_QUEUE);
+	q = max(q, 1);
+	return share_of(mss, OPEN_BACKLOG, q * q);
+}
+
+static __always_inline u64 open_drain_target(const struct fs_at_open *f, u64 mss)
+{
+	return max(f->rcv_bytes / OPEN_DRAIN, 2 * mss);
+}
+
+static __always_inline void open_begin_drain(struct fs_at_open *f, const struct open_ack *a, u8 first, u8 competing)
+{
+	__builtin_memset(&f->drain, 0, sizeof(f->drain));
+	f->mode = OPEN_DRAINING;
+	f->drain.first = first;
+	f->drain.competing = competing;
+	f->drain.before = f->round.low;
+	f->drain.floor = OPEN_NONE;
+	open_begin_round(&f->round, a);
+}
+
+static __always_inline void open_end_startup(struct fs_at_open *f, const struct open_ack *a, u64 rcv_bytes, u64 q)
+{
+	f->rcv_bytes = rcv_bytes;
+	f->window = max(rcv_bytes + open_backlog(f, a->mss, q), 4 * a->mss);
+	open_begin_drain(f, a, 1, 0);
+}
+
+/* A round of slow start in which enough samples came: twice (2) waits. */
+static __always_inline void open_look(struct fs_at_open *f, const struct open_ack *a)
+{
+	u64 low = f->round.low, q = open_queueing(&f->path, low), flight = a->flight_size + a->delivered;
+
+	if (share_of(flight, q, low) > 2 * open_backlog(f, a->mss, q))
+		open_end_startup(f, a, share_of(flight, open_rtt_min(&f->path), low), q);
+}
+
+/* (1) and (3) */
+static __always_inline void open_move_window(struct fs_at_open *f, u64 mss, u64 low, u64 q)
+{
+	u64 w = f->window, fit = share_of(w, open_rtt_min(&f->path), low) + open_backlog(f, mss, q), most, up;
+
+	if (fit > w) {
+		most = max(w / OPEN_GAIN, mss);
+		up = min((fit - w) / OPEN_GAIN, most);
+		w += max(up, 1);
+	} else {
+		w -= (w - fit) / OPEN_GAIN;
+	}
+	if (open_loses(&f->round, 8, mss))
+		w = min(w, f->round.delivered * 7 / 8);
+	w = max(w, 2 * mss);
+	f->window = min(w, OPEN_MOST_BYTES);
+}
+
+static __always_inline void open_end_startup_round(struct fs_at_open *f, const struct open_ack *a, u64 q, u64 elapsed)
+{
+	u64 own = share_of(f->round.delivered, q, elapsed);
+
+	if (open_loses(&f->round, 16, a->mss)) {
+		/* Lost beyond what a radio loses: the queue is full and too short to be seen. */
+		f->window = max(f->round.delivered * 7 / 8, 4 * a->mss);
+		f->mode = OPEN_STEADY;
+	} else if (own > 2 * open_backlog(f, a->mss, q)) {
+		open_end_startup(f, a, f->rcv_bytes, q);
+	}
+}
+
+static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 low, u64 q)
+{
+	if (f->drains.resting) {
+		f->drains.resting--;
+		return;
+	}
+	f->longest[0] = max(f->longest[0], q);
+	f->mean_queueing = f->mean_queueing ? (7 * f->mean_queueing + q) / 8 : q;
+	open_move_window(f, a->mss, low, q);
+	if (less(a->now, f->path.renewed) > open_period(f))
+		open_begin_drain(f, a, 0, 0);
+}
+
+static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, const struct open_limits *l)
+{
+	u64 low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q;
+
+	if (f->round.app_limited)
+		return;
+	q = open_queueing(&f->path, low);
+	f->queueing = q;
+	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
+	if (f->mode == OPEN_STARTUP) {
+		open_end_startup_round(f, a, q, elapsed);
+	} else if (f->mode == OPEN_STEADY) {
+		open_end_steady_round(f, a, low, q);
+	} else if (f->mode == OPEN_COMPETING &&
+		   less(a->now, f->drains.last) > (f->drains.lost ? OPEN_DRAIN_AFTER_LOSS : 2 * open_period(f))) {
+		f->window = l->cwnd;
+		open_begin_drain(f, a, 0, 1);
+	}
+}
+
+/* (8): drain after drain the queue stays, and it does not shrink. */
+static __always_inline int open_is_beside_others(struct fs_at_open *f)
+{
+	int shrinks = f->mean_queueing < f->drains.dirty_queueing / 8 * 7;
+
+	f->drains.dirty = shrinks ? 1 : f->drains.dirty + 1;
+	f->drains.dirty_queueing = f->mean_queueing;
+	return f->drains.dirty >= OPEN_DIRTY_DRAINS;
+}
+
+static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	u64 mss = a->mss, remains = f->drain.floor == OPEN_NONE ? 0 : open_queueing(&f->path, f->drain.floor);
+	int is_long = f->drain.competing || f->mean_queueing > OPEN_LONG_QUEUE;
+	int dirty = !f->drain.first && is_long && remains > max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
+
+	f->mode = OPEN_STEADY;
+	f->path.renewed = a->now;
+	if (!dirty) {
+		f->drains.dirty = 0;
+		if (f->drain.competing) {
+			/* The others may have left the queue for a moment only: one drain more will tell. */
+			f->drains.dirty = OPEN_DIRTY_DRAINS - 1;
+			f->drains.dirty_queueing = 0;
+			f->mean_queueing = 0;
+			f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
+		}
+	} else if (f->drain.competing || open_is_beside_others(f)) {
+		f->window = max(f->window, 4 * mss);
+		f->mode = OPEN_COMPETING;
+	} else {
+		f->path.renewed = less(a->now, less(open_period(f), OPEN_RETRY));
+	}
+	l->ssthresh = max(f->window, 2 * mss);
+	l->cwnd = min(l->cwnd, l->ssthresh);
+	f->drains.last = a->now;
+	f->drains.lost = 0;
+	f->longest[1] = f->longest[0];
+	f->longest[0] = 0;
+	f->drains.resting = OPEN_ROUNDS_TO_REFILL;
+	open_begin_round(&f->round, a);
+}
+
+/* (4) */
+static __always_inline void open_advance_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	struct open_drain *d = &f->drain;
+	u64 low = f->round.low;
+
+	if (!d->is_down) {
+		if (a->flight_size <= open_drain_target(f, a->mss)) {
+			d->is_down = 1;
+			d->reached = a->now;
+			d->before = min(d->before, low);
+			open_begin_round(&f->round, a);
+		}
+		return;
+	}
+	d->floor = min(d->floor, low);
+	if (!open_is_over(&f->round, a))
+		return;
+	if (d->rounds < OPEN_FALLING_ROUNDS && low != OPEN_NONE && low < d->before - d->before / 16) {
+		/* Others leave the queue too: stay with them until it is empty. */
+		d->before = low;
+		d->rounds++;
+		open_begin_round(&f->round, a);
+	} else if (open_is_near_min(&f->path, d->floor) ||
+		   less(a->now, d->reached) >= max(OPEN_DRAIN_WAIT, open_rtt_min(&f->path))) {
+		open_end_drain(f, a, l);
+	}
+}
+
+static __always_inline void open_apply(const struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	u64 window = max(f->window, 2 * a->mss);
+
+	if (f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING) {
+		l->space = OPEN_NONE;
+		return;
+	}
+	l->space = f->mode == OPEN_STEADY ? window : open_drain_target(f, a->mss);
+	if (a->newly_acked) {
+		l->cwnd = window;
+		l->ssthresh = min(l->ssthresh, window);
+	}
+}
+
+/* An acknowledgement comes in; the algorithm below moves cwnd behind this where open_below_rules(), and then comes open_on_ack(). */
+static __always_inline void open_sample(struct fs_at_open *f, const struct open_ack *a)
+{
+	u64 rtt = min(a->rtt, OPEN_MOST_RTT), period = open_period(f);
+
+	if (!rtt)
+		return;
+	/* Beside others the queue is seldom empty, so the path is remembered for longer. */
+	if (f->mode == OPEN_COMPETING || f->drains.dirty)
+		period *= 6;
+	open_sample_path(&f->path, a->now, rtt, period);
+	f->round.low = min(f->round.low, rtt);
+	f->round.samples++;
+	if (f->mode == OPEN_STARTUP && f->round.samples == OPEN_SAMPLES_IN_STARTUP && f->round.end &&
+	    !open_is_over(&f->round, a))
+		open_look(f, a);
+}
+
+static __always_inline int open_below_rules(const struct fs_at_open *f)
+{
+	return f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING;
+}
+
+static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	open_count(&f->round, a);
+	if (!open_rtt_min(&f->path))
+		return;
+	if (f->mode == OPEN_DRAINING) {
+		open_advance_drain(f, a, l);
+	} else if (!f->round.end) {
+		open_begin_round(&f->round, a);
+	} else if (open_is_over(&f->round, a) && f->round.samples >= OPEN_ENOUGH_SAMPLES) {
+		open_end_round(f, a, l);
+		if (f->mode != OPEN_DRAINING)
+			open_begin_round(&f->round, a);
+	}
+	open_apply(f, a, l);
+}
+
+/* Whether the algorithm below answers this congestion; it does so before open_on_congestion(), with the window that stands in cwnd. */
+static __always_inline int open_asks_below(const struct fs_at_open *f, enum open_congestion kind, struct open_limits *l)
+{
+	if (f->mode == OPEN_DRAINING && f->drain.competing) {
+		l->cwnd = f->window;
+		return 1;
+	}
+	return f->mode == OPEN_COMPETING || (f->mode == OPEN_STARTUP && kind == OPEN_TIMEOUT);
+}
+
+/* (6) for a loss: the window gives way only where the queue is about as long as it gets. */
+static __always_inline void open_judge_loss(struct fs_at_open *f, u64 mss)
+{
+	u64 q = f->round.low == OPEN_NONE ? f->queueing : open_queueing(&f->path, f->round.low);
+
+	if (q > 2000 && q * 4 >= max(f->longest[0], f->longest[1]) * 3)
+		f->window = max(f->window / 8 * 7, 2 * mss);
+}
+
+/* The network is congested, or seems to be. True where the loss is taken for a radio's. */
+static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_congestion kind, u64 flight_size, u64 mss,
+					      struct open_limits *l)
+{
+	u64 before = f->window, kept, q;
+
+	if (f->mode == OPEN_COMPETING || (f->mode == OPEN_DRAINING && f->drain.competing)) {
+		kept = min(l->cwnd, l->ssthresh);
+		l->cwnd = max(kept, mss);
+		if (f->mode == OPEN_COMPETING)
+			f->drains.lost = 1;
+		else
+			f->window = max(l->cwnd, 2 * mss);
+		return 0;
+	}
+	if (f->mode == OPEN_STARTUP) {
+		if (kind == OPEN_TIMEOUT)
+			return 0;
+		q = f->round.low == OPEN_NONE ? 0 : open_queueing(&f->path, f->round.low);
+		if (q > open_rtt_min(&f->path) / 4 || kind == OPEN_MARK) {
+			f->window = max(flight_size / 2, 4 * mss);
+			f->mode = OPEN_STEADY;
+			l->ssthresh = f->window;
+			return 0;
+		}
+		/* As (10) of the paper: nothing is queued, so the loss is the radio's. */
+		kept = max(l->ssthresh, l->cwnd);
+		l->ssthresh = max(kept, 2 * mss);
+		return 1;
+	}
+	if (kind == OPEN_TIMEOUT) {
+		/* A radio that was silent goes on as before: no more than it is known to hold. */
+		f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
+		l->ssthresh = max(f->window, 2 * mss);
+		return 1;
+	}
+	if (kind == OPEN_MARK) {
+		/* A mark was set by a queue: the radio does not mark. */
+		f->window = max(f->window / 8 * 7, 2 * mss);
+		l->ssthresh = f->window;
+		return 0;
+	}
+	if (f->mode == OPEN_STEADY)
+		open_judge_loss(f, mss);
+	l->ssthresh = max(l->cwnd, 2 * mss);
+	return f->window == before;
+}
+
+#endif

@@ -1,0 +1,189 @@
+//! The arithmetic of the open mode in `bpf/fs_at_open.h`, compiled for this machine, against the Rust one: the same decisions,
+//! whatever comes. Needs a C compiler, not root.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use suimon_linux::congestion_trace::replay;
+
+const MSS: u64 = 1_448;
+
+/// Some seconds in which the queue, the flow and the losses stay as they are.
+#[derive(Debug, Clone)]
+struct Phase {
+    acks: usize,
+    gap_us: u64,
+    rtt_us: u64,
+    /// Segments in flight.
+    flight: u64,
+    /// Of a thousand acknowledgements, how many meet another event than themselves.
+    events: u64,
+    seed: u64,
+}
+
+fn phases() -> impl Strategy<Value = Vec<Phase>> {
+    let phase = (
+        50..800_usize,
+        prop_oneof![500..20_000_u64, 20_000..150_000_u64],
+        prop_oneof![20_000..60_000_u64, 60_000..400_000_u64, 1..30_000_000_u64],
+        1..200_u64,
+        prop_oneof![3 => Just(0_u64), 1 => 1..100_u64],
+        any::<u64>(),
+    );
+    let phase = phase.prop_map(|(acks, gap_us, rtt_us, flight, events, seed)| Phase {
+        acks,
+        gap_us,
+        rtt_us,
+        flight,
+        events,
+        seed,
+    });
+    prop::collection::vec(phase, 1..12)
+}
+
+/// Numbers that look random (Steele, Lea, Flood: SplitMix64).
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % most.max(1)
+    }
+
+    fn one_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
+    }
+}
+
+/// The events of `phases` as the program reads them.
+fn script(phases: &[Phase], cwnd: u64, handshake_us: u64) -> String {
+    let mut text = format!("s {cwnd} {handshake_us}\n");
+    let mut now = 0;
+    for phase in phases {
+        let mut draws = Draws(phase.seed);
+        for _ in 0..phase.acks {
+            now += draws.below(2 * phase.gap_us);
+            // Now and then as little as a drain leaves.
+            let most = if draws.one_in(8) { 1 } else { phase.flight };
+            let flight = (most + draws.below(3)) * MSS;
+            let kernel = if draws.one_in(50) { 1 + draws.below(100) } else { 0 };
+            if draws.below(1_000) < phase.events {
+                let kind = ["l", "l", "l", "m", "t"][draws.below(5) as usize];
+                let (ssthresh, below) = (2 + draws.below(0x7fff_fffd), 2 + draws.below(500));
+                writeln!(text, "{kind} {now} {flight} {kernel} {ssthresh} {below}").unwrap();
+            }
+            if phase.events > 0 && draws.one_in(500) {
+                writeln!(text, "p {now}").unwrap();
+            }
+            // Most often the whole queue, at times a short one, as in a drain.
+            let rtt = match draws.below(400) {
+                0 => phase.rtt_us / 2,
+                1..10 => 0,
+                _ => phase.rtt_us + draws.below(1 + phase.rtt_us / 50),
+            };
+            let news = if draws.one_in(10) { 0 } else { draws.below(3) * MSS };
+            let delivered = if draws.one_in(10) { draws.below(5) * MSS } else { news };
+            let lost = if phase.events > 0 && draws.one_in(20) { draws.below(4) * MSS } else { 0 };
+            let (prior, outstanding) = (flight + delivered + lost, flight + draws.below(3) * MSS);
+            let limited = u8::from(draws.one_in(400));
+            let below = if draws.one_in(2) { 0 } else { 1 + draws.below(1_000) };
+            writeln!(
+                text,
+                "a {now} {rtt} {news} {delivered} {flight} {prior} {outstanding} {limited} {kernel} {below}"
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+/// The C program, compiled into `folder`; none without a compiler.
+fn compiled(folder: &Path) -> Option<PathBuf> {
+    let program = folder.join("fs_at_open_host");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/test/fs_at_open_host.c");
+    let flags = ["-std=gnu11", "-O2", "-Wall", "-Werror", "-Wno-unused-parameter", "-o"];
+    let done = Command::new("cc").args(flags).arg(&program).arg(&source).status();
+    if done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        eprintln!("skipped: no C compiler");
+        return None;
+    }
+    assert!(done.unwrap().success());
+    Some(program)
+}
+
+/// The trace that the C one writes.
+fn trace(program: &Path, script: String) -> String {
+    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || input.write_all(script.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path()) else { return };
+    let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
+    let mut met = [0_usize; 5];
+    let seen = std::cell::RefCell::new(&mut met);
+    let handshake = prop_oneof![Just(0_u64), 1..200_000_u64];
+    proptest!(config, |(phases in phases(), cwnd in 1..100_u64, handshake in handshake)| {
+        let trace = trace(&program, script(&phases, cwnd, handshake));
+        let replayed = replay(trace.as_bytes()).unwrap();
+        prop_assert_eq!(replayed.first, None);
+        prop_assert_eq!(replayed.events, trace.lines().count());
+        for (mode, count) in seen.borrow_mut().iter_mut().enumerate().skip(1) {
+            *count += trace.matches(&format!("\"mode\":{mode},")).count();
+        }
+    });
+    assert!(met[1..].iter().all(|count| *count > 1_000), "events in each mode: {met:?}");
+}
+
+#[test]
+fn a_decision_that_differs_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path()) else { return };
+    let phase = Phase { acks: 50, gap_us: 5_000, rtt_us: 40_000, flight: 20, events: 0, seed: 1 };
+    let whole = trace(&program, script(&[phase], 10, 40_000));
+    let mut lines: Vec<_> = whole.lines().map(str::to_owned).collect();
+    let at = lines[30].find("\"decided\":").unwrap() + "\"decided\":".len();
+    lines[30].insert(at, '9');
+    let told = replay(lines.join("\n").as_bytes()).unwrap();
+    assert_eq!((told.differ, told.events), (1, 51));
+    let text = told.first.unwrap().to_string();
+    assert!(text.starts_with("connection 1, event 30: the decision in segments is 9"), "{text}");
+    // Behind an event that is missing, nothing can be judged.
+    lines.remove(20);
+    let cut = replay(lines.join("\n").as_bytes()).unwrap();
+    assert_eq!((cut.differ, cut.events, cut.left_out), (0, 20, 30));
+    // From the middle on.
+    let late = replay(lines[5..].join("\n").as_bytes()).unwrap();
+    assert_eq!((late.events, late.left_out), (0, 45));
+}
+
+#[test]
+fn what_no_program_wrote_is_refused_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path()) else { return };
+    let line = trace(&program, "s 10 40000\n".to_owned());
+    for (text, problem) in [
+        ("{}".to_owned(), "line 1: missing field"),
+        (
+            format!("{line}{}", line.replace("\"mode\":1", "\"mode\":0")),
+            "line 2: this is no event of fs-at-open",
+        ),
+        (line.replace("\"mss\":1448", "\"mss\":0"), "line 1: mss: 0; accepted: 1 to 65535"),
+    ] {
+        let error = replay(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
