@@ -37,7 +37,7 @@
 #define OPEN_RETRY 3500000
 #define OPEN_DRAIN_AFTER_LOSS 3000000
 
-/* user space knows these numbers: crates/linux/src/congestion/record.rs */
+/* user space knows these numbers: crates/linux/src/congestion_trace/ */
 enum open_mode { OPEN_STARTUP = 1, OPEN_STEADY, OPEN_DRAINING, OPEN_COMPETING };
 enum open_congestion { OPEN_LOSS, OPEN_MARK, OPEN_TIMEOUT };
 

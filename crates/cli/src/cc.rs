@@ -96,18 +96,15 @@ enum Action {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    if let Action::Replay { trace } = &arguments.action {
-        return replay(trace);
+    match &arguments.action {
+        Action::Load { name, kernel_name } => on_host(|| load(name, kernel_name.as_deref())),
+        Action::List { json } => on_host(|| list(*json)),
+        Action::Unload { name, force } => on_host(|| unload(name, *force)),
+        Action::Stat { name, json } => on_host(|| stat(name.as_deref(), *json)),
+        Action::Trace { name, json, port, seconds } => on_host(|| trace(name, *json, *port, *seconds)),
+        Action::Check { json } => on_host(|| check(*json)),
+        Action::Replay { trace } => replay(trace),
     }
-    on_host(|| match &arguments.action {
-        Action::Load { name, kernel_name } => load(name, kernel_name.as_deref()),
-        Action::List { json } => list(*json),
-        Action::Unload { name, force } => unload(name, *force),
-        Action::Stat { name, json } => stat(name.as_deref(), *json),
-        Action::Trace { name, json, port, seconds } => trace(name, *json, *port, *seconds),
-        Action::Replay { .. } => Ok(()),
-        Action::Check { json } => check(*json),
-    })
 }
 
 fn load(name: &str, kernel_name: Option<&str>) -> Result<(), CliError> {
@@ -292,7 +289,7 @@ fn replay(path: &Path) -> Result<(), CliError> {
          losses, marks and timeouts), {differ} decisions differ.{without}"
     )?;
     match first {
-        Some(first) => Err(CliError::Bench(format!("{differ} decisions differ, first: {first}"))),
+        Some(first) => Err(CliError::Failed(format!("{differ} decisions differ, first: {first}"))),
         None => Ok(()),
     }
 }

@@ -85,7 +85,7 @@ pub(crate) enum CliError {
     /// What was put to the test failed: a bond that did not bring what was sent, a trace whose verdicts differ.
     #[cfg(any(feature = "bond", feature = "bpf"))]
     #[error("{0}")]
-    Bench(String),
+    Failed(String),
     /// A line was not measured.
     #[cfg(feature = "measure")]
     #[error(transparent)]
@@ -147,7 +147,7 @@ impl From<LabError> for CliError {
             #[cfg(feature = "bond")]
             LabError::Key(error) => error.into(),
             #[cfg(feature = "bond")]
-            LabError::NoBond { .. } => Self::Bench(error.to_string()),
+            LabError::NoBond { .. } => Self::Failed(error.to_string()),
             LabError::Io(error) => error.into(),
         }
     }
@@ -174,7 +174,7 @@ impl CliError {
         match self {
             Self::ClaimsBroken(..) => 1,
             #[cfg(any(feature = "bond", feature = "bpf"))]
-            Self::Bench(_) => 1,
+            Self::Failed(_) => 1,
             #[cfg(feature = "live")]
             Self::Differs { .. } | Self::HandedOver => 1,
             #[cfg(feature = "live")]

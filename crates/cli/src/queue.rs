@@ -129,19 +129,18 @@ struct Load {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
-    if let Action::Replay { trace } = &arguments.action {
-        return replay(trace);
+    match &arguments.action {
+        Action::Load(options) => on_host(|| load(options)),
+        Action::List { json } => on_host(|| list(*json)),
+        Action::Unload { device } => on_host(|| unload(device)),
+        Action::Stat { device, view: true, .. } => on_host(|| view(device.as_deref())),
+        Action::Stat { device, json, metrics, .. } => on_host(|| stat(device.as_deref(), *json, *metrics)),
+        Action::Trace { device, json, afresh, seconds } => {
+            on_host(|| trace(device, *json, *afresh, *seconds))
+        }
+        Action::Check { json } => on_host(|| check(*json)),
+        Action::Replay { trace } => replay(trace),
     }
-    on_host(|| match &arguments.action {
-        Action::Load(options) => load(options),
-        Action::List { json } => list(*json),
-        Action::Unload { device } => unload(device),
-        Action::Stat { device, view: true, .. } => view(device.as_deref()),
-        Action::Stat { device, json, metrics, .. } => stat(device.as_deref(), *json, *metrics),
-        Action::Trace { device, json, afresh, seconds } => trace(device, *json, *afresh, *seconds),
-        Action::Check { json } => check(*json),
-        Action::Replay { .. } => Ok(()),
-    })
 }
 
 fn load(options: &Load) -> Result<(), CliError> {
@@ -420,7 +419,7 @@ fn replay(path: &Path) -> Result<(), CliError> {
     let Replayed { policy, packets, differ, is_cut } = queue_trace::replay(io::BufReader::new(file)).map_err(wrong)?;
     let missing = if is_cut { " The packet behind them is missing in the trace." } else { "" };
     writeln!(io::stdout(), "{policy}: {packets} packets, {differ} verdicts differ.{missing}")?;
-    if differ > 0 { Err(CliError::Bench(format!("{differ} verdicts differ"))) } else { Ok(()) }
+    if differ > 0 { Err(CliError::Failed(format!("{differ} verdicts differ"))) } else { Ok(()) }
 }
 
 fn check(json: bool) -> Result<(), CliError> {

@@ -228,7 +228,7 @@ fn check_whole(mut digests: impl Iterator<Item = Digests>) -> Result<(), CliErro
     if digests.all(|digests| digests == Digests::Equal) {
         return Ok(());
     }
-    Err(CliError::Bench("what came is not what was sent".to_owned()))
+    Err(CliError::Failed("what came is not what was sent".to_owned()))
 }
 
 /// Prints `rows` for programs, or as a table for people, the columns from `numbers` on aligned to the right.
