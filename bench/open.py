@@ -1,7 +1,7 @@
 """The bars of the open mode, beside its rivals: python3 bench/open.py [--only TEXT] [--senders NAMES]
 
 Each cell is a link with flows. The program prints what each sender does there, and whether `fs-at-open` keeps its bar.
-The three HSDPA links were not looked at while the open mode's constants were chosen.
+What is held back was not looked at while the open mode's constants were chosen.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def sharing() -> Iterator[Cell]:
         said = f"{bar}, 40 ms" if count == 8 else bar
         yield Cell(f"{count} at once, 10 Mbit/s 40 ms", said, keeps, wire(10, 40), count)
         if count > 1:
-            starts = [f'"{10 * nth}s"' for nth in range(count)]
-            last = 10 * (count - 1)
+            starts = [f'["{10 * nth}s", "{10 * nth + 2}s"]' for nth in range(count)]
+            last = 10 * (count - 1) + 2
             name = f"{count}, 10 s apart, 10 Mbit/s 40 ms"
             yield Cell(name, said, keeps, wire(10, 40), count, None, starts, last + 60, last)
     for rate, rtt in ((10, 10), (2, 10), (2, 200), (100, 10), (100, 200)):
@@ -194,13 +194,14 @@ def harming() -> Iterator[Cell]:
 def rerouted() -> Iterator[Cell]:
     """From the tenth second after a change of the route on."""
     bar = "link 95 % from 10 s after the change on"
-    for what, ways, begin, end in (("longer", "20s..", 30, 60), ("shorter", "0s..20s", 30, 60)):
-        for count in (1, 4):
-            for rate in (10, 100):
-                detour = f'detour = {{ delay = "60ms", during = "{ways}" }}'
-                name = f"route {what} by 60 ms, {count} over {rate} Mbit/s 40 ms"
-                link = wire(rate, 40, more=detour)
-                yield Cell(name, bar, lambda own, _: own.use >= 0.95, link, count, seconds=end, warmup=begin)
+    changes = [(60, count, rate, "") for count in (1, 4) for rate in (10, 100)]
+    changes += [(30, 1, 20, " (held back)"), (150, 2, 30, " (held back)")]
+    for what, ways in (("longer", "20s.."), ("shorter", "0s..20s")):
+        for more_ms, count, rate, held_back in changes:
+            detour = f'detour = {{ delay = "{more_ms}ms", during = "{ways}" }}'
+            name = f"route {what} by {more_ms} ms, {count} over {rate} Mbit/s 40 ms{held_back}"
+            link = wire(rate, 40, more=detour)
+            yield Cell(name, bar, lambda own, _: own.use >= 0.95, link, count, seconds=60, warmup=30)
 
 
 def varying(traces: Path | None) -> Iterator[Cell]:

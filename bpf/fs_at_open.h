@@ -36,6 +36,8 @@
 #define OPEN_DIRTY_DRAINS 3
 #define OPEN_RETRY 3500000
 #define OPEN_DRAIN_AFTER_LOSS 3000000
+/* (9): floors that differ by no more than 1 over this are one path's. */
+#define OPEN_SAME_FLOOR 64
 
 /* user space knows these numbers: crates/linux/src/congestion_trace/ */
 enum open_mode { OPEN_STARTUP = 1, OPEN_STEADY, OPEN_DRAINING, OPEN_COMPETING };
@@ -75,6 +77,8 @@ struct open_drains {
 	u64 resting;
 	u64 dirty;
 	u64 dirty_queueing;
+	u64 step;		/* the longer round trip that came from one round to the next and stays */
+	u64 floor;		/* what the last drain after such a step left */
 	u8 lost;
 };
 
@@ -85,6 +89,7 @@ struct fs_at_open {
 	struct open_drains drains;
 	u64 window;
 	u64 rcv_bytes;
+	u64 low;		/* the smallest round trip of the last round */
 	u64 queueing;
 	u64 mean_queueing;
 	u64 longest[2];
@@ -208,6 +213,7 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	__builtin_memset(&f->path, 0, sizeof(f->path));
 	open_clear_round(&f->round);
 	__builtin_memset(&f->drains, 0, sizeof(f->drains));
+	f->low = 0;
 	f->queueing = 0;
 	f->mean_queueing = 0;
 	f->longest[0] = 0;
@@ -303,6 +309,29 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 		open_begin_drain(f, a, 0, 0);
 }
 
+/* A queueing delay that remains in a drain where others fill the queue, or the path is longer. */
+static __always_inline u64 open_long(const struct fs_at_open *f)
+{
+	return max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
+}
+
+/* A round trip so much shorter than after the step was seen: the step was a queue. */
+static __always_inline void open_fall(struct fs_at_open *f, u64 low)
+{
+	if (low < f->drains.step - f->drains.step / 8)
+		f->drains.step = 0;
+}
+
+/* (9): the round trip of a round after that of the last. It may be another path's where it is longer by much. */
+static __always_inline void open_watch(struct fs_at_open *f, u64 low)
+{
+	if (f->low && low > f->low + open_long(f))
+		f->drains.step = low;
+	else
+		open_fall(f, low);
+	f->low = low;
+}
+
 static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, const struct open_limits *l)
 {
 	u64 low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q;
@@ -310,6 +339,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	if (f->round.app_limited)
 		return;
 	q = open_queueing(&f->path, low);
+	open_watch(f, low);
 	f->queueing = q;
 	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
 	if (f->mode == OPEN_STARTUP) {
@@ -333,15 +363,40 @@ static __always_inline int open_is_beside_others(struct fs_at_open *f)
 	return f->drains.dirty >= OPEN_DIRTY_DRAINS;
 }
 
+/* The next drain comes soon. */
+static __always_inline void open_drain_again(struct fs_at_open *f, u64 now)
+{
+	f->path.renewed = less(now, less(open_period(f), OPEN_RETRY));
+}
+
+static __always_inline u64 open_distance(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
 static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
-	u64 mss = a->mss, remains = f->drain.floor == OPEN_NONE ? 0 : open_queueing(&f->path, f->drain.floor);
+	u64 mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
 	int is_long = f->drain.competing || f->mean_queueing > OPEN_LONG_QUEUE;
-	int dirty = !f->drain.first && is_long && remains > max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
+	int remains = left > open_long(f) && !f->drain.first, stepped, is_path;
 
+	open_fall(f, floor);
+	stepped = remains && !f->drain.competing && f->drains.step;
+	is_path = stepped && open_distance(floor, f->drains.floor) <= floor / OPEN_SAME_FLOOR;
+	f->drains.floor = stepped && !is_path ? floor : 0;
 	f->mode = OPEN_STEADY;
 	f->path.renewed = a->now;
-	if (!dirty) {
+	if (is_path) {
+		__builtin_memset(f->path.periods, 0, sizeof(f->path.periods));
+		f->path.periods[0] = floor;
+		f->path.began = a->now;
+		f->drains.step = 0;
+		f->drains.dirty = 0;
+		f->mean_queueing = 0;
+	} else if (stepped && !is_long) {
+		f->drains.dirty = 0;
+		open_drain_again(f, a->now);
+	} else if (!(remains && is_long)) {
 		f->drains.dirty = 0;
 		if (f->drain.competing) {
 			/* The others may have left the queue for a moment only: one drain more will tell. */
@@ -354,7 +409,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 		f->window = max(f->window, 4 * mss);
 		f->mode = OPEN_COMPETING;
 	} else {
-		f->path.renewed = less(a->now, less(open_period(f), OPEN_RETRY));
+		open_drain_again(f, a->now);
 	}
 	l->ssthresh = max(f->window, 2 * mss);
 	l->cwnd = min(l->cwnd, l->ssthresh);

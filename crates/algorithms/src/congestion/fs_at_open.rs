@@ -82,6 +82,8 @@ pub struct FsAtOpen<C> {
     window: u64,
     /// Confirmed per `rtt_min`, of the last round.
     rcv_bytes: u64,
+    /// The smallest round trip of the last round.
+    low: u64,
     /// Queueing delay of the last round, its mean, and the longest of this and of the last period between drains.
     queueing: u64,
     mean_queueing: u64,
@@ -102,6 +104,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             round: Round::default(),
             window: 0,
             rcv_bytes: 0,
+            low: 0,
             queueing: 0,
             mean_queueing: 0,
             longest: [0; 2],
@@ -143,6 +146,8 @@ impl<C: CongestionControl> FsAtOpen<C> {
             return;
         }
         let (q, rtt_min, mss) = (self.path.queueing(low), self.path.rtt_min(), ack.mss.get());
+        let long = self.long();
+        self.drains.watch(core::mem::replace(&mut self.low, low), low, long);
         self.queueing = q;
         self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
         match self.mode {

@@ -2,7 +2,7 @@
 
 use suimon_units::{Bytes, Instant};
 
-use super::path::micros;
+use super::path::{Path, micros};
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, CongestionControl, Limits};
 
@@ -14,6 +14,8 @@ const DRAIN_WAIT: u64 = 100_000;
 const FALLING_ROUNDS: u64 = 8;
 /// Queueing delay that only senders that fill the queue hold over several drains; half of it may remain in a drain.
 const LONG_QUEUE: u64 = 50_000;
+/// Floors of two drains that differ by no more than 1 over this are one path's (9).
+const SAME_FLOOR: u64 = 64;
 /// So many drains in a row that did not empty the queue, this long apart, tell of such senders.
 const DIRTY_DRAINS: u64 = 3;
 const RETRY: u64 = 3_500_000;
@@ -46,8 +48,37 @@ pub(super) struct Drains {
     /// Drains in a row that did not empty the queue, and the mean queueing delay before the last of them.
     pub(super) dirty: u64,
     dirty_queueing: u64,
+    /// The longer round trip that came from one round to the next and stays; zero without one.
+    step: u64,
+    /// What the last drain after such a step left at least; zero where it left nothing.
+    floor: u64,
     /// A loss since the last drain.
     pub(super) lost: bool,
+}
+
+impl Drains {
+    /// (9): the round trip of a round after that of the last. It may be another path's where it is longer by more than `long`.
+    pub(super) fn watch(&mut self, last: u64, low: u64, long: u64) {
+        if last > 0 && low > last.saturating_add(long) {
+            self.step = low;
+        } else {
+            self.fall(low);
+        }
+    }
+
+    /// A round trip so much shorter than after the step was seen: the step was a queue.
+    fn fall(&mut self, low: u64) {
+        if low < self.step - self.step / 8 {
+            self.step = 0;
+        }
+    }
+}
+
+impl<C> FsAtOpen<C> {
+    /// A queueing delay that remains in a drain where others fill the queue, or the path is longer.
+    pub(super) fn long(&self) -> u64 {
+        (LONG_QUEUE / 2).max(self.path.rtt_min() / 4)
+    }
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
@@ -94,15 +125,22 @@ impl<C: CongestionControl> FsAtOpen<C> {
 
     fn end_drain(&mut self, drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
         let mss = ack.mss.get();
-        let remains = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
+        let left = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
         let is_long = drain.competing || self.mean_queueing > LONG_QUEUE;
-        let dirty = self.compete
-            && !drain.first
-            && is_long
-            && remains > (LONG_QUEUE / 2).max(self.path.rtt_min() / 4);
+        let remains = left > self.long() && !drain.first;
+        self.drains.fall(drain.floor);
+        let stepped = remains && !drain.competing && self.drains.step > 0;
+        let is_path = stepped && drain.floor.abs_diff(self.drains.floor) <= drain.floor / SAME_FLOOR;
+        self.drains.floor = if stepped && !is_path { drain.floor } else { 0 };
         self.mode = Mode::Steady;
         self.path.renewed = now;
-        if !dirty {
+        if is_path {
+            self.path = Path::of(drain.floor, now);
+            (self.drains.step, self.drains.dirty, self.mean_queueing) = (0, 0, 0);
+        } else if stepped && !is_long {
+            self.drains.dirty = 0;
+            self.drain_again(now);
+        } else if !(remains && is_long && self.compete) {
             self.drains.dirty = 0;
             if drain.competing {
                 // The others may have left the queue for a moment only: one drain more will tell.
@@ -114,7 +152,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.window = self.window.max(4 * mss);
             self.mode = Mode::Competing;
         } else {
-            self.path.renewed = now.saturating_sub(self.period().saturating_sub(RETRY));
+            self.drain_again(now);
         }
         limits.ssthresh = Bytes::new(self.window.max(2 * mss));
         limits.cwnd = limits.cwnd.min(limits.ssthresh);
@@ -122,6 +160,11 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.longest = [0, self.longest[0]];
         self.drains.resting = ROUNDS_TO_REFILL;
         self.round.begin(now, ack);
+    }
+
+    /// The next drain comes soon.
+    fn drain_again(&mut self, now: u64) {
+        self.path.renewed = now.saturating_sub(self.period().saturating_sub(RETRY));
     }
 
     /// Drain after drain the queue stays, and it does not shrink.

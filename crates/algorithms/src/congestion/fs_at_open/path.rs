@@ -40,6 +40,11 @@ pub(super) struct Path {
 const NEAR: u64 = 32;
 
 impl Path {
+    /// The path of this round trip, known from `now` on.
+    pub(super) fn of(rtt: u64, now: u64) -> Self {
+        Self { periods: [Some(rtt), None, None], began: now, renewed: now }
+    }
+
     /// Takes a sample; a period lasts `period`.
     pub(super) fn sample(&mut self, now: u64, rtt: u64, period: u64) {
         if now.saturating_sub(self.began) > period && self.periods[0].is_some() {
@@ -138,6 +143,6 @@ impl<C> FsAtOpen<C> {
         self.path = Path::default();
         self.round = Round::default();
         self.drains = Drains::default();
-        (self.queueing, self.mean_queueing, self.longest) = (0, 0, [0; 2]);
+        (self.low, self.queueing, self.mean_queueing, self.longest) = (0, 0, 0, [0; 2]);
     }
 }

@@ -142,6 +142,26 @@ fn without_a_short_round_trip_a_flow_leaves_the_queue_after_five_seconds_and_com
 }
 
 #[test]
+fn a_round_trip_that_is_longer_at_once_and_stays_over_two_drains_is_another_paths() {
+    let (mut open, mut limits) = steady(40);
+    play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + 5_000);
+    let modes = play(&mut open, &mut limits, (1_000_000, 11_000_000), |_| RTT_MIN + 60_000);
+    assert_eq!((open.path.rtt_min(), open.mode), (RTT_MIN + 60_000, Mode::Steady), "{modes:?}");
+    assert!(!modes.contains(&Mode::Competing));
+}
+
+#[test]
+fn a_round_trip_that_is_longer_at_once_and_moves_is_a_queue_that_others_fill() {
+    let (mut open, mut limits) = steady(40);
+    play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + 5_000);
+    let competes = (1..30).any(|second| {
+        let (from, queue) = (second * 1_000_000, 60_000 + 3_000 * second);
+        play(&mut open, &mut limits, (from, from + 1_000_000), |_| RTT_MIN + queue).contains(&Mode::Competing)
+    });
+    assert_eq!((competes, open.path.rtt_min()), (true, RTT_MIN));
+}
+
+#[test]
 fn three_drains_that_leave_the_queue_long_bring_competition_and_one_that_empties_it_ends_it() {
     let (mut open, mut limits) = steady(40);
     let modes = play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
