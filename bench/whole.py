@@ -216,6 +216,7 @@ def main() -> int:
     parser.add_argument("--lab", action="store_true", help="run on a real kernel in virtual time, beside the simulator")
     parser.add_argument("--live", action="store_true", help="the same in real time; needs root and a calm machine")
     parser.add_argument("--only", action="append", metavar="PARTS", help="on a kernel: these parts, as 'fs-at + even'")
+    parser.add_argument("--all", action="store_true", help="on a kernel: every combination")
     parser.add_argument("--duration", default="30s", help="on a kernel: of each run (default: 30s)")
     parser.add_argument("--write", action="store_true", help="write docs/whole.md and its picture")
     parser.add_argument("--write-scenario", action="store_true", help=f"write {SCENARIO.relative_to(ROOT)}")
@@ -226,8 +227,8 @@ def main() -> int:
     began = time.monotonic()
     try:
         if options.lab or options.live:
-            names = options.only or [TODAY, "fs-at", name_of(PARTS)]
             known = [name for name, _ in setups("whole")]
+            names = known if options.all else options.only or [TODAY, "fs-at", name_of(PARTS)]
             unknown = [name for name in names if name not in known]
             if unknown:
                 parser.error(f"--only: no combination is called {unknown[0]!r}; accepted: {'; '.join(known)}")
