@@ -74,7 +74,7 @@ NEXTEST := .venv/bin/cargo-nextest nextest run --workspace --locked --no-fail-fa
 test-crates:
 	$(NEXTEST) -E 'not group(links)'
 	MAKEFLAGS= cargo test --workspace --locked --doc --quiet
-	$(MAKE) test-walk test-guests
+	$(MAKE) test-walk
 
 # A suimon in whose guests tests can run: it has an emulator and a kernel, which is set up here.
 GUEST := $(TESTED) lab list 2>/dev/null | grep -q . || $(TESTED) lab setup >/dev/null && $(TESTED) lab -- true
@@ -107,7 +107,7 @@ lab: tested ## All tests on a real kernel in virtual time, papers there, and the
 
 .PHONY: test-others
 test-others:
-	$(MAKE) --jobs=1 test-python test-site test-page instructions
+	$(MAKE) --jobs=1 test-python test-site test-page instructions test-guests
 .PHONY: test-python
 test-python:
 	.venv/bin/pytest --quiet
