@@ -1,33 +1,44 @@
-//! Datagrams of a client, at the server: each of its ports gets a socket here, and answers to the socket go back.
+//! Datagrams and pings of a client, at the server: each of its ports gets a socket here, and answers to the socket go back.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::time::Duration;
 
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
+use tracing::warn;
 
 use crate::bond::{ClassedPacket, WeakBond};
 use crate::descriptors::Share;
 use crate::mux::ServiceClass;
-use crate::tun::packet::{Ends, Packet, datagram, parse};
+use crate::tun::packet::{Ends, Packet, datagram, echo, echo_reply, parse};
 
-/// The socket that stands outside for one port of the client, for one address family.
+/// What a way carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Udp,
+    Ping,
+}
+
+/// The socket that stands outside for one port of the client, or for the identifier of its pings, for one address family.
 #[derive(Debug)]
 struct Way {
+    kind: Kind,
     socket: UdpSocket,
     /// When a packet went out by it last, and its class: answers have the same.
     used: Mutex<(Instant, ServiceClass)>,
 }
 
-/// Sends the datagrams in `packets` from sockets of this host, and answers to `bond`, until that ends.
+/// Sends the datagrams and pings in `packets` from sockets of this host, and answers to `bond`, until that ends.
 pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<ClassedPacket>, descriptors: Share) {
-    let mut ways: HashMap<(SocketAddr, bool), Arc<Way>> = HashMap::new();
+    let mut ways: HashMap<(SocketAddr, Kind, bool), Arc<Way>> = HashMap::new();
     let mut answers = JoinSet::new();
     while let Some((class, packet)) = packets.recv().await {
         while let Some(idle) = answers.try_join_next() {
@@ -35,14 +46,20 @@ pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<ClassedPac
                 ways.remove(&key);
             }
         }
-        let Some(Packet::Udp(ends, bytes)) = parse(&packet) else { continue };
-        let key = (ends.source, ends.destination.is_ipv4());
+        let Some(packet) = parse(&packet) else { continue };
+        let (kind, ends) = match &packet {
+            Packet::Udp(ends, _) => (Kind::Udp, *ends),
+            Packet::Echo(ends, echo) if echo.asks => (Kind::Ping, *ends),
+            Packet::Echo(..) | Packet::Tcp(..) => continue,
+        };
+        let is_v4 = ends.destination.is_ipv4();
+        let key = (ends.source, kind, is_v4);
         let way = match ways.get(&key) {
             Some(way) => way.clone(),
             None if ways.len() >= MAX_WAYS => continue,
             None => {
                 let Some(ticket) = descriptors.take() else { continue };
-                let Ok(way) = open(ends.destination.is_ipv4()).await.map(Arc::new) else { continue };
+                let Ok(way) = open(kind, is_v4).await.map(Arc::new) else { continue };
                 ways.insert(key, way.clone());
                 let (bond, answering) = (bond.clone(), way.clone());
                 answers.spawn(async move {
@@ -54,8 +71,7 @@ pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<ClassedPac
             }
         };
         *way.used() = (Instant::now(), class);
-        // A datagram that cannot be sent now is lost, as datagrams are.
-        let _ = way.socket.try_send_to(bytes, ends.destination);
+        way.send(&packet);
     }
 }
 
@@ -63,15 +79,66 @@ impl Way {
     fn used(&self) -> MutexGuard<'_, (Instant, ServiceClass)> {
         self.used.lock().expect("no one panics while holding it")
     }
+
+    /// What cannot be sent now is lost, as datagrams are.
+    fn send(&self, packet: &Packet<'_>) {
+        let _ = match packet {
+            Packet::Udp(ends, bytes) => self.socket.try_send_to(bytes, ends.destination),
+            Packet::Echo(ends, echo) => {
+                // The kernel fills in the checksum, and the socket's own identifier.
+                let asks = if ends.destination.is_ipv4() { ECHO_REQUEST_V4 } else { ECHO_REQUEST_V6 };
+                let [high, low] = echo.sequence.to_be_bytes();
+                let message = [&[asks, 0, 0, 0, 0, 0, high, low], echo.data].concat();
+                self.socket.try_send_to(&message, ends.destination)
+            }
+            Packet::Tcp(..) => return,
+        };
+    }
+
+    /// When the way ends, unless something goes out by it before.
+    fn ends_at(&self) -> Instant {
+        self.used().0 + if self.kind == Kind::Udp { IDLE } else { PING_IDLE }
+    }
+
+    /// The packet that brings `client` an answer.
+    fn answer(&self, bytes: &[u8], from: SocketAddr, client: SocketAddr) -> Option<Vec<u8>> {
+        let ends = Ends { source: from, destination: client };
+        match self.kind {
+            Kind::Udp => datagram(&ends, bytes),
+            Kind::Ping => {
+                let reply = echo(bytes, from.is_ipv4()).filter(|echo| !echo.asks)?;
+                echo_reply(&ends, reply.sequence, reply.data)
+            }
+        }
+    }
 }
 
-async fn open(v4: bool) -> io::Result<Way> {
-    let any: SocketAddr =
-        if v4 { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-    let socket = UdpSocket::bind(any).await?;
+async fn open(kind: Kind, is_v4: bool) -> io::Result<Way> {
+    let socket = match kind {
+        Kind::Udp if is_v4 => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?,
+        Kind::Udp => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await?,
+        Kind::Ping => ping_socket(is_v4).inspect_err(|error| {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                warn!(
+                    "clients cannot ping: {error}; net.ipv4.ping_group_range has to have this program's group"
+                );
+            });
+        })?,
+    };
     // `try_send_to` needs a socket that is known to be writable.
     socket.writable().await?;
-    Ok(Way { socket, used: Mutex::new((Instant::now(), ServiceClass::Default)) })
+    Ok(Way { kind, socket, used: Mutex::new((Instant::now(), ServiceClass::Default)) })
+}
+
+/// A socket for pings alone (`icmp(7)`), which needs no root where the user's group may have it.
+fn ping_socket(is_v4: bool) -> io::Result<UdpSocket> {
+    let (domain, protocol) =
+        if is_v4 { (Domain::IPV4, Protocol::ICMPV4) } else { (Domain::IPV6, Protocol::ICMPV6) };
+    let socket = Socket::new(domain, Type::DGRAM, Some(protocol))?;
+    socket.set_nonblocking(true)?;
+    // The standard library has no type for it; it sends and receives as this one does.
+    UdpSocket::from_std(OwnedFd::from(socket).into())
 }
 
 thread_local! {
@@ -82,27 +149,32 @@ thread_local! {
 /// Until nothing was sent for a while.
 async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
     loop {
-        let until = way.used().0 + IDLE;
-        match timeout_at(until, way.socket.readable()).await {
+        match timeout_at(way.ends_at(), way.socket.readable()).await {
             Ok(_) => {
                 let packet = SCRATCH.with_borrow_mut(|buffer| {
                     // On an error, an ICMP message has come about an earlier datagram; the next may do better.
                     let (len, from) = way.socket.try_recv_from(buffer).ok()?;
-                    datagram(&Ends { source: from, destination: to }, &buffer[..len])
+                    way.answer(&buffer[..len], from, to)
                 });
                 let Some(bond) = bond.upgrade() else { return };
                 let class = way.used().1;
                 packet.map(|packet| bond.send_packet(class, &packet));
             }
-            Err(_) if way.used().0 + IDLE <= Instant::now() => return,
+            Err(_) if way.ends_at() <= Instant::now() => return,
             Err(_) => {}
         }
     }
 }
 
+/// RFC 792.
+const ECHO_REQUEST_V4: u8 = 8;
+/// RFC 4443 §4.1.
+const ECHO_REQUEST_V6: u8 = 128;
 /// Ports of a client at a time.
 const MAX_WAYS: usize = 1_024;
 /// A way is kept so long after something went out by it (RFC 4787 §4.3, REQ-5: 2 min at least).
 const IDLE: Duration = Duration::from_secs(120);
+/// The same of pings (RFC 5508 §3.2, REQ-2: 1 min at least).
+const PING_IDLE: Duration = Duration::from_secs(60);
 /// No datagram is longer.
 const MAX_DATAGRAM: usize = 65_535;

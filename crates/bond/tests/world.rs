@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -739,6 +740,15 @@ fn all_traffic_of_a_host_goes_through_and_the_host_is_as_it_was_afterwards() {
             assert!(buffer[..came] == pattern(7, len), "{len} bytes back");
             assert_eq!(from, echo.local_addr().unwrap());
         }
+        // Root too needs its group in there.
+        far.set_sysctl("ipv4/ping_group_range", "0 0").unwrap();
+        let mut ping = Command::new("ping");
+        let ping = ping
+            .args(["-c", "3", "-i", "0.2", "-W", "5", "-s", "1000", &beyond.to_string()])
+            .stdout(Stdio::piped());
+        let said = near.spawn(ping).unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        assert!(said.contains("3 received") && said.contains("1008 bytes from 203.0.113.5"), "{said}");
         // The status is half a second old at most. Chance decides which path carries how much of a short exchange.
         thread::sleep(Duration::from_millis(600));
         for path in &client.report().sessions[0].status.paths {

@@ -163,3 +163,23 @@ fn fail(error: &CliError) -> ExitCode {
     output::tell(error);
     ExitCode::from(error.exit_code())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(command: &clap::Command) {
+        let mut seen = std::collections::HashSet::new();
+        for one in command.get_subcommands() {
+            let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty(), "{} says nothing", one.get_name());
+            assert!(seen.insert(about.clone()), "{} says the same as another: {about}", one.get_name());
+            check(one);
+        }
+    }
+
+    #[test]
+    fn every_command_says_what_it_does_and_others_beside_it_do_not() {
+        check(&Cli::command());
+    }
+}

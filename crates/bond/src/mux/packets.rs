@@ -64,7 +64,7 @@ impl Packets {
 
     fn flow(&self, packet: &[u8]) -> u16 {
         let hash = match parse(packet) {
-            Some(Packet::Udp(ends, _)) => self.hash.hash_one(ends),
+            Some(Packet::Udp(ends, _) | Packet::Echo(ends, _)) => self.hash.hash_one(ends),
             _ => 0,
         };
         (hash % FLOWS) as u16

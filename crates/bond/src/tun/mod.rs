@@ -158,14 +158,17 @@ fn listen(own: IpAddr, device: &str) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
+/// Whether it pings, and its address with its port or identifier.
+type Sender = (bool, SocketAddr);
+
 #[derive(Debug)]
 struct Carrier {
     tun: Tun,
     families: Vec<Family>,
     client: Client,
     flows: Mutex<Flows<Stream>>,
-    /// Recent senders of datagrams: answers go to nobody else.
-    senders: Mutex<HashMap<SocketAddr, Instant>>,
+    /// Recent senders of datagrams and of pings: answers go to nobody else.
+    senders: Mutex<HashMap<Sender, Instant>>,
 }
 
 impl Carrier {
@@ -197,8 +200,11 @@ impl Carrier {
         let now = Instant::now();
         let (ends, at, first) = match parse(bytes) {
             Some(Packet::Tcp(ends, segment)) => (ends, segment.at, segment.is_first()),
-            Some(Packet::Udp(ends, _)) => return self.on_datagram(now, ends.source, bytes),
-            None => return,
+            Some(Packet::Udp(ends, _)) => return self.on_datagram(now, (false, ends.source), bytes),
+            Some(Packet::Echo(ends, echo)) if echo.asks => {
+                return self.on_datagram(now, (true, ends.source), bytes);
+            }
+            Some(Packet::Echo(..)) | None => return,
         };
         let family = self.families.iter().find(|family| family.other.is_ipv4() == ends.source.is_ipv4());
         let Some(family) = family else { return };
@@ -270,7 +276,7 @@ impl Carrier {
         }
     }
 
-    fn on_datagram(&self, now: Instant, sender: SocketAddr, packet: &[u8]) {
+    fn on_datagram(&self, now: Instant, sender: Sender, packet: &[u8]) {
         let mut senders = self.senders.lock().expect("no one panics while holding it");
         if senders.len() >= MAX_SENDERS {
             senders.retain(|_, seen| now - *seen < SENDER_IDLE);
@@ -282,13 +288,15 @@ impl Carrier {
         }
     }
 
-    /// Gives programs the answers to their datagrams.
+    /// Gives programs the answers to their datagrams and pings.
     async fn bring(self: Arc<Self>, mut packets: mpsc::Receiver<ClassedPacket>) {
         while let Some((_, packet)) = packets.recv().await {
-            let Some(Packet::Udp(ends, _)) = parse(&packet) else { continue };
-            let asked =
-                self.senders.lock().expect("no one panics while holding it").contains_key(&ends.destination);
-            if asked {
+            let sender = match parse(&packet) {
+                Some(Packet::Udp(ends, _)) => (false, ends.destination),
+                Some(Packet::Echo(ends, echo)) if !echo.asks => (true, ends.destination),
+                _ => continue,
+            };
+            if self.senders.lock().expect("no one panics while holding it").contains_key(&sender) {
                 self.write(&packet);
             }
         }

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::checksum::Sum16BitWords;
-use etherparse::{IpNumber, IpSlice, PacketBuilder, TcpSlice, UdpSlice};
+use etherparse::{
+    Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type, IpNumber, IpSlice, PacketBuilder, TcpSlice, UdpSlice,
+};
 
 /// A packet of a transport that is carried.
 #[derive(Debug)]
@@ -12,6 +14,18 @@ pub(crate) enum Packet<'a> {
     Tcp(Ends, Segment<'a>),
     /// A datagram and its payload.
     Udp(Ends, &'a [u8]),
+    /// A ping. The end that asks has the identifier as its port, as translators see it (RFC 5508 §3.1), and the other has none.
+    Echo(Ends, Echo<'a>),
+}
+
+/// A message of `ping` (RFC 792, RFC 4443 §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Echo<'a> {
+    pub(crate) asks: bool,
+    pub(crate) id: u16,
+    pub(crate) sequence: u16,
+    /// The data that the answer repeats.
+    pub(crate) data: &'a [u8],
 }
 
 /// The source and the destination of a packet.
@@ -35,7 +49,7 @@ impl Segment<'_> {
     }
 }
 
-/// Looks into `packet`; `None` for packets not carried: other transports, fragments, and packets to several hosts.
+/// Looks into `packet`; `None` for packets not carried: other transports and messages of ICMP, fragments, and packets to several hosts.
 pub(crate) fn parse(packet: &[u8]) -> Option<Packet<'_>> {
     let ip = IpSlice::from_slice(packet).ok()?;
     let payload = ip.payload();
@@ -65,8 +79,33 @@ pub(crate) fn parse(packet: &[u8]) -> Option<Packet<'_>> {
             let udp = UdpSlice::from_slice(payload.payload).ok()?;
             Some(Packet::Udp(ends(udp.source_port(), udp.destination_port()), udp.payload()))
         }
+        IpNumber::ICMP | IpNumber::IPV6_ICMP => {
+            let echo = echo(payload.payload, destination.is_ipv4())?;
+            let ends = if echo.asks { ends(echo.id, 0) } else { ends(0, echo.id) };
+            Some(Packet::Echo(ends, echo))
+        }
         _ => None,
     }
+}
+
+/// Looks into a message of ICMP, or of ICMPv6; `None` for all but those of `ping`.
+pub(crate) fn echo(message: &[u8], is_v4: bool) -> Option<Echo<'_>> {
+    let (asks, header, data) = if is_v4 {
+        let message = Icmpv4Slice::from_slice(message).ok()?;
+        match message.icmp_type() {
+            Icmpv4Type::EchoRequest(header) => (true, header, message.payload()),
+            Icmpv4Type::EchoReply(header) => (false, header, message.payload()),
+            _ => return None,
+        }
+    } else {
+        let message = Icmpv6Slice::from_slice(message).ok()?;
+        match message.icmp_type() {
+            Icmpv6Type::EchoRequest(header) => (true, header, message.payload()),
+            Icmpv6Type::EchoReply(header) => (false, header, message.payload()),
+            _ => return None,
+        }
+    };
+    Some(Echo { asks, id: header.id, sequence: header.seq, data })
 }
 
 /// Gives the packet of a segment that begins `at` other ends, of the family that it has, and keeps its checksums right
@@ -131,6 +170,18 @@ pub(crate) fn datagram(ends: &Ends, bytes: &[u8]) -> Option<Vec<u8>> {
     let udp = ip(ends.source, ends.destination)?.udp(ends.source.port(), ends.destination.port());
     let mut packet = Vec::with_capacity(udp.size(bytes.len()));
     udp.write(&mut packet, bytes).ok()?;
+    Some(packet)
+}
+
+/// A packet with the answer to a ping; `None` as for [`datagram`].
+pub(crate) fn echo_reply(ends: &Ends, sequence: u16, data: &[u8]) -> Option<Vec<u8>> {
+    let (ip, id) = (ip(ends.source, ends.destination)?, ends.destination.port());
+    let mut packet = Vec::new();
+    if ends.source.is_ipv4() {
+        ip.icmpv4_echo_reply(id, sequence).write(&mut packet, data).ok()?;
+    } else {
+        ip.icmpv6_echo_reply(id, sequence).write(&mut packet, data).ok()?;
+    }
     Some(packet)
 }
 
@@ -230,8 +281,29 @@ mod tests {
         let mut fragment = packet.clone();
         fragment[6] |= 0x20;
         assert!(parse(&fragment).is_none());
-        let mut ping = packet;
-        ping[9] = 1;
-        assert!(parse(&ping).is_none());
+        let mut other = packet;
+        other[9] = 132;
+        assert!(parse(&other).is_none(), "SCTP");
+    }
+
+    #[test]
+    fn the_answer_to_a_ping_reads_back_and_other_messages_are_none() {
+        for (source, destination) in [("1.2.3.4:0", "10.0.0.1:77"), ("[2001:db8::4]:0", "[fd00::1]:77")] {
+            let ends = ends(source, destination);
+            let mut packet = echo_reply(&ends, 3, b"data").unwrap();
+            let Some(Packet::Echo(found, echo)) = parse(&packet) else { panic!("a ping") };
+            assert_eq!((found, echo), (ends, Echo { asks: false, id: 77, sequence: 3, data: b"data" }));
+            let at = packet.len() - b"data".len() - 8;
+            packet[at] = if ends.source.is_ipv4() { 8 } else { 128 };
+            let Some(Packet::Echo(found, echo)) = parse(&packet) else { panic!("a ping") };
+            assert!(echo.asks);
+            assert_eq!(
+                (found.source.port(), found.destination.port()),
+                (77, 0),
+                "the identifier is the asking end's"
+            );
+            packet[at] = if ends.source.is_ipv4() { 5 } else { 137 };
+            assert!(parse(&packet).is_none(), "a redirect");
+        }
     }
 }

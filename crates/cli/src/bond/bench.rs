@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     form: Form,
 }
 
-/// How rows are printed.
+// How rows are printed. Not a doc comment: clap would show it in place of what the command does.
 #[derive(Debug, Args)]
 #[group(skip)]
 struct Form {
