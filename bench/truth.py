@@ -65,11 +65,13 @@ class Queue:
     without_ecn: str = ""
     # Packets leave in the order of their arrival, so that the bytes before a packet are its waiting time.
     in_order: bool = True
+    # What comes while so many packets wait is dropped.
+    tail_drop: int | None = None
 
 
 # PIE's interval of 15 ms is 16 ms on a kernel of 250 ticks a second.
 QUEUES = {
-    "pfifo": Queue(TBF + "pfifo limit 100", "droptail", 100),
+    "pfifo": Queue(TBF + "pfifo limit 100", "droptail", 100, tail_drop=100),
     "sfq": Queue(TBF + "sfq limit 127", "sfq:shaper=tbf", 127, in_order=False),
     "red": Queue(TBF + RED, "red:min_th=30kB:max_th=90kB:w_q=0.03125:gentle=false:rules=linux", 100, "ecn"),
     "choke": Queue(TBF + CHOKE, "choke:min=20:max=60:w_q=0.0625:max_p=0.1:shaper=tbf", 100, "ecn", in_order=False),
@@ -104,10 +106,14 @@ class Cell:
     @property
     def name(self) -> str:
         parts = [self.cc.replace(", ", "-").replace(" ", ""), self.queue, str(self.flows)]
-        return "-".join([*parts, *(["ecn"] if self.ecn else []), *([f"loss{self.loss}"] if self.loss else [])])
+        loss = [f"loss{self.loss:g}".replace(".", "_")] if self.loss else []
+        return "-".join([*parts, *(["ecn"] if self.ecn else []), *loss])
 
     def seeds(self, of_all: int) -> int:
-        """How many seeds of the kernel it takes. A single flow's short queue depends on where slow start ends."""
+        """How many seeds of the kernel it takes. A single flow's short queue depends on where slow start ends, and what
+        random losses do on when they come."""
+        if self.loss:
+            return of_all * 4
         return of_all * (2 if self.flows == 1 and self.queue != "pfifo" else 1)
 
     def senders(self, seed: int) -> Senders:
@@ -187,13 +193,17 @@ def of_kernel(cell: Cell, record: Record) -> Outcome:
     """The numbers of the first `SECONDS` from the first packet of data on."""
     # A token bucket lets a packet go and then waits as long as its transmission takes. So the time at which the bucket
     # is free follows from the packets before, and the bytes that wait correct it where the queue has dropped some.
-    free, area, came, waiting = record.begin_s, 0.0, 0, 0
+    free, area, came, waiting, tail_drop = record.begin_s, 0.0, 0, 0, QUEUES[cell.queue].tail_drop
     waits = []
     for packet in record.packets:
         now, size = packet["now_ns"] / 1e9, packet["size_bytes"]
         if not record.begin_s <= now < record.begin_s + SECONDS:
             continue
         waiting = packet["backlog_bytes"]
+        # The record is made in front of the queue.
+        if tail_drop is not None and packet["backlog_packets"] >= tail_drop:
+            came += size
+            continue
         free = min(max(free, now), now + (waiting + FULL_PACKET) / BYTES_PER_S)
         if waiting > 0:
             free = max(free, now + waiting / BYTES_PER_S)
@@ -209,7 +219,7 @@ def of_kernel(cell: Cell, record: Record) -> Outcome:
         goodput_mbps=arrived * 1448 / FULL_PACKET * 8 / SECONDS / 1e6,
         backlog_kb=area / SECONDS / 1e3,
         p95_ms=sorted(waits)[int(len(waits) * 0.95)] * 1e3 if QUEUES[cell.queue].in_order else None,
-        drops=qdisc["drops"],
+        drops=qdisc["drops"] + record.lost,
         marks=marks,
     )
 
@@ -300,8 +310,8 @@ def main() -> int:
     print(f"\ntruth: {tally.text}")
     if options.write:
         head = [
-            f"Kernel {kernel}, seeds: {options.seeds}, and {2 * options.seeds} where one flow keeps a short queue; "
-            f"simulator {SIMULATED_SEEDS} for each of them. **{tally.text}.**",
+            f"Kernel {kernel}, seeds: {options.seeds}, {2 * options.seeds} where one flow keeps a short queue, and "
+            f"{4 * options.seeds} with random loss; simulator {SIMULATED_SEEDS} for each of them. **{tally.text}.**",
             "",
             "| Senders | Queue | ECN | Goodput, Mbit/s | Backlog, kB | p95, ms | Drops | Marks |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",

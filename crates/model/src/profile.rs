@@ -58,7 +58,7 @@ pub struct StackProfile {
     pub delayed_ack_timeout: Duration,
     /// Acknowledge each of the first segments at once, so many of them (Linux's quick ACKs).
     pub quick_acks: u32,
-    /// Acknowledge each segment while the receive window grows, as Linux does, which sizes it by timestamps.
+    /// The receive window grows with what comes, and each segment is acknowledged meanwhile, as Linux does, which sizes it by timestamps.
     pub quick_acks_in_growth: bool,
     /// The application writes so much at once. The segment that ends a write bears PSH, which Linux's receivers
     /// acknowledge at once (since 6.6, where all has been read). Zero: it never ends.

@@ -1,8 +1,8 @@
-//! How long a Linux receiver acknowledges each segment: as long as the window that it would advertise grows toward what
-//! its buffer allows (Linux 6, `tcp_grow_window` and `tcp_rcv_space_adjust` in `tcp_input.c`).
+//! The window that a Linux receiver advertises: it grows by two segments for each that comes, toward what the buffer allows (Linux 6,
+//! `tcp_grow_window` and `tcp_rcv_space_adjust` in `tcp_input.c`). As long as it grows, each segment is acknowledged.
 //!
-//! It matters to senders: ACKs of single segments come close together, and so tell HyStart the end of slow start a round
-//! earlier.
+//! Both matter to senders. ACKs of single segments come close together, and so tell HyStart the end of slow start a round
+//! earlier. The window holds those back that would grow more than threefold in a round trip, such as Hybla and BBR.
 
 use suimon_units::{Bytes, Duration, Instant};
 
@@ -45,6 +45,11 @@ impl RcvSsthresh {
             rtt: Duration::ZERO,
             last_tsecr: None,
         }
+    }
+
+    /// The largest window to advertise (`__tcp_select_window`).
+    pub(super) fn window(&self) -> Bytes {
+        self.rcv_ssthresh
     }
 
     /// A segment came in order, up to `rcv_nxt`, and echoes the timestamp of an ACK of the time `ts_ecr`; whether the

@@ -229,6 +229,7 @@ impl Receiver {
         self.last_ack_sent = self.rcv_nxt;
         // The scaled field holds no larger window (RFC 7323 §2.3).
         let buffer = self.buffer.get().min(0xffff << self.window_scale);
+        let buffer = self.growth.as_ref().map_or(buffer, |growth| buffer.min(growth.window().get()));
         let buffer = buffer.saturating_sub(self.unread);
         // Never less than a segment: the sender has no window probes that would get it going again. Who leaves data
         // unread opens the window once it reads.

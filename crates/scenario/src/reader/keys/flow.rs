@@ -474,7 +474,7 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "quick_acks_in_growth",
         Kind::Flag(|profile, value| profile.quick_acks_in_growth = value),
         "true",
-        "Each segment is acknowledged at once while the receive window grows, as Linux does.",
+        "The receive window grows with what comes, and each segment is acknowledged at once meanwhile, as Linux does.",
     ),
     habit(
         "write",
