@@ -215,7 +215,9 @@ impl Bulk {
         stream.set_read_timeout(Some(LOOK))?;
         let (mut buffer, mut last) = (vec![0; 1 << 16], Instant::now());
         while !self.over.load(Ordering::Relaxed) {
-            match stream.read(&mut buffer) {
+            let read = stream.read(&mut buffer);
+            self.longest_us.fetch_max(last.elapsed().as_micros() as u64, Ordering::Relaxed);
+            match read {
                 Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the download has ended")),
                 Ok(count) => {
                     self.received.fetch_add(count as u64, Ordering::Relaxed);
@@ -224,7 +226,6 @@ impl Bulk {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
-            self.longest_us.fetch_max(last.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -383,5 +384,24 @@ mod tests {
         let bulk = Bulk::default();
         assert_eq!(bulk.read(near).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(bulk.received.load(Ordering::Relaxed), 1_000);
+    }
+
+    /// Shorter than the pause in which the reader looks whether it shall end.
+    #[test]
+    fn a_short_stall_is_as_long_as_it_was() {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let bulk = Bulk::default();
+        thread::scope(|scope| {
+            let reading = scope.spawn(|| bulk.read(near));
+            far.write_all(&[0; 10]).unwrap();
+            thread::sleep(Duration::from_millis(60));
+            far.write_all(&[0; 10]).unwrap();
+            drop(far);
+            reading.join().unwrap().unwrap_err();
+        });
+        let longest = Duration::from_micros(bulk.longest_us.load(Ordering::Relaxed));
+        assert!(longest >= Duration::from_millis(50), "{longest:?}");
     }
 }
