@@ -313,7 +313,8 @@ def main() -> int:
     if options.write:
         head = [
             f"Kernel {kernel}, seeds: {options.seeds}, {2 * options.seeds} where one flow keeps a short queue, and "
-            f"{4 * options.seeds} with random loss; simulator {SIMULATED_SEEDS} for each of them, {SIMULATED_SEEDS_WITH_LOSS} with loss. **{tally.text}.**",
+            f"{4 * options.seeds} with random loss; simulator {SIMULATED_SEEDS} for each of them, "
+            f"{SIMULATED_SEEDS_WITH_LOSS} with loss. **{tally.text}.**",
             "",
             "| Senders | Queue | ECN | Goodput, Mbit/s | Backlog, kB | p95, ms | Drops | Marks |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
