@@ -66,13 +66,13 @@ class Queue:
     without_ecn: str = ""
     # Packets leave in the order of their arrival, so that the bytes before a packet are its waiting time.
     in_order: bool = True
-    # What comes while so many packets wait is dropped.
-    tail_drop: int | None = None
+    # What comes while `buffer` packets wait is dropped, and nothing else.
+    tail_drop: bool = False
 
 
 # PIE's interval of 15 ms is 16 ms on a kernel of 250 ticks a second.
 QUEUES = {
-    "pfifo": Queue(TBF + "pfifo limit 100", "droptail", 100, tail_drop=100),
+    "pfifo": Queue(TBF + "pfifo limit 100", "droptail", 100, tail_drop=True),
     "sfq": Queue(TBF + "sfq limit 127", "sfq:shaper=tbf", 127, in_order=False),
     "red": Queue(TBF + RED, "red:min_th=30kB:max_th=90kB:w_q=0.03125:gentle=false:rules=linux", 100, "ecn"),
     "choke": Queue(TBF + CHOKE, "choke:min=20:max=60:w_q=0.0625:max_p=0.1:shaper=tbf", 100, "ecn", in_order=False),
@@ -194,16 +194,16 @@ def of_kernel(cell: Cell, record: Record) -> Outcome:
     """The numbers of the first `SECONDS` from the first packet of data on."""
     # A token bucket lets a packet go and then waits as long as its transmission takes. So the time at which the bucket
     # is free follows from the packets before, and the bytes that wait correct it where the queue has dropped some.
-    free, area, came, waiting, tail_drop = record.begin_s, 0.0, 0, 0, QUEUES[cell.queue].tail_drop
-    waits = []
+    free, area, came, waiting = record.begin_s, 0.0, 0, 0
+    queue, waits = QUEUES[cell.queue], []
     for packet in record.packets:
         now, size = packet["now_ns"] / 1e9, packet["size_bytes"]
         if not record.begin_s <= now < record.begin_s + SECONDS:
             continue
         waiting = packet["backlog_bytes"]
+        came += size
         # The record is made in front of the queue.
-        if tail_drop is not None and packet["backlog_packets"] >= tail_drop:
-            came += size
+        if queue.tail_drop and packet["backlog_packets"] >= queue.buffer:
             continue
         free = min(max(free, now), now + (waiting + FULL_PACKET) / BYTES_PER_S)
         if waiting > 0:
@@ -211,7 +211,6 @@ def of_kernel(cell: Cell, record: Record) -> Outcome:
         wait = free - now
         free += size / BYTES_PER_S
         area += size * wait
-        came += size
         waits.append(wait)
     qdisc = record.qdisc
     marks = qdisc.get("marked", qdisc.get("ecn_mark", 0)) + sum(tin["ecn_mark"] for tin in qdisc.get("tins", []))
@@ -219,7 +218,7 @@ def of_kernel(cell: Cell, record: Record) -> Outcome:
     return Outcome(
         goodput_mbps=arrived * 1448 / FULL_PACKET * 8 / SECONDS / 1e6,
         backlog_kb=area / SECONDS / 1e3,
-        p95_ms=sorted(waits)[int(len(waits) * 0.95)] * 1e3 if QUEUES[cell.queue].in_order else None,
+        p95_ms=sorted(waits)[int(len(waits) * 0.95)] * 1e3 if queue.in_order else None,
         drops=qdisc["drops"] + record.lost,
         marks=marks,
     )
@@ -276,9 +275,8 @@ def labels(cell: Cell) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--seeds", type=int, default=2, metavar="N", help="of the kernel; twice as many for one flow (2)"
-    )
+    seeds = "of the kernel; twice as many for one flow, four times with loss (default: 2)"
+    parser.add_argument("--seeds", type=int, default=2, metavar="N", help=seeds)
     parser.add_argument("--only", metavar="TEXT", help="cells whose names contain this")
     parser.add_argument("--guests", type=int, default=2, metavar="N", help="guests at a time (default: 2)")
     parser.add_argument("--kernel", metavar="VERSION", help="the kernel, by the beginning of its version")

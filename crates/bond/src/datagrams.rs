@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Socket, Type};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -18,19 +18,12 @@ use tracing::warn;
 use crate::bond::{ClassedPacket, WeakBond};
 use crate::descriptors::Share;
 use crate::mux::ServiceClass;
-use crate::tun::packet::{Ends, Packet, datagram, echo, echo_reply, parse};
-
-/// What a way carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Udp,
-    Ping,
-}
+use crate::tun::packet::{Ends, Packet, Protocol, datagram, echo, echo_reply, echo_request, parse};
 
 /// The socket that stands outside for one port of the client, or for the identifier of its pings, for one address family.
 #[derive(Debug)]
 struct Way {
-    kind: Kind,
+    protocol: Protocol,
     socket: UdpSocket,
     /// When a packet went out by it last, and its class: answers have the same.
     used: Mutex<(Instant, ServiceClass)>,
@@ -38,7 +31,7 @@ struct Way {
 
 /// Sends the datagrams and pings in `packets` from sockets of this host, and answers to `bond`, until that ends.
 pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<ClassedPacket>, descriptors: Share) {
-    let mut ways: HashMap<(SocketAddr, Kind, bool), Arc<Way>> = HashMap::new();
+    let mut ways: HashMap<(SocketAddr, Protocol, bool), Arc<Way>> = HashMap::new();
     let mut answers = JoinSet::new();
     while let Some((class, packet)) = packets.recv().await {
         while let Some(idle) = answers.try_join_next() {
@@ -47,19 +40,19 @@ pub(crate) async fn carry(bond: WeakBond, mut packets: mpsc::Receiver<ClassedPac
             }
         }
         let Some(packet) = parse(&packet) else { continue };
-        let (kind, ends) = match &packet {
-            Packet::Udp(ends, _) => (Kind::Udp, *ends),
-            Packet::Echo(ends, echo) if echo.asks => (Kind::Ping, *ends),
+        let (protocol, ends) = match &packet {
+            Packet::Udp(ends, _) => (Protocol::Udp, *ends),
+            Packet::Echo(ends, echo) if echo.asks => (Protocol::Echo, *ends),
             Packet::Echo(..) | Packet::Tcp(..) => continue,
         };
         let is_v4 = ends.destination.is_ipv4();
-        let key = (ends.source, kind, is_v4);
+        let key = (ends.source, protocol, is_v4);
         let way = match ways.get(&key) {
             Some(way) => way.clone(),
             None if ways.len() >= MAX_WAYS => continue,
             None => {
                 let Some(ticket) = descriptors.take() else { continue };
-                let Ok(way) = open(kind, is_v4).await.map(Arc::new) else { continue };
+                let Ok(way) = open(protocol, is_v4).await.map(Arc::new) else { continue };
                 ways.insert(key, way.clone());
                 let (bond, answering) = (bond.clone(), way.clone());
                 answers.spawn(async move {
@@ -85,10 +78,7 @@ impl Way {
         let _ = match packet {
             Packet::Udp(ends, bytes) => self.socket.try_send_to(bytes, ends.destination),
             Packet::Echo(ends, echo) => {
-                // The kernel fills in the checksum, and the socket's own identifier.
-                let asks = if ends.destination.is_ipv4() { ECHO_REQUEST_V4 } else { ECHO_REQUEST_V6 };
-                let [high, low] = echo.sequence.to_be_bytes();
-                let message = [&[asks, 0, 0, 0, 0, 0, high, low], echo.data].concat();
+                let message = echo_request(echo, ends.destination.is_ipv4());
                 self.socket.try_send_to(&message, ends.destination)
             }
             Packet::Tcp(..) => return,
@@ -97,15 +87,19 @@ impl Way {
 
     /// When the way ends, unless something goes out by it before.
     fn ends_at(&self) -> Instant {
-        self.used().0 + if self.kind == Kind::Udp { IDLE } else { PING_IDLE }
+        let idle = match self.protocol {
+            Protocol::Udp => UDP_IDLE,
+            Protocol::Echo => ECHO_IDLE,
+        };
+        self.used().0 + idle
     }
 
     /// The packet that brings `client` an answer.
     fn answer(&self, bytes: &[u8], from: SocketAddr, client: SocketAddr) -> Option<Vec<u8>> {
         let ends = Ends { source: from, destination: client };
-        match self.kind {
-            Kind::Udp => datagram(&ends, bytes),
-            Kind::Ping => {
+        match self.protocol {
+            Protocol::Udp => datagram(&ends, bytes),
+            Protocol::Echo => {
                 let reply = echo(bytes, from.is_ipv4()).filter(|echo| !echo.asks)?;
                 echo_reply(&ends, reply.sequence, reply.data)
             }
@@ -113,11 +107,11 @@ impl Way {
     }
 }
 
-async fn open(kind: Kind, is_v4: bool) -> io::Result<Way> {
-    let socket = match kind {
-        Kind::Udp if is_v4 => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?,
-        Kind::Udp => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await?,
-        Kind::Ping => ping_socket(is_v4).inspect_err(|error| {
+async fn open(protocol: Protocol, is_v4: bool) -> io::Result<Way> {
+    let socket = match protocol {
+        Protocol::Udp if is_v4 => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?,
+        Protocol::Udp => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await?,
+        Protocol::Echo => ping_socket(is_v4).inspect_err(|error| {
             static SAID: Once = Once::new();
             SAID.call_once(|| {
                 warn!(
@@ -128,13 +122,16 @@ async fn open(kind: Kind, is_v4: bool) -> io::Result<Way> {
     };
     // `try_send_to` needs a socket that is known to be writable.
     socket.writable().await?;
-    Ok(Way { kind, socket, used: Mutex::new((Instant::now(), ServiceClass::Default)) })
+    Ok(Way { protocol, socket, used: Mutex::new((Instant::now(), ServiceClass::Default)) })
 }
 
 /// A socket for pings alone (`icmp(7)`), which needs no root where the user's group may have it.
 fn ping_socket(is_v4: bool) -> io::Result<UdpSocket> {
-    let (domain, protocol) =
-        if is_v4 { (Domain::IPV4, Protocol::ICMPV4) } else { (Domain::IPV6, Protocol::ICMPV6) };
+    let (domain, protocol) = if is_v4 {
+        (Domain::IPV4, socket2::Protocol::ICMPV4)
+    } else {
+        (Domain::IPV6, socket2::Protocol::ICMPV6)
+    };
     let socket = Socket::new(domain, Type::DGRAM, Some(protocol))?;
     socket.set_nonblocking(true)?;
     // The standard library has no type for it; it sends and receives as this one does.
@@ -166,15 +163,11 @@ async fn answer(bond: &WeakBond, way: &Way, to: SocketAddr) {
     }
 }
 
-/// RFC 792.
-const ECHO_REQUEST_V4: u8 = 8;
-/// RFC 4443 §4.1.
-const ECHO_REQUEST_V6: u8 = 128;
 /// Ports of a client at a time.
 const MAX_WAYS: usize = 1_024;
 /// A way is kept so long after something went out by it (RFC 4787 §4.3, REQ-5: 2 min at least).
-const IDLE: Duration = Duration::from_secs(120);
+const UDP_IDLE: Duration = Duration::from_secs(120);
 /// The same of pings (RFC 5508 §3.2, REQ-2: 1 min at least).
-const PING_IDLE: Duration = Duration::from_secs(60);
+const ECHO_IDLE: Duration = Duration::from_secs(60);
 /// No datagram is longer.
 const MAX_DATAGRAM: usize = 65_535;

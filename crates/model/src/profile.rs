@@ -58,8 +58,9 @@ pub struct StackProfile {
     pub delayed_ack_timeout: Duration,
     /// Acknowledge each of the first segments at once, so many of them (Linux's quick ACKs).
     pub quick_acks: u32,
-    /// The receive window grows with what comes, and each segment is acknowledged meanwhile, as Linux does, which sizes it by timestamps.
-    pub quick_acks_in_growth: bool,
+    /// The advertised window grows with the data that comes, and each segment is acknowledged while it grows (Linux's
+    /// `tcp_grow_window`). Takes timestamps.
+    pub grow_window: bool,
     /// The application writes so much at once. The segment that ends a write bears PSH, which Linux's receivers
     /// acknowledge at once (since 6.6, where all has been read). Zero: it never ends.
     pub write: Bytes,
@@ -180,7 +181,7 @@ impl StackProfile {
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
-            quick_acks_in_growth: true,
+            grow_window: true,
             write: Bytes::ZERO,
         }
     }
@@ -217,7 +218,7 @@ impl StackProfile {
             // Linux acknowledges the first segments at once; paper 1's maxima are those of a receiver
             // that delays from the start.
             quick_acks: 0,
-            quick_acks_in_growth: false,
+            grow_window: false,
             ..Self::rfc_6675()
         }
     }
@@ -236,7 +237,7 @@ impl StackProfile {
             rto_initial: Duration::from_secs(3),
             rto_minimum: RtoMinimum::Timeout,
             quick_acks: 0,
-            quick_acks_in_growth: false,
+            grow_window: false,
             delayed_ack_timeout: Duration::from_millis(100),
             mark_floor: 1,
             ..Self::rfc_6675()
@@ -261,7 +262,7 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Timeout,
             delayed_ack: false,
             quick_acks: 0,
-            quick_acks_in_growth: false,
+            grow_window: false,
             ..Self::rfc_6675()
         }
     }

@@ -27,7 +27,7 @@ use crate::bond::{ClassedPacket, Stream};
 use crate::client::Client;
 use crate::relay::relay;
 use flows::{Flows, Outward};
-use packet::{Ends, Packet, parse, redirect, refusal};
+use packet::{Ends, Packet, Protocol, parse, redirect, refusal};
 pub use routes::{Fail, Routes};
 use suimon_service::descriptors::accept;
 
@@ -158,8 +158,8 @@ fn listen(own: IpAddr, device: &str) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// Whether it pings, and its address with its port or identifier.
-type Sender = (bool, SocketAddr);
+/// A protocol, and the address with the port or, of pings, the identifier.
+type Sender = (Protocol, SocketAddr);
 
 #[derive(Debug)]
 struct Carrier {
@@ -200,9 +200,9 @@ impl Carrier {
         let now = Instant::now();
         let (ends, at, first) = match parse(bytes) {
             Some(Packet::Tcp(ends, segment)) => (ends, segment.at, segment.is_first()),
-            Some(Packet::Udp(ends, _)) => return self.on_datagram(now, (false, ends.source), bytes),
+            Some(Packet::Udp(ends, _)) => return self.on_datagram(now, (Protocol::Udp, ends.source), bytes),
             Some(Packet::Echo(ends, echo)) if echo.asks => {
-                return self.on_datagram(now, (true, ends.source), bytes);
+                return self.on_datagram(now, (Protocol::Echo, ends.source), bytes);
             }
             Some(Packet::Echo(..)) | None => return,
         };
@@ -292,8 +292,8 @@ impl Carrier {
     async fn bring(self: Arc<Self>, mut packets: mpsc::Receiver<ClassedPacket>) {
         while let Some((_, packet)) = packets.recv().await {
             let sender = match parse(&packet) {
-                Some(Packet::Udp(ends, _)) => (false, ends.destination),
-                Some(Packet::Echo(ends, echo)) if !echo.asks => (true, ends.destination),
+                Some(Packet::Udp(ends, _)) => (Protocol::Udp, ends.destination),
+                Some(Packet::Echo(ends, echo)) if !echo.asks => (Protocol::Echo, ends.destination),
                 _ => continue,
             };
             if self.senders.lock().expect("no one panics while holding it").contains_key(&sender) {

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{
-    Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type, IpNumber, IpSlice, PacketBuilder, TcpSlice, UdpSlice,
+    IcmpEchoHeader, Icmpv4Header, Icmpv4Slice, Icmpv4Type, Icmpv6Header, Icmpv6Slice, Icmpv6Type, IpNumber,
+    IpSlice, PacketBuilder, TcpSlice, UdpSlice,
 };
 
 /// A packet of a transport that is carried.
@@ -16,6 +17,14 @@ pub(crate) enum Packet<'a> {
     Udp(Ends, &'a [u8]),
     /// A ping. The end that asks has the identifier as its port, as translators see it (RFC 5508 §3.1), and the other has none.
     Echo(Ends, Echo<'a>),
+}
+
+/// A protocol without connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Protocol {
+    Udp,
+    /// ICMP's and ICMPv6's pings.
+    Echo,
 }
 
 /// A message of `ping` (RFC 792, RFC 4443 §4).
@@ -79,8 +88,8 @@ pub(crate) fn parse(packet: &[u8]) -> Option<Packet<'_>> {
             let udp = UdpSlice::from_slice(payload.payload).ok()?;
             Some(Packet::Udp(ends(udp.source_port(), udp.destination_port()), udp.payload()))
         }
-        IpNumber::ICMP | IpNumber::IPV6_ICMP => {
-            let echo = echo(payload.payload, destination.is_ipv4())?;
+        protocol @ (IpNumber::ICMP | IpNumber::IPV6_ICMP) => {
+            let echo = echo(payload.payload, protocol == IpNumber::ICMP)?;
             let ends = if echo.asks { ends(echo.id, 0) } else { ends(0, echo.id) };
             Some(Packet::Echo(ends, echo))
         }
@@ -171,6 +180,17 @@ pub(crate) fn datagram(ends: &Ends, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut packet = Vec::with_capacity(udp.size(bytes.len()));
     udp.write(&mut packet, bytes).ok()?;
     Some(packet)
+}
+
+/// The message that asks for `echo` at an address of IPv4, or of IPv6. Its checksum and its identifier are those that a socket
+/// for pings gives it.
+pub(crate) fn echo_request(echo: &Echo<'_>, is_v4: bool) -> Vec<u8> {
+    let header = IcmpEchoHeader { id: 0, seq: echo.sequence };
+    if is_v4 {
+        [&Icmpv4Header::new(Icmpv4Type::EchoRequest(header)).to_bytes()[..], echo.data].concat()
+    } else {
+        [&Icmpv6Header::new(Icmpv6Type::EchoRequest(header)).to_bytes()[..], echo.data].concat()
+    }
 }
 
 /// A packet with the answer to a ping; `None` as for [`datagram`].

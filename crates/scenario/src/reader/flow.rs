@@ -271,7 +271,7 @@ mod tests {
             delayed_ack = false
             delayed_ack_timeout = "100ms"
             quick_acks = 0
-            quick_acks_in_growth = false
+            grow_window = false
             write = "16kB""#;
         assert_eq!(others.lines().count(), names.len());
         for line in others.lines().map(str::trim) {

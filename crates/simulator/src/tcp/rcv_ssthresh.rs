@@ -2,7 +2,7 @@
 //! `tcp_grow_window` and `tcp_rcv_space_adjust` in `tcp_input.c`). As long as it grows, each segment is acknowledged.
 //!
 //! Both matter to senders. ACKs of single segments come close together, and so tell HyStart the end of slow start a round
-//! earlier. The window holds those back that would grow more than threefold in a round trip, such as Hybla and BBR.
+//! earlier. The window holds back senders that would grow more than threefold in a round trip, such as Hybla.
 
 use suimon_units::{Bytes, Duration, Instant};
 
@@ -48,7 +48,7 @@ impl RcvSsthresh {
     }
 
     /// The largest window to advertise (`__tcp_select_window`).
-    pub(super) fn window(&self) -> Bytes {
+    pub(super) fn get(&self) -> Bytes {
         self.rcv_ssthresh
     }
 

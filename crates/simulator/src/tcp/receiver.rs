@@ -43,8 +43,8 @@ pub(crate) struct Receiver {
     unacknowledged: u32,
     delayed_until: Option<Instant>,
     quick_acks: u32,
-    /// None where its growth does not matter.
-    growth: Option<RcvSsthresh>,
+    /// None where the whole buffer is advertised.
+    rcv_ssthresh: Option<RcvSsthresh>,
     /// Marks are echoed until the sender says that it has cut its window (RFC 3168 §6.1.3); or an echo tells
     /// whether the acknowledged segments were marked (`DCTCP.CE` of RFC 8257 §3.2).
     echo_congestion: bool,
@@ -63,7 +63,7 @@ impl Receiver {
         let window_scale = (0..14).find(|scale| buffer.get() >> scale <= 0xffff).unwrap_or(14);
         Self {
             quick_acks: profile.quick_acks,
-            growth: (profile.quick_acks_in_growth && profile.timestamps && window.is_fixed())
+            rcv_ssthresh: (profile.grow_window && profile.timestamps && window.is_fixed())
                 .then(|| RcvSsthresh::new(buffer, profile.mss)),
             profile,
             window_is_fixed: window.is_fixed(),
@@ -129,8 +129,8 @@ impl Receiver {
                 self.rcv_nxt = self.rcv_nxt.max(end);
             }
             self.unacknowledged += 1;
-            if let Some(growth) = &mut self.growth {
-                let grew = growth.on_segment(now, self.rcv_nxt, packet.ts_ecr, self.profile.mss);
+            if let Some(rcv_ssthresh) = &mut self.rcv_ssthresh {
+                let grew = rcv_ssthresh.on_segment(now, self.rcv_nxt, packet.ts_ecr, self.profile.mss);
                 self.quick_acks |= u32::from(grew);
             }
         } else if packet.seq > self.rcv_nxt {
@@ -229,7 +229,7 @@ impl Receiver {
         self.last_ack_sent = self.rcv_nxt;
         // The scaled field holds no larger window (RFC 7323 §2.3).
         let buffer = self.buffer.get().min(0xffff << self.window_scale);
-        let buffer = self.growth.as_ref().map_or(buffer, |growth| buffer.min(growth.window().get()));
+        let buffer = self.rcv_ssthresh.as_ref().map_or(buffer, |most| buffer.min(most.get().get()));
         let buffer = buffer.saturating_sub(self.unread);
         // Never less than a segment: the sender has no window probes that would get it going again. Who leaves data
         // unread opens the window once it reads.
@@ -266,8 +266,7 @@ mod tests {
     const MSS: u64 = 1_448;
 
     fn receiver(change: impl FnOnce(&mut StackProfile)) -> Receiver {
-        let mut profile =
-            StackProfile { quick_acks: 0, quick_acks_in_growth: false, ..StackProfile::linux_6() };
+        let mut profile = StackProfile { quick_acks: 0, grow_window: false, ..StackProfile::linux_6() };
         change(&mut profile);
         let buffer = Bytes::new(96_000);
         let window = AlgorithmSpec::parse(Role::Receiver, "fixed").unwrap().build_receiver(buffer);
@@ -308,6 +307,21 @@ mod tests {
         assert!(receiver.on_timer(ms(49)).is_none());
         assert_eq!(acked(&receiver.on_timer(ms(50)).unwrap()), 3);
         assert_eq!(receiver.next_wakeup(), None);
+    }
+
+    /// 65535 bytes at first, then two segments more for each that comes, up to what the buffer at first has room for; in steps
+    /// of two bytes, which the scale takes.
+    #[test]
+    fn the_advertised_window_grows_with_the_segments_that_come() {
+        let mut receiver = receiver(|profile| profile.grow_window = true);
+        let syn = Packet::new(PacketKind::Syn, ms(0));
+        let mut windows = vec![receiver.on_packet(ms(0), &syn).unwrap().bytes];
+        for segment in 0..6 {
+            windows.push(receiver.on_packet(ms(50), &data(50, segment)).unwrap().bytes);
+        }
+        let grown: Vec<u32> = (0..6).map(|segments| (65_535 + segments * 2 * MSS as u32) & !1).collect();
+        assert_eq!(windows[..6], grown);
+        assert_eq!(windows[6..], [81_920]);
     }
 
     #[test]

@@ -471,10 +471,10 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "So many first segments are acknowledged at once.",
     ),
     habit(
-        "quick_acks_in_growth",
-        Kind::Flag(|profile, value| profile.quick_acks_in_growth = value),
+        "grow_window",
+        Kind::Flag(|profile, value| profile.grow_window = value),
         "true",
-        "The receive window grows with what comes, and each segment is acknowledged at once meanwhile, as Linux does.",
+        "The advertised window grows with the data that comes, and each segment is acknowledged at once while it grows, as Linux does.",
     ),
     habit(
         "write",
