@@ -108,7 +108,8 @@ pub enum RttSample {
     /// The last: the path's time alone.
     Newest,
     /// The last, and rather that of a segment that the ACK confirms selectively, if there is one; where only
-    /// retransmissions are acknowledged, the time that timestamps tell (Linux since 3.18).
+    /// retransmissions are acknowledged, the time that timestamps tell (Linux since 3.18). A selective confirmation then
+    /// begins the retransmission timeout anew, as long as the first missing segment cannot have been acknowledged yet.
     Delivered,
 }
 
@@ -127,8 +128,11 @@ pub enum AfterSilence {
 pub enum RtoMinimum {
     /// The whole timeout (RFC 6298 §2.4).
     Timeout,
-    /// The variance term: `srtt + max(rto_min, 4 rttvar)`, as Linux does.
+    /// The variance term: `srtt + max(rto_min, 4 rttvar)`.
     Variance,
+    /// The variance term, which is the largest `4 rttvar` of the last round trip, goes down by a quarter of the
+    /// difference in each, and rises little where round trips get shorter, as in Linux (`tcp_rtt_estimator`).
+    LargestVariance,
 }
 
 impl StackProfile {
@@ -172,7 +176,7 @@ impl StackProfile {
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_millis(200),
             rto_clock: Duration::ZERO,
-            rto_minimum: RtoMinimum::Variance,
+            rto_minimum: RtoMinimum::LargestVariance,
             pacing: false,
             ecn: false,
             ecn_fallback: true,
@@ -197,6 +201,7 @@ impl StackProfile {
             loss_detection: LossDetection::Rfc6675,
             tail_loss_probe: false,
             rtt_sample: RttSample::Newest,
+            rto_minimum: RtoMinimum::Variance,
             ecn_fallback: false,
             after_silence: AfterSilence::Rfc5681,
             ..Self::linux_6()

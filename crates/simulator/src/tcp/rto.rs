@@ -1,5 +1,7 @@
 //! Retransmission timeout (RFC 6298).
 
+use std::ops::Range;
+
 use suimon_algorithms::path::Rtt;
 use suimon_model::{RtoMinimum, StackProfile};
 use suimon_units::{Duration, Instant};
@@ -17,6 +19,31 @@ pub(crate) struct Rto {
     rule: RtoMinimum,
     initial: Duration,
     timed: Option<Timed>,
+    /// Under [`RtoMinimum::LargestVariance`], from the first measurement on.
+    largest: Option<Largest>,
+}
+
+/// Linux's variance term (`tcp_rtt_estimator` of `net/ipv4/tcp_input.c`), as four deviations.
+#[derive(Debug, Clone, Copy)]
+struct Largest {
+    /// The term in force (`rttvar_us`).
+    term: Duration,
+    /// The largest of this round trip (`mdev_max_us`).
+    of_round: Duration,
+    /// The round trip ends once all before is acknowledged (`rtt_seq`).
+    round_end: u64,
+}
+
+impl Largest {
+    fn on_deviation(&mut self, term: Duration, minimum: Duration, flight: &Range<u64>) {
+        self.of_round = self.of_round.max(term);
+        self.term = self.term.max(self.of_round);
+        if flight.start > self.round_end {
+            self.term = (self.term * 3 + self.of_round) / 4;
+            self.round_end = flight.end;
+            self.of_round = minimum;
+        }
+    }
 }
 
 /// One segment's round trip at a time, by a coarse clock: see [`StackProfile::rto_clock`].
@@ -63,19 +90,31 @@ impl Rto {
             rule: profile.rto_minimum,
             initial: profile.rto_initial,
             timed: (profile.rto_clock > Duration::ZERO).then(|| Timed::new(profile.rto_clock)),
+            largest: None,
         }
     }
 
-    /// Takes a measurement in (RFC 6298 §2.2, §2.3).
-    pub(crate) fn sample(&mut self, rtt: Duration) {
+    /// Takes a measurement in (RFC 6298 §2.2, §2.3) while the bytes of `flight` are sent and not acknowledged.
+    pub(crate) fn sample(&mut self, rtt: Duration, flight: &Range<u64>) {
         match self.srtt {
             None => {
                 self.srtt = Some(rtt);
                 self.rttvar = rtt / 2;
+                let term = (self.rttvar * 4).max(self.minimum);
+                self.largest = (self.rule == RtoMinimum::LargestVariance)
+                    .then_some(Largest { term, of_round: term, round_end: flight.end });
             }
             Some(srtt) => {
-                self.rttvar = (self.rttvar * 3 + srtt.abs_diff(rtt)) / 4;
+                let deviation = srtt.abs_diff(rtt);
+                // Linux gives a shorter round trip an eighth of the weight, so that a queue which drains makes the
+                // timeout no longer.
+                let is_less = self.largest.is_some() && rtt < srtt && deviation > self.rttvar;
+                let weight = if is_less { 32 } else { 4 };
+                self.rttvar = (self.rttvar * (weight - 1) + deviation) / weight;
                 self.srtt = Some((srtt * 7 + rtt) / 8);
+                if let Some(largest) = &mut self.largest {
+                    largest.on_deviation(self.rttvar * 4, self.minimum, flight);
+                }
             }
         }
         if self.timed.is_none() {
@@ -85,7 +124,7 @@ impl Rto {
 
     /// The SYN was answered after `rtt`.
     pub(crate) fn on_established(&mut self, rtt: Duration) {
-        self.sample(rtt);
+        self.sample(rtt, &(0..0));
         if let Some(timed) = &mut self.timed {
             timed.sample(rtt.as_nanos() / timed.step.as_nanos());
             self.backoff = 0;
@@ -138,10 +177,11 @@ impl Rto {
             Some(timed) => (Some(timed.step * timed.srtt / 8), timed.step * timed.rttvar / 4),
             None => (self.srtt, self.rttvar),
         };
-        let base = match (srtt, self.rule) {
+        let base = match (srtt, self.largest) {
             (None, _) => self.initial,
-            (Some(srtt), RtoMinimum::Variance) => srtt + (rttvar * 4).max(self.minimum),
-            (Some(srtt), RtoMinimum::Timeout) => (srtt + rttvar * 4).max(self.minimum),
+            (Some(srtt), Some(largest)) => srtt + largest.term,
+            (Some(srtt), None) if self.rule == RtoMinimum::Timeout => (srtt + rttvar * 4).max(self.minimum),
+            (Some(srtt), None) => srtt + (rttvar * 4).max(self.minimum),
         };
         (base * (1 << self.backoff)).min(RTO_MAX)
     }
@@ -160,13 +200,51 @@ mod tests {
         Duration::from_millis(millis)
     }
 
+    /// 100 ms give a term of 200 ms. 300 ms deviate by 200: 4 (3/4 50 + 1/4 200) = 350 ms. Where round trips are steady
+    /// after that, a quarter of what is above the minimum of 200 ms goes in each round trip, once all of it is
+    /// acknowledged, and not with each sample.
+    #[test]
+    fn linux_keeps_the_largest_variance_of_a_round_trip_and_lets_it_go_by_quarters() {
+        let mut rto = Rto::new(&StackProfile::linux_6());
+        rto.sample(ms(100), &(0..10));
+        assert_eq!(rto.timeout(), ms(100 + 200));
+        rto.sample(ms(300), &(5..20));
+        let srtt = ms(125);
+        assert_eq!(rto.timeout(), srtt + ms(350));
+        rto.srtt = Some(ms(125));
+        rto.rttvar = Duration::ZERO;
+        for position in [6, 8, 10] {
+            rto.sample(ms(125), &(position..20));
+            assert_eq!(rto.timeout(), srtt + ms(350));
+        }
+        rto.sample(ms(125), &(21..40));
+        assert_eq!(rto.timeout(), srtt + ms(350));
+        rto.sample(ms(125), &(41..60));
+        assert_eq!(rto.timeout(), srtt + Duration::from_micros(312_500));
+    }
+
+    /// A deviation of 100 ms beyond one of 50 adds a quarter of the difference where the round trip was longer, and an
+    /// eighth of that where it was shorter.
+    #[test]
+    fn a_shorter_round_trip_raises_linuxs_variance_by_an_eighth_of_what_a_longer_one_does() {
+        let after = |rtt| {
+            let mut rto = Rto::new(&StackProfile { rto_min: Duration::ZERO, ..StackProfile::linux_6() });
+            rto.sample(ms(200), &(0..10));
+            rto.rttvar = ms(50);
+            rto.sample(ms(rtt), &(1..20));
+            rto.rttvar
+        };
+        assert_eq!(after(300), Duration::from_micros(62_500));
+        assert_eq!(after(100), Duration::from_nanos(51_562_500));
+    }
+
     #[test]
     fn the_first_sample_sets_half_of_itself_as_variance() {
         let mut rto = Rto::new(&StackProfile::qualnet_3_9());
         assert_eq!(rto.timeout(), ms(3_000));
-        rto.sample(ms(400));
+        rto.sample(ms(400), &(0..0));
         assert_eq!(rto.timeout(), ms(400 + 4 * 200));
-        rto.sample(ms(400));
+        rto.sample(ms(400), &(0..0));
         assert_eq!(rto.timeout(), ms(400 + 4 * 150));
     }
 
@@ -206,7 +284,7 @@ mod tests {
         let steady = |profile: &StackProfile| {
             let mut rto = Rto::new(profile);
             for _ in 0..100 {
-                rto.sample(ms(50));
+                rto.sample(ms(50), &(0..0));
             }
             rto.timeout()
         };
@@ -217,7 +295,7 @@ mod tests {
     #[test]
     fn backing_off_doubles_up_to_the_maximum_and_a_sample_ends_it() {
         let mut rto = Rto::new(&StackProfile::ns_2());
-        rto.sample(ms(50));
+        rto.sample(ms(50), &(0..0));
         rto.back_off();
         rto.back_off();
         assert_eq!(rto.timeout(), ms(800));
@@ -225,7 +303,7 @@ mod tests {
             rto.back_off();
         }
         assert_eq!(rto.timeout(), RTO_MAX);
-        rto.sample(ms(50));
+        rto.sample(ms(50), &(0..0));
         assert!(rto.timeout() < ms(1_000));
     }
 }

@@ -415,6 +415,7 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         Kind::Word(&[
             ("timeout", |profile| profile.rto_minimum = RtoMinimum::Timeout),
             ("variance", |profile| profile.rto_minimum = RtoMinimum::Variance),
+            ("largest-variance", |profile| profile.rto_minimum = RtoMinimum::LargestVariance),
         ]),
         "\"variance\"",
         "Whether rto_min bounds the whole timeout or its variance term.",

@@ -1,6 +1,7 @@
 //! Packet scripts of Linux 6: loss detection by time, tail loss probes, its proportional rate reduction.
 
 use suimon_algorithms::congestion::CongestionKind;
+use suimon_model::{RttSample, StackProfile};
 use suimon_units::{Bytes, Duration};
 
 use super::script::{MSS, Script, Steady, linux};
@@ -69,6 +70,22 @@ fn a_retransmission_is_lost_once_a_segment_sent_later_arrives() {
     // 10 was sent after 0 was sent again, and after 6 to 9. Three of six delivered were answered so far.
     script.sack(301, 0, &[(1, 6), (10, 11)]).sends("r0 r6 r7");
     assert_eq!(cuts(&steady).len(), 1);
+}
+
+/// Segment 0 was sent again at 200 ms, and what was sent before it still arrives: 240 ms make an estimate of 117.5 ms and a
+/// variance term of 252.5 ms, which count from then on.
+#[test]
+fn what_was_sent_before_a_retransmission_and_arrives_late_puts_the_timeout_off() {
+    let (mut script, _) = ten_in_flight();
+    script.sack(200, 0, &[(1, 4)]).sends("r0 10");
+    script.sack(340, 0, &[(1, 5)]).sends_nothing();
+    script.wakes(710).sends_something();
+    assert_eq!(script.sender.counters.timeouts, 1);
+    let newest = StackProfile { rtt_sample: RttSample::Newest, ..linux() };
+    let mut script = Script::established(newest, Steady::default());
+    script.sack(200, 0, &[(1, 4)]).sends("r0 10");
+    script.sack(340, 0, &[(1, 5)]).sends_nothing();
+    script.wakes(500).sends_something();
 }
 
 /// Two round-trip times and two ticks after the last segment.

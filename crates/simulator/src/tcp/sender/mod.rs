@@ -316,6 +316,8 @@ impl Sender {
             } else {
                 self.wait_for_timeout(now);
             }
+        } else if self.is_kept_waiting(&update) {
+            self.wait_for_timeout(now);
         }
         if let Some(probe) = self.probe {
             self.judge_probe(now, probe, &update, prior_flight_size);
@@ -368,6 +370,13 @@ impl Sender {
         }
     }
 
+    /// Whether an ACK confirms segments that were sent before the first missing one was sent last, so that this one cannot
+    /// have been acknowledged yet (`tcp_clean_rtx_queue` of Linux).
+    fn is_kept_waiting(&self, update: &Update) -> bool {
+        let sacked = update.sacked_sent_at.filter(|_| self.profile.rtt_sample == RttSample::Delivered);
+        sacked.zip(self.board.first_sent_at()).is_some_and(|((oldest, _), first)| oldest < first)
+    }
+
     /// Takes round-trip samples; gives that for congestion control.
     fn measure(&mut self, now: Instant, packet: &Packet, update: &Update) -> Option<Duration> {
         let sacked = update.sacked_sent_at.filter(|_| self.profile.rtt_sample == RttSample::Delivered);
@@ -376,7 +385,8 @@ impl Sender {
         }
         let echoed = self.profile.timestamps.then_some(packet.ts_ecr).filter(|echo| *echo > Instant::ZERO);
         if let Some(sent_at) = update.oldest_sent_at.or(sacked.map(|sacked| sacked.0)).or(echoed) {
-            self.rto.sample(now.saturating_since(sent_at));
+            let flight = self.board.snd_una()..self.board.snd_nxt();
+            self.rto.sample(now.saturating_since(sent_at), &flight);
         }
         let sent_at = match self.profile.rtt_sample {
             RttSample::Oldest => update.oldest_sent_at,
