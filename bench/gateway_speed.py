@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import HERE, WORK, BenchError, run
+from measure import HERE, WORK, BenchError, compiled, run
 
 CLIENT, GATEWAY, SERVER = "10.94.1.2", "10.94.1.1", "10.94.2.2"
 PORT, LISTEN = 5201, 8443
@@ -140,13 +140,6 @@ def answers(suimon: Path, control: Path) -> bool:
     return subprocess.run(status, capture_output=True, check=False).returncode == 0
 
 
-def connections() -> Path:
-    program = WORK / "connections"
-    WORK.mkdir(parents=True, exist_ok=True)
-    run(["cc", "-O2", "-o", str(program), str(HERE / "connections.c")], "cc")
-    return program
-
-
 def throughput(suimon: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
     """Gbit/s of one download over each way, one after the other in each round."""
     WORK.mkdir(parents=True, exist_ok=True)
@@ -164,7 +157,7 @@ def throughput(suimon: Path, rounds: int, seconds: int) -> dict[str, list[float]
 
 def new_connections(suimon: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
     """Connections a second over each way, 64 at once, each with a byte from the server and a reset from the client."""
-    program = str(connections())
+    program = str(compiled("connections"))
     found: dict[str, list[float]] = {}
     with row(), running("s", [program, "serve", str(CONNECTIONS_PORT)], listens("s", CONNECTIONS_PORT)):
         for _ in range(rounds):

@@ -1,13 +1,12 @@
 """One congested link in a guest of `suimon lab` (virtual time, same bytes each time), and the same in the simulator.
 
 A sender, a router and a receiver are network namespaces of the guest. All of the delay is on the way of the ACKs,
-because netem at a sender would change how much it sends at once. `suimon queue trace` records every packet that joins
-the router's queue. `socat` sends, because `iperf3` talks to its server over the loaded link before it sends.
+because netem at a sender would change how much it sends at once. `tcpdump` captures what comes to the router's queue
+and what leaves it. A program of `send.c` sends, because common ones wait a millisecond or talk to their servers first.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import re
@@ -15,10 +14,12 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from measure import BenchError, run
+from measure import BenchError, compiled, run
+from passages import Passage, passages
 
 RATE_BPS = 10_000_000
 BYTES_PER_S = RATE_BPS / 8
@@ -26,9 +27,10 @@ FULL_PACKET = 1500
 SYN_BYTES = 60
 # A token bucket lets a packet go without the time of its transmission.
 BUCKET_MS = FULL_PACKET / BYTES_PER_S * 1e3
-INITIAL_WINDOW = 10
-# What a job leaves in its folder.
-RECORD = "trace.json.gz"
+# A sender waits for its first ACK longer than for anything within its initial window.
+SILENCE_S = 0.02
+# What a job leaves in its folder: what came to the queue, and what left it.
+CAME, LEFT = "came.pcap", "left.pcap"
 # Differences of counts below this are chance.
 MIN_COUNT = 50
 
@@ -41,7 +43,7 @@ class Senders:
     kernel_cc: str
     simulator_cc: str
     ecn: bool
-    # When each begins; the simulator takes the times at which the kernel's sent their SYNs.
+    # When each begins; the simulator takes the times at which the kernel's began.
     starts_s: Sequence[float]
     # Of the way of the ACKs.
     delay_ms: float
@@ -93,14 +95,19 @@ tc -n b qdisc add dev xb root netem delay {delay_us}us limit 100000
 ip netns exec a ping -q -c 1 -w 3 10.91.2.2 > ping.txt
 {commands}
 ip netns exec b socat -b 65536 -u TCP4-LISTEN:5201,fork,backlog=128 OPEN:/dev/null,wronly &
-ip netns exec r suimon queue trace rb --json --afresh --seconds {recorded} > trace.json &
-record=$!
-for wait in $(seq 100); do [ -s trace.json ] && break; sleep 0.1; done
+captures=
+for capture in "ra came" "rb left"; do
+    ip netns exec r tcpdump -i ${{capture% *}} -Z root -B 16384 -s 64 --time-stamp-precision=nano \
+        -w ${{capture#* }}.pcap tcp and src host 10.91.1.2 2> ${{capture#* }}.txt &
+    captures="$captures $!"
+done
+sleep 0.5
 {senders}
 sleep {ends}
-tc -n r -s -j qdisc show dev rb > qdisc.json
+kill $captures
+wait $captures
 ip netns exec b nft list ruleset > nft.txt
-wait $record
+cat /proc/timer_list > clocks.txt
 uname -r > kernel
 """
 )
@@ -110,17 +117,15 @@ uname -r > kernel
 class Record:
     """What the kernel's queue has seen of a run."""
 
-    # Of each packet that came, in this order: its time, size, flow, verdict, and the bytes before it.
-    packets: list[dict[str, int]]
+    # Of each packet that came, in this order.
+    packets: list[Passage]
     # When the first packet of data came.
     begin_s: float
-    # When each flow sent its SYN, from the beginning of the first one's millisecond on. Timestamps count milliseconds,
-    # so that where in a millisecond packets come decides how receivers measure the round-trip time.
+    # When each flow is to begin in the simulator, from the beginning of the first one's millisecond on. Timestamps
+    # count milliseconds: where in one packets come decides how receivers measure the round-trip time.
     starts_s: list[float]
     # Of the first packet of data, which finds nothing waiting: some 30 us longer than asked for, which hosts take.
     round_trip_s: float
-    # The innermost queue discipline at the end, as `tc -s -j` shows it.
-    qdisc: dict[str, Any]
     # Packets that were lost behind the queue.
     lost: int
     kernel: str
@@ -155,8 +160,7 @@ class Job:
     @property
     def script(self) -> str:
         sends = "\n".join(
-            f"(sleep {start + 0.5}; ip netns exec a timeout {self.seconds + 2} "
-            "socat -b 16384 -u /dev/zero TCP4:10.91.2.2:5201) &"
+            f"(sleep {start + 0.5}; exec ip netns exec a {compiled('send')} 10.91.2.2 5201 {self.seconds + 2}) &"
             for start in self.senders.starts_s
         )
         return f"# {' '.join(self.options)}\n" + JOB.format(
@@ -164,26 +168,23 @@ class Job:
             cc=self.senders.kernel_cc,
             delay_us=round((self.senders.delay_ms + BUCKET_MS) * 1e3),
             commands=self.commands,
-            recorded=self.seconds + 3,
             senders=sends,
-            ends=self.seconds + 1,
+            # Captures lack the last half second, which is not yet written when they end.
+            ends=self.seconds + 2,
         )
 
     @property
     def is_recorded(self) -> bool:
         """Whether the folder has the record of just this job."""
-        job = self.folder / "job.sh"
-        return (self.folder / RECORD).exists() and job.read_text() == self.script
+        job, last = self.folder / "job.sh", self.folder / "kernel"
+        return last.exists() and job.read_text() == self.script
 
 
 def in_kernel(suimon: Path, job: Job) -> Record:
     """The record of a job, which runs where there is none."""
-    kept, written = job.folder / RECORD, job.folder / "trace.json"
     if not job.is_recorded:
-        kept.unlink(missing_ok=True)
-        lab(suimon, job.folder, job.script, job.options, ["socat", "nft"])
-        kept.write_bytes(gzip.compress(written.read_bytes(), 1))
-        written.unlink()
+        (job.folder / "kernel").unlink(missing_ok=True)
+        lab(suimon, job.folder, job.script, job.options, ["socat", "nft", "tcpdump", str(compiled("send"))])
     record = read(job.folder)
     if len(record.starts_s) != len(job.senders.starts_s):
         raise BenchError(f"{job.folder.name}: {len(record.starts_s)} flows sent data, not {len(job.senders.starts_s)}")
@@ -192,29 +193,35 @@ def in_kernel(suimon: Path, job: Job) -> Record:
 
 def read(folder: Path) -> Record:
     """What a job has left in its folder."""
-    with gzip.open(folder / RECORD, "rt") as lines:
-        next(lines)
-        packets = sorted((json.loads(line) for line in lines), key=lambda packet: int(packet["number"]))
-    data = [packet for packet in packets if packet["size_bytes"] >= 1400]
-    with_data = {packet["flow"] for packet in data}
-    firsts: dict[int, dict[str, int]] = {}
+    for name in (CAME, LEFT):
+        text = (folder / name).with_suffix(".txt").read_text()
+        if "\n0 packets dropped by kernel" not in text:
+            raise BenchError(f"{folder.name}: {name} is not whole: {text.strip()}")
+    # Captures have the time of day, and TCP has the time since the start.
+    offset = re.search(r"clock 1:.*?offset:\s+(\d+) nsecs", (folder / "clocks.txt").read_text(), re.DOTALL)
+    if not offset:
+        raise BenchError(f"{folder.name}: /proc/timer_list does not tell the offset of the time of day")
+    packets = passages(folder / CAME, folder / LEFT, int(offset[1]))
+    data = [packet for packet in packets if packet.size_bytes >= 1400]
+    firsts: dict[int, Passage] = {}
     for packet in packets:
-        if packet["flow"] in with_data:
-            firsts.setdefault(packet["flow"], packet)
-    # A sender that hears nothing takes another hash, under which its connection appears again.
-    syns = sorted(first["now_ns"] / 1e9 for first in firsts.values() if first["size_bytes"] < 100)
-    # The simulator's link takes the time of a SYN's transmission, after which all is as in the kernel.
-    syns = [syn - SYN_BYTES / BYTES_PER_S for syn in syns]
-    origin_s = int(syns[0] * 1e3) / 1e3
+        firsts.setdefault(packet.flow, packet)
+    syns = sorted(first.came_s for first in firsts.values() if first.is_syn)
     # The first ACK lets the packet go that follows the initial window.
-    of_first = [packet["now_ns"] for packet in data if packet["flow"] == data[0]["flow"]]
+    of_first = [packet.came_s for packet in data if packet.flow == data[0].flow]
+    after_ack = next(later for one, later in pairwise(of_first) if later - one > SILENCE_S)
+    round_trip_s = after_ack - of_first[0]
+    # The simulator's link takes the time of a packet's transmission, and a token bucket does not. The simulator's flows
+    # begin at such times that the first packet of data reaches the receiver when the kernel's did.
+    handshake_s = round_trip_s - BUCKET_MS / 1e3 + SYN_BYTES / BYTES_PER_S
+    later_s = of_first[0] - syns[0] - handshake_s - BUCKET_MS / 1e3
+    origin_s = int((syns[0] + later_s) * 1e3) / 1e3
     lost = re.search(r"counter packets (\d+)", (folder / "nft.txt").read_text())
     return Record(
         packets,
-        data[0]["now_ns"] / 1e9,
-        [round(syn - origin_s, 9) for syn in syns],
-        (of_first[INITIAL_WINDOW] - of_first[0]) / 1e9,
-        json.loads((folder / "qdisc.json").read_text())[-1],
+        data[0].came_s,
+        [round(syn + later_s - origin_s, 9) for syn in syns],
+        round_trip_s,
         int(lost[1]) if lost else 0,
         (folder / "kernel").read_text().strip(),
     )

@@ -41,18 +41,19 @@ def run(command: list[str], what: str, environment: Mapping[str, str] = ENVIRONM
 
 
 def usage(command: list[str]) -> Usage:
-    launcher = _launcher()
+    launcher = compiled("launch")
     with tempfile.NamedTemporaryFile("r", prefix="usage-") as output:
         run([str(launcher), output.name, *command], command[0])
         wall, user, system, kilobytes = output.read().split()
     return Usage(float(user) + float(system), float(wall), int(kilobytes) * 1024)
 
 
-def _launcher() -> Path:
-    source, program = HERE / "launch.c", WORK / "launch"
+def compiled(name: str) -> Path:
+    """The program of that name of this folder, in C."""
+    source, program = HERE / f"{name}.c", WORK / name
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         WORK.mkdir(parents=True, exist_ok=True)
-        run(["cc", "-O2", "-o", str(program), str(source)], "cc")
+        run(["cc", "-O2", "-Wall", "-o", str(program), str(source)], "cc")
     return program
 
 

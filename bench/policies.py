@@ -1,9 +1,8 @@
 """Queue policies in the kernel beside the simulator: python3 bench/policies.py [--only TEXT] [--seeds N] [--write]
 
 Each cell is one link of 10 Mbit/s with room for 150 kB, Reno flows with ECN and a policy of `suimon queue`, in `suimon
-lab` (virtual time, the same bytes each time), and the same link in the simulator. From the kernel's record of every
-packet and its verdict the queue is made again as the simulator counts it: what waits, without the packet that is being
-sent, whenever a packet joins or leaves. Seconds 5 to 25. `--write` writes docs/queue.md.
+lab` (virtual time, the same bytes each time), and the same link in the simulator. Both count what waits, without the
+packet that is being sent, whenever a packet joins or leaves. Seconds 5 to 25. `--write` writes docs/queue.md.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from pathlib import Path
 from statistics import fmean
 
 from guest_link import (
-    BYTES_PER_S,
     Job,
     Measure,
     Record,
@@ -38,7 +36,6 @@ PAGE = ROOT / "docs" / "queue.md"
 BEGIN_S, END_S = 5, 25
 # Of the simulator, for each of the kernel's.
 SIMULATED_SEEDS = 3
-PASSED, MARKED, DROPPED, NO_ROOM = range(4)
 
 
 @dataclass(frozen=True)
@@ -94,22 +91,17 @@ def of_cell(suimon: Path, cell: Cell, seed: int) -> tuple[Outcome, Outcome]:
     queue = f"ip netns exec r suimon queue load {cell.policy} --dev rb --rate 10Mbit --buffer 150kB --seed {seed} >&2"
     job = Job(cell.folder(seed), senders, queue, END_S, ("--seed", str(seed)))
     record = in_kernel(suimon, job)
-    return of_simulator(suimon, cell, job.folder, senders.started(record)), again(record)
+    return of_simulator(suimon, cell, job.folder, senders.started(record)), of_kernel(record)
 
 
-def again(record: Record) -> Outcome:
-    """The queue that the packets of a record made."""
+def of_kernel(record: Record) -> Outcome:
+    """The numbers of a record from `BEGIN_S` to `END_S`."""
     begin, end = record.begin_s + BEGIN_S, record.begin_s + END_S
     events: list[tuple[float, int]] = []
-    free = 0.0
     for packet in record.packets:
-        if packet["verdict"] in (DROPPED, NO_ROOM):
-            continue
-        now, size = packet["now_ns"] / 1e9, packet["size_bytes"]
-        turn = max(now, free)
-        free = turn + size / BYTES_PER_S
-        if turn > now:
-            events += [(now, size), (turn, -size)]
+        # The next packet leaves a token bucket when the transmission of the last would end, within a microsecond.
+        if packet.left_s is not None and packet.left_s - packet.came_s > 1e-5:
+            events += [(packet.came_s, packet.size_bytes), (packet.left_s, -packet.size_bytes)]
     waiting, lengths = 0, []
     for time, change in sorted(events):
         waiting += change
@@ -117,9 +109,10 @@ def again(record: Record) -> Outcome:
             lengths.append(waiting)
     mean = fmean(lengths)
     variance = fmean((length - mean) ** 2 for length in lengths)
-    within = [packet["verdict"] for packet in record.packets if begin <= packet["now_ns"] / 1e9 < end]
-    drops = within.count(DROPPED) + within.count(NO_ROOM)
-    return Outcome(mean / 1e3, variance**0.5 / mean, within.count(MARKED), drops)
+    within = [packet for packet in record.packets if begin <= packet.came_s < end]
+    marks = sum(packet.is_marked for packet in within)
+    drops = sum(packet.left_s is None for packet in within)
+    return Outcome(mean / 1e3, variance**0.5 / mean, marks, drops)
 
 
 def of_simulator(suimon: Path, cell: Cell, folder: Path, senders: Senders) -> Outcome:

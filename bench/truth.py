@@ -2,7 +2,7 @@
 
 Each cell is one link of 10 Mbit/s and 62 ms with senders and a queue discipline of the kernel, in `suimon lab` (virtual
 time, the same bytes each time), and the same link in the simulator. Flows start at the same times in both: when the
-kernel's sent their SYNs. The kernel's queue is integrated over time from a record of every packet that joins it.
+kernel's did. Captures of every packet that comes to the kernel's queue and that leaves it tell the rest.
 Records stay in target/bench, and the same job takes its record again. `--write` writes docs/truth.md.
 """
 
@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 from guest_link import (
-    BYTES_PER_S,
     FULL_PACKET,
     Job,
     Measure,
@@ -35,6 +34,7 @@ from guest_link import (
 )
 from measure import ROOT, WORK, BenchError
 from page import write_between
+from passages import waits
 from simulators import built
 
 PAGE = ROOT / "docs" / "truth.md"
@@ -64,25 +64,25 @@ class Queue:
     # What `tc` is told with ECN and without.
     with_ecn: str = ""
     without_ecn: str = ""
-    # Packets leave in the order of their arrival, so that the bytes before a packet are its waiting time.
-    in_order: bool = True
-    # What comes while `buffer` packets wait is dropped, and nothing else.
-    tail_drop: bool = False
+    # Packets are dropped as they are to leave, and not as they come.
+    drops_at_head: bool = False
 
 
 # PIE's interval of 15 ms is 16 ms on a kernel of 250 ticks a second.
 QUEUES = {
-    "pfifo": Queue(TBF + "pfifo limit 100", "droptail", 100, tail_drop=True),
-    "sfq": Queue(TBF + "sfq limit 127", "sfq:shaper=tbf", 127, in_order=False),
+    "pfifo": Queue(TBF + "pfifo limit 100", "droptail", 100),
+    "sfq": Queue(TBF + "sfq limit 127", "sfq:shaper=tbf", 127),
     "red": Queue(TBF + RED, "red:min_th=30kB:max_th=90kB:w_q=0.03125:gentle=false:rules=linux", 100, "ecn"),
-    "choke": Queue(TBF + CHOKE, "choke:min=20:max=60:w_q=0.0625:max_p=0.1:shaper=tbf", 100, "ecn", in_order=False),
-    "codel": Queue(TBF + "codel limit 1000", "codel:shaper=tbf", 1000, "ecn", "noecn", in_order=False),
+    "choke": Queue(TBF + CHOKE, "choke:min=20:max=60:w_q=0.0625:max_p=0.1:shaper=tbf", 100, "ecn"),
+    "codel": Queue(TBF + "codel limit 1000", "codel:shaper=tbf", 1000, "ecn", "noecn", drops_at_head=True),
     "fq_codel": Queue(
-        TBF + "fq_codel limit 1000", "fq-codel:rules=linux:shaper=tbf", 1000, "ecn", "noecn", in_order=False
+        TBF + "fq_codel limit 1000", "fq-codel:rules=linux:shaper=tbf", 1000, "ecn", "noecn", drops_at_head=True
     ),
     "pie": Queue(TBF + "pie limit 1000", "pie-linux:tupdate=16ms:shaper=tbf", 1000, "ecn"),
-    "fq_pie": Queue(TBF + "fq_pie limit 1000", "fq-pie:tupdate=16ms:shaper=tbf", 1000, "ecn", in_order=False),
-    "cake": Queue("tc -n r qdisc add dev rb root handle 10: cake bandwidth 10mbit overhead 0", "cake", in_order=False),
+    "fq_pie": Queue(TBF + "fq_pie limit 1000", "fq-pie:tupdate=16ms:shaper=tbf", 1000, "ecn"),
+    "cake": Queue(
+        "tc -n r qdisc add dev rb root handle 10: cake bandwidth 10mbit overhead 0", "cake", drops_at_head=True
+    ),
 }
 # Senders whose names differ.
 SENDERS = {
@@ -128,8 +128,6 @@ class Cell:
         lines = [
             f"{queue.kernel} {queue.with_ecn if self.ecn else queue.without_ecn}",
             f"echo {int('no HyStart' not in self.cc)} > /sys/module/tcp_cubic/parameters/hystart",
-            # It passes everything, and records it.
-            "ip netns exec r suimon queue load red:min_th=60MB --dev rb --rate 10Mbit --buffer 64MB --in-front-of >&2",
         ]
         if self.loss:
             lines.append(loss(self.loss))
@@ -156,21 +154,20 @@ CELLS = [
 
 @dataclass(frozen=True)
 class Outcome:
-    """A cell's numbers; `None` where one is not known."""
+    """A cell's numbers."""
 
     goodput_mbps: float
     backlog_kb: float
-    p95_ms: float | None
+    p95_ms: float
     drops: float
     marks: float
 
 
 def mean_of(outcomes: Sequence[Outcome]) -> Outcome:
-    waits = [outcome.p95_ms for outcome in outcomes if outcome.p95_ms is not None]
     return Outcome(
         goodput_mbps=fmean(outcome.goodput_mbps for outcome in outcomes),
         backlog_kb=fmean(outcome.backlog_kb for outcome in outcomes),
-        p95_ms=fmean(waits) if waits else None,
+        p95_ms=fmean(outcome.p95_ms for outcome in outcomes),
         drops=fmean(outcome.drops for outcome in outcomes),
         marks=fmean(outcome.marks for outcome in outcomes),
     )
@@ -192,35 +189,20 @@ def of_cell(suimon: Path, cell: Cell, seed: int, kernel: str | None) -> tuple[Ou
 
 def of_kernel(cell: Cell, record: Record) -> Outcome:
     """The numbers of the first `SECONDS` from the first packet of data on."""
-    # A token bucket lets a packet go and then waits as long as its transmission takes. So the time at which the bucket
-    # is free follows from the packets before, and the bytes that wait correct it where the queue has dropped some.
-    free, area, came, waiting = record.begin_s, 0.0, 0, 0
-    queue, waits = QUEUES[cell.queue], []
-    for packet in record.packets:
-        now, size = packet["now_ns"] / 1e9, packet["size_bytes"]
-        if not record.begin_s <= now < record.begin_s + SECONDS:
-            continue
-        waiting = packet["backlog_bytes"]
-        came += size
-        # The record is made in front of the queue.
-        if queue.tail_drop and packet["backlog_packets"] >= queue.buffer:
-            continue
-        free = min(max(free, now), now + (waiting + FULL_PACKET) / BYTES_PER_S)
-        if waiting > 0:
-            free = max(free, now + waiting / BYTES_PER_S)
-        wait = free - now
-        free += size / BYTES_PER_S
-        area += size * wait
-        waits.append(wait)
-    qdisc = record.qdisc
-    marks = qdisc.get("marked", qdisc.get("ecn_mark", 0)) + sum(tin["ecn_mark"] for tin in qdisc.get("tins", []))
-    arrived = came - waiting - FULL_PACKET * (qdisc["drops"] + record.lost)
+    # A token bucket lets a packet go and then waits as long as its transmission takes, so that what passes between
+    # coming and leaving is the waiting time, without the transmission.
+    begin, end = record.begin_s, record.begin_s + SECONDS
+    of_all = zip(record.packets, waits(record.packets, dropped_at_head=QUEUES[cell.queue].drops_at_head), strict=True)
+    within = [(packet, wait) for packet, wait in of_all if begin <= packet.came_s < end]
+    left = [(packet, wait) for packet, wait in within if packet.left_s is not None]
+    drops = len(within) - len(left) + record.lost
+    arrived = sum(packet.size_bytes for packet, _ in left if (packet.left_s or end) < end) - FULL_PACKET * record.lost
     return Outcome(
         goodput_mbps=arrived * 1448 / FULL_PACKET * 8 / SECONDS / 1e6,
-        backlog_kb=area / SECONDS / 1e3,
-        p95_ms=sorted(waits)[int(len(waits) * 0.95)] * 1e3 if queue.in_order else None,
-        drops=qdisc["drops"] + record.lost,
-        marks=marks,
+        backlog_kb=sum(packet.size_bytes * wait for packet, wait in within) / SECONDS / 1e3,
+        p95_ms=sorted(wait for _, wait in left)[int(len(left) * 0.95)] * 1e3,
+        drops=drops,
+        marks=sum(packet.is_marked for packet, _ in left),
     )
 
 
@@ -250,7 +232,7 @@ def runs_of_simulator(suimon: Path, cell: Cell, folder: Path, senders: Senders) 
         Outcome(
             goodput_mbps=float(run.whole["goodput_bps"]) / 1e6,
             backlog_kb=float(run.whole["backlog_mean_bytes"]) / 1e3,
-            p95_ms=float(run.whole["delay_p95_ms"]) if queue.in_order else None,
+            p95_ms=float(run.whole["delay_p95_ms"]),
             drops=float(run.whole["packets_lost"]),
             marks=float(run.whole["packets_marked"]),
         )

@@ -1,0 +1,94 @@
+"""The kernel's senders over links that vary, beside the simulator: python3 bench/truth_traces.py [--write]
+
+Each cell is a download over a trace, by `suimon compare --trace` in the simulator and the same with `--lab`: the
+kernel's TCP in virtual time, over an emulated link. Three traces are made by `suimon trace generate`; recordings are
+run where they lie beside the project. `--write` writes docs/truth.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from guest_link import Measure, Tally
+from measure import ROOT, WORK, BenchError, run
+from page import write_between
+from simulators import built
+
+PAGE = ROOT / "docs" / "truth.md"
+RECORDINGS = ROOT.parent / "shared" / "traces"
+GENERATED = ("3g-driving", "lte-driving", "lte-walking")
+RECORDED = ("TMobile-UMTS-driving.down", "Verizon-LTE-short.down", "ATT-LTE-driving-2016.up")
+# Each as the simulator names it; the kernel's are reno, cubic, bbr, vegas and westwood.
+SENDERS = ("reno", "cubic-linux", "bbr", "vegas-linux", "westwood")
+RTT, BUFFER, SECONDS, SEED = "40ms", "100packets", 60, 7
+
+
+def traces(suimon: Path) -> list[Path]:
+    """Those that are made here, and the recordings that are there."""
+    folder = WORK / "truth-traces"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name in GENERATED:
+        made.append(folder / f"{name}.trace")
+        made[-1].write_text(run([str(suimon), "trace", "generate", "--like", name, "--seed", str(SEED)], name))
+    return [*made, *(path for name in RECORDED if (path := RECORDINGS / name).exists())]
+
+
+def runs(suimon: Path, trace: Path, seeds: int, *, in_lab: bool) -> dict[str, list[dict[str, Any]]]:
+    """Every sender's runs over a trace."""
+    setting = ["--rtt", RTT, "--buffer", BUFFER, "--duration", f"{SECONDS}s", "--seeds", str(seeds)]
+    command = [str(suimon), "compare", "--trace", str(trace), *setting, "--cc", ",".join(SENDERS)]
+    text = run([*command, "--json", "--no-files", *(["--lab"] if in_lab else [])], trace.name)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in json.loads(text)["runs"]:
+        found.setdefault(one["algorithm"], []).append(one)
+    return found
+
+
+def measures(ours: list[dict[str, Any]], kernel: list[dict[str, Any]]) -> list[Measure]:
+    def beside(name: str, column: str, scale: float, bound: float, digits: int) -> Measure:
+        means = [sum(float(one[column]) for one in found) / len(found) / scale for found in (ours, kernel)]
+        return Measure(name, means[0], means[1], bound, digits, count=column == "packets_lost")
+
+    return [
+        beside("goodput", "goodput_bps", 1e6, 0.05, 2),
+        beside("backlog", "backlog_mean_bytes", 1e3, 0.10, 1),
+        beside("p95", "delay_p95_ms", 1, 0.10, 0),
+        beside("drops", "packets_lost", 1, 0.20, 0),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=2, metavar="N", help="seeds of both (default: 2)")
+    parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args()
+    suimon = options.suimon.resolve()
+    lines = [
+        "| Link | Sender | Goodput, Mbit/s | Backlog, kB | p95, ms | Drops |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    print("\n".join(lines), flush=True)
+    tally = Tally()
+    for trace in traces(suimon):
+        ours, kernel = (runs(suimon, trace, options.seeds, in_lab=in_lab) for in_lab in (False, True))
+        for sender in ours:
+            lines.append(tally.row([trace.stem, sender], measures(ours[sender], kernel[sender])))
+            print(lines[-1], flush=True)
+    print(f"\ntruth_traces: {tally.text}")
+    if options.write:
+        write_between(PAGE, "traces", "\n".join([f"Seeds: {options.seeds}. **{tally.text}.**", "", *lines]))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        print(f"truth_traces: {error}", file=sys.stderr)
+        sys.exit(1)
