@@ -21,6 +21,20 @@ pub struct Job {
     pub seed: u64,
 }
 
+impl Job {
+    /// A job that does nothing.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            words: vec!["true".to_owned()],
+            folder: PathBuf::from("/tmp"),
+            environment: Vec::new(),
+            files: Vec::new(),
+            programs: Vec::new(),
+            seed: 1,
+        }
+    }
+}
+
 /// The place of the description in a job's archive.
 pub(crate) const DESCRIPTION: &str = "/run/suimon-job.json";
 

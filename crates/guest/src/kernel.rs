@@ -324,15 +324,26 @@ fn run(command: &mut Command) -> Result<String, GuestError> {
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// The last line of a program's complaint.
+/// The last line of a program's complaint, or a kernel's reason for its panic, which a trace follows.
 pub(crate) fn last_words(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
+    let panic = text.lines().find(|line| line.contains("Kernel panic"));
+    let last = || text.lines().rev().find(|line| !line.trim().is_empty());
+    panic.or_else(last).unwrap_or("it said nothing").trim().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_words_are_the_last_line_or_the_reason_of_a_panic() {
+        assert_eq!(last_words(b"one\ntwo\n\n"), "two");
+        assert_eq!(last_words(b""), "it said nothing");
+        let panic =
+            b"[ 1.5] Kernel panic - not syncing: stack\n[ 1.5] Call Trace:\n[ 1.6] Kernel Offset: disabled\n";
+        assert_eq!(last_words(panic), "[ 1.5] Kernel panic - not syncing: stack");
+    }
 
     #[test]
     fn a_version_is_found_by_its_beginning_and_newer_is_by_number() {

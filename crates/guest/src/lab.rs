@@ -14,11 +14,15 @@ use crate::frame::{Frames, Kind};
 use crate::job::{ARCHIVE_AT, DESCRIPTION, Job, MAGIC};
 use crate::kernel::Kernel;
 use crate::machine::{Machine, Parts, ROOM, arguments, emulator_version};
-use crate::store::Store;
+use crate::store::{Scratch, Store};
 use crate::tree::{Links, Tree, unpack};
 
 /// A boot takes seconds; on a busy machine it may take this long.
 const MAX_BOOT: Duration = Duration::from_secs(1_200);
+
+/// The emulator saves the state of a guest that runs. On a very busy machine one came back with a broken stack, so that
+/// a state is kept only once a job ran from it. Until then others are made, up to so many.
+const MAX_BOOTS: usize = 3;
 
 /// How often the results are looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
@@ -102,6 +106,15 @@ pub trait Watcher {
     fn on_time(&mut self, virtual_time: Duration);
 }
 
+/// Nobody wants to know.
+struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn on_step(&mut self, _what: &str) {}
+    fn on_output(&mut self, _is_error: bool, _bytes: &[u8]) {}
+    fn on_time(&mut self, _virtual_time: Duration) {}
+}
+
 /// The results of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -150,9 +163,20 @@ impl Lab {
     /// Where the guest does not start, does not end in time, or ends without a result.
     pub fn run(&self, job: &Job, limit: Duration, watcher: &mut dyn Watcher) -> Result<Outcome, GuestError> {
         let state = self.state(watcher)?;
+        self.run_from(&state, job, limit, watcher)
+    }
+
+    /// Runs `job` in a guest that goes on from `state`.
+    fn run_from(
+        &self,
+        state: &Path,
+        job: &Job,
+        limit: Duration,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Outcome, GuestError> {
         let work = self.store.scratch()?;
         self.hand_over(job, &work.path().join("job"))?;
-        let machine = Machine::start(&self.parts(&state), work.path(), Some(&state.join("state")))?;
+        let machine = Machine::start(&self.parts(state), work.path(), Some(&state.join("state")))?;
         let mut results = Results::of(machine, work.path(), limit)?;
         let mut archive = Vec::new();
         let exit = loop {
@@ -220,6 +244,23 @@ impl Lab {
             return Ok(state);
         }
         watcher.on_step(&format!("starting Linux {} once; later runs go on from there", self.kernel.version));
+        let mut boots = 0;
+        let made = loop {
+            let made = self.boot(&tree)?;
+            boots += 1;
+            match self.run_from(made.path(), &Job::nothing(), MAX_BOOT, &mut Unwatched) {
+                Err(error) if boots == MAX_BOOTS => return Err(error),
+                Err(_) => {}
+                Ok(_) => break made,
+            }
+        };
+        self.forget_older(&states, &key)?;
+        fs::rename(made.keep(), &state).at(&state)?;
+        Ok(state)
+    }
+
+    /// A guest with these files that has booted and waits, in a folder of its own.
+    fn boot(&self, tree: &Tree) -> Result<Scratch, GuestError> {
         let made = self.store.scratch()?;
         let initrd = made.path().join("initrd");
         tree.write(File::create(&initrd).at(&initrd)?)?;
@@ -229,10 +270,7 @@ impl Lab {
         let mut results = Results::of(machine, made.path(), MAX_BOOT)?;
         while results.next()?.0 != Kind::Ready {}
         results.machine.save(&made.path().join("state"))?;
-        drop(results);
-        self.forget_older(&states, &key)?;
-        fs::rename(made.keep(), &state).at(&state)?;
-        Ok(state)
+        Ok(made)
     }
 
     /// Removes the oldest states beside the one of `key`: each takes some 350 MB.
