@@ -70,6 +70,7 @@ fn judges_radio(script: &[Step], cwnd: u64) -> bool {
         now: Instant::ZERO,
         kind: CongestionKind::Loss,
         flight_size: Bytes::new(1_448),
+        used_window: Bytes::new(1_448),
         snd_nxt: 0,
         mss: Bytes::new(1_448),
     };

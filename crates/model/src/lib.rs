@@ -25,7 +25,9 @@ pub use flow::{
 };
 pub use impairments::{Detour, ImpairmentState, Impairments, Loss, Outage, Reordering};
 pub use link::Link;
-pub use profile::{AfterSilence, LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile};
+pub use profile::{
+    AfterSilence, CwndValidation, LossDetection, RecoveryAlgorithm, RtoMinimum, RttSample, StackProfile,
+};
 pub use run::Run;
 pub use scenario::{Record, Scenario, Window};
 pub use suimon_algorithms::queue::Buffer;

@@ -52,6 +52,8 @@ pub struct StackProfile {
     pub mark_floor: u32,
     /// The window with which a sender goes on after a silence.
     pub after_silence: AfterSilence,
+    /// When the congestion window may grow, and what a loss halves.
+    pub cwnd_validation: CwndValidation,
     /// Acknowledge every second segment, or after `delayed_ack_timeout`; `false` acknowledges each.
     pub delayed_ack: bool,
     /// How long an ACK may be held back.
@@ -123,6 +125,16 @@ pub enum AfterSilence {
     Rfc2861,
 }
 
+/// When the congestion window counts as used, so that it may grow, and what a loss halves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CwndValidation {
+    /// Where it was full when the acknowledgement came. A loss halves what is in flight (RFC 5681 §3.1, eq. 4).
+    Flight,
+    /// Where it was full within the last window of data, or slow start has not brought it to twice what was in flight. A
+    /// loss halves the window itself. As in Linux (`tcp_is_cwnd_limited`, `tcp_reno_ssthresh`).
+    Window,
+}
+
 /// What the minimum retransmission timeout applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtoMinimum {
@@ -182,6 +194,7 @@ impl StackProfile {
             ecn_fallback: true,
             mark_floor: 2,
             after_silence: AfterSilence::Rfc2861,
+            cwnd_validation: CwndValidation::Window,
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
@@ -204,6 +217,7 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Variance,
             ecn_fallback: false,
             after_silence: AfterSilence::Rfc5681,
+            cwnd_validation: CwndValidation::Flight,
             ..Self::linux_6()
         }
     }

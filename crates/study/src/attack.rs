@@ -339,7 +339,7 @@ mod tests {
 
     fn attack(sender: &str, rivals: &[&str], worst: Worst) -> Attack {
         let rivals = rivals.iter().map(|rival| (*rival).to_owned()).collect();
-        Attack { sender: sender.to_owned(), rivals, worst, networks: 24, seed: 1 }
+        Attack { sender: sender.to_owned(), rivals, worst, networks: 48, seed: 1 }
     }
 
     fn found(attack: &Attack) -> Found {

@@ -284,6 +284,8 @@ pub struct Congestion {
     pub kind: CongestionKind,
     /// Bytes in flight just before.
     pub flight_size: Bytes,
+    /// What Reno halves: `flight_size` (RFC 5681 §3.1, eq. 4), or the congestion window on a stack of Linux.
+    pub used_window: Bytes,
     /// Next new byte to be sent.
     pub snd_nxt: u64,
     /// Maximum segment size.
@@ -336,6 +338,7 @@ pub(crate) mod testing {
             now: Instant::ZERO + Duration::from_millis(200),
             kind: CongestionKind::Loss,
             flight_size: MSS * segments,
+            used_window: MSS * segments,
             snd_nxt: (MSS * 20).get(),
             mss: MSS,
         }

@@ -99,10 +99,10 @@ pub(crate) fn slow_start(ack: &Ack, limits: &mut Limits) -> bool {
     false
 }
 
-/// `ssthresh` after a congestion event: half of the flight, at least two segments (RFC 5681
+/// `ssthresh` after a congestion event: half of the flight, or of Linux's window, at least two segments (RFC 5681
 /// §3.1, eq. 4).
 pub(crate) fn halved(event: &Congestion) -> Bytes {
-    (event.flight_size / 2).max(event.mss * 2)
+    (event.used_window / 2).max(event.mss * 2)
 }
 
 /// Growth by one segment for every `cwnd` of acknowledged bytes (RFC 5681 §3.1, eq. 3 in the

@@ -124,7 +124,8 @@ fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
         if in_recovery {
             let kind = CongestionKind::Loss;
             let snd_nxt = snd_una + (MSS * arriving).get();
-            let loss = Congestion { now, kind, flight_size: MSS * window, snd_nxt, mss: MSS };
+            let used_window = MSS * window;
+            let loss = Congestion { now, kind, flight_size: used_window, used_window, snd_nxt, mss: MSS };
             algorithm.on_congestion(&loss, &mut limits);
             limits.cwnd = limits.cwnd.min(limits.ssthresh);
         }

@@ -192,6 +192,7 @@ impl Endpoint {
                     now: self.now,
                     kind,
                     flight_size: self.flight_size(),
+                    used_window: self.flight_size(),
                     snd_nxt: self.snd_nxt,
                     mss: Self::MSS,
                 };

@@ -66,7 +66,8 @@ pub(super) fn replay(records: &[Record]) -> Replayed {
         let fs_at = fs_at.as_mut().expect("a connection starts first");
         let flight_size = Bytes::new(u64::from(record.flight_size));
         limits.cwnd = mss * u64::from(record.values.cwnd_segments);
-        let congestion = |kind| Congestion { now, kind, flight_size, snd_nxt: 0, mss };
+        let congestion =
+            |kind| Congestion { now, kind, flight_size, used_window: flight_size, snd_nxt: 0, mss };
         match record.event() {
             Event::Ack => {
                 let ack = Ack {

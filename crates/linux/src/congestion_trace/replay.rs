@@ -226,7 +226,8 @@ impl Connection {
     fn congestion(&mut self, record: &Record, now: Instant, kind: CongestionKind) -> u64 {
         self.limits.ssthresh = mss(record) * u64::from(record.ssthresh);
         let flight_size = bytes(record.prior_flight_size);
-        let event = Congestion { now, kind, flight_size, snd_nxt: 0, mss: mss(record) };
+        let event =
+            Congestion { now, kind, flight_size, used_window: flight_size, snd_nxt: 0, mss: mss(record) };
         self.open.on_congestion(&event, &mut self.limits);
         self.limits.ssthresh.whole(mss(record)).min(MOST_SEGMENTS)
     }

@@ -268,6 +268,7 @@ mod tests {
             ecn_fallback = false
             mark_floor = 1
             after_silence = "rfc-5681"
+            cwnd_validation = "flight"
             delayed_ack = false
             delayed_ack_timeout = "100ms"
             quick_acks = 0

@@ -101,8 +101,11 @@ impl Rto {
                 self.srtt = Some(rtt);
                 self.rttvar = rtt / 2;
                 let term = (self.rttvar * 4).max(self.minimum);
-                self.largest = (self.rule == RtoMinimum::LargestVariance)
-                    .then_some(Largest { term, of_round: term, round_end: flight.end });
+                self.largest = (self.rule == RtoMinimum::LargestVariance).then_some(Largest {
+                    term,
+                    of_round: term,
+                    round_end: flight.end,
+                });
             }
             Some(srtt) => {
                 let deviation = srtt.abs_diff(rtt);

@@ -4,8 +4,8 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 
 use suimon_algorithms::congestion::AckCounting;
 use suimon_model::{
-    AfterSilence, Aggregate, Gateway, LossDetection, OnOff, RecoveryAlgorithm, RtoMinimum, RttSample,
-    StackProfile, UdpFlow,
+    AfterSilence, Aggregate, CwndValidation, Gateway, LossDetection, OnOff, RecoveryAlgorithm, RtoMinimum,
+    RttSample, StackProfile, UdpFlow,
 };
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -452,6 +452,15 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         ]),
         "\"rfc-2861\"",
         "Window after a silence: the initial one, or half for each timeout, with a higher threshold, as in Linux.",
+    ),
+    habit(
+        "cwnd_validation",
+        Kind::Word(&[
+            ("flight", |profile| profile.cwnd_validation = CwndValidation::Flight),
+            ("window", |profile| profile.cwnd_validation = CwndValidation::Window),
+        ]),
+        "\"window\"",
+        "The window grows where it is full and a loss halves the flight, or it grows where it was full within a window of data and a loss halves it, as in Linux.",
     ),
     habit(
         "delayed_ack",

@@ -9,19 +9,21 @@ mod probe;
 mod script;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::sync::Arc;
 
 use suimon_algorithms::congestion::{Ack, CongestionControl, Delivery, Limits, MarkResponse};
 use suimon_algorithms::path::Rtt;
 use suimon_algorithms::queue::Ecn;
-use suimon_model::{AfterSilence, RttSample, StackProfile};
+use suimon_model::{AfterSilence, CwndValidation, RttSample, StackProfile};
 use suimon_results::EventKind;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::delivery::Deliveries;
 use self::phase::{Phase, Undo};
 use self::probe::{Probe, Purpose, Timer};
+use self::usage::Usage;
 use super::rto::Rto;
 use super::scoreboard::{Scoreboard, Segment, Update};
 use super::source::Source;
@@ -59,6 +61,7 @@ pub(crate) struct Sender {
     stopped_by: StoppedBy,
     /// `snd_nxt` when the congestion window was last full.
     full_at: u64,
+    usage: Usage,
     last_sent: Instant,
     /// Acknowledged before the connection was last silent.
     before_silence: u64,
@@ -132,6 +135,7 @@ impl Sender {
             paced_until: Instant::ZERO,
             stopped_by: StoppedBy::Application,
             full_at: 0,
+            usage: Usage::default(),
             last_sent: Instant::ZERO,
             before_silence: 0,
             ts_recent: Instant::ZERO,
@@ -341,6 +345,11 @@ impl Sender {
             snd_wnd: Bytes::new(self.window_edge - self.board.snd_una()),
             mss: self.profile.mss,
             cwnd_limited: match self.stopped_by {
+                // What an algorithm limits by itself does not let the window grow.
+                StoppedBy::Space => false,
+                _ if self.profile.cwnd_validation == CwndValidation::Window => {
+                    self.usage.may_grow(self.limits.cwnd, self.limits.in_slow_start())
+                }
                 StoppedBy::CongestionWindow => true,
                 // Pacing only spreads the window's segments; was the window full in the last round trip?
                 StoppedBy::Pacing => self.board.snd_una() <= self.full_at,
@@ -442,17 +451,24 @@ impl Sender {
                 Err(reason) => break reason,
             }
         };
-        self.stop(reason);
+        let has_sent = self.board.snd_nxt() > snd_nxt;
+        self.stop(reason, has_sent);
         if self.profile.tail_loss_probe
-            && self.board.snd_nxt() > snd_nxt
+            && has_sent
             && let Some(first) = self.board.first_sent_at()
         {
             self.wait_for_probe(now, first);
         }
     }
 
-    fn stop(&mut self, reason: StoppedBy) {
+    fn stop(&mut self, reason: StoppedBy, has_sent: bool) {
         self.stopped_by = reason;
+        if self.profile.cwnd_validation == CwndValidation::Window {
+            let is_full = self.board.flight_size() + self.profile.mss > self.limits.cwnd;
+            if has_sent || is_full {
+                self.usage.on_sent(is_full, self.board.snd_una(), self.board.snd_nxt());
+            }
+        }
         if reason == StoppedBy::CongestionWindow {
             self.full_at = self.board.snd_nxt();
         } else if let (StoppedBy::Application, Some(deliveries)) = (reason, &mut self.deliveries)

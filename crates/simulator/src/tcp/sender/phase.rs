@@ -2,7 +2,7 @@
 
 use suimon_algorithms::congestion::{Congestion, CongestionKind, Limits};
 use suimon_algorithms::queue::Ecn;
-use suimon_model::LossDetection;
+use suimon_model::{CwndValidation, LossDetection};
 use suimon_results::EventKind;
 use suimon_units::{Bytes, Instant};
 
@@ -130,7 +130,11 @@ impl Sender {
         // A reduction of any kind ends the search for a loss at the tail.
         self.probe = None;
         let snd_nxt = self.board.snd_nxt();
-        let event = Congestion { now, kind, flight_size, snd_nxt, mss: self.profile.mss };
+        let used_window = match self.profile.cwnd_validation {
+            CwndValidation::Flight => flight_size,
+            CwndValidation::Window => self.limits.cwnd,
+        };
+        let event = Congestion { now, kind, flight_size, used_window, snd_nxt, mss: self.profile.mss };
         self.cc.on_congestion(&event, &mut self.limits);
         // Whatever the reason (RFC 3168 §6.1.2), or the receiver would echo a mark beyond this cut.
         self.announce_cut = true;
