@@ -157,7 +157,7 @@ impl Sender {
             ..Ack::new(self.now, delivered, self.mss)
         };
         let delivery = self.deliveries.on_ack(&ack, sent);
-        let algorithm = self.algorithm.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let algorithm = own(&mut self.algorithm);
         if self.models_delivery {
             algorithm.on_delivery(&delivery);
         }
@@ -185,8 +185,7 @@ impl Sender {
         self.recovery_began = Some(self.now);
         self.before_cut = (kind != CongestionKind::Ecn).then_some(self.limits);
         let event = Congestion { now: self.now, kind, flight_size, snd_nxt, mss: self.mss };
-        let algorithm = self.algorithm.get_mut().unwrap_or_else(PoisonError::into_inner);
-        algorithm.on_congestion(&event, &mut self.limits);
+        own(&mut self.algorithm).on_congestion(&event, &mut self.limits);
         if self.models_delivery {
             return;
         }
@@ -204,8 +203,7 @@ impl Sender {
         self.recovery_began = None;
         self.limits.cwnd = self.limits.cwnd.max(before.cwnd);
         self.limits.ssthresh = before.ssthresh;
-        let algorithm = self.algorithm.get_mut().unwrap_or_else(PoisonError::into_inner);
-        algorithm.on_spurious(self.now, &mut self.limits);
+        own(&mut self.algorithm).on_spurious(self.now, &mut self.limits);
     }
 
     /// RFC 9002 §7.2.
@@ -217,6 +215,11 @@ impl Sender {
         // 2^64 ns are 584 years.
         Instant::ZERO + Duration::from_nanos(at.saturating_duration_since(self.began).as_nanos() as u64)
     }
+}
+
+/// The algorithm, without a lock: nobody else holds it.
+fn own(algorithm: &mut Mutex<Box<dyn CongestionControl>>) -> &mut Box<dyn CongestionControl> {
+    algorithm.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// RFC 9002 §7.2.

@@ -128,13 +128,13 @@ macro_rules! peers {
         impl End {
             /// Does what the program does: the server writes as much as it may, the client reads what came.
             fn work(&mut self) {
-                let is_server = self.read == 0 && self.endpoint.open_connections() > 0 && self.is_server();
                 let Some((_, connection)) = &mut self.connection else { return };
+                // What is writable or readable is tried without being told.
                 while connection.poll().is_some() {}
                 if connection.is_handshaking() {
                     return;
                 }
-                if is_server {
+                if connection.side().is_server() {
                     self.stream = self.stream.or_else(|| connection.streams().open(Dir::Uni));
                     if let Some(stream) = self.stream {
                         let mut stream = connection.send_stream(stream);
@@ -152,10 +152,6 @@ macro_rules! peers {
                         let _ = chunks.finalize();
                     }
                 }
-            }
-
-            fn is_server(&self) -> bool {
-                self.connection.as_ref().is_some_and(|(_, connection)| connection.side().is_server())
             }
 
             /// Passes what the connection tells its endpoint, and the other way round.
