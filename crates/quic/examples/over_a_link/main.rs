@@ -6,8 +6,10 @@ mod peer;
 mod world;
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use suimon_algorithms::registry::Registry;
+use suimon_link::Transmitter;
 use suimon_quic::SenderConfig;
 use suimon_results::QueueResult;
 use suimon_scenario::{LinkSpec, drop_tail};
@@ -23,11 +25,26 @@ const SENDERS: &str = "cubic,fs-at,fs-at-open,bbr";
 const DURATION: Duration = Duration::from_secs(60);
 const SEED: u64 = 1;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match compare() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn compare() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let link = arguments.next().unwrap_or_else(|| LINK.to_owned());
     let senders = arguments.next().unwrap_or_else(|| SENDERS.to_owned());
     let links = LinkSpec::parse(&link)?.links(&drop_tail());
+    if Transmitter::new(&links[0], SEED).is_radio() {
+        return Err(
+            format!("{link}: a radio model has a driver of its own; accepted: a rate or a trace").into()
+        );
+    }
     let configs: Vec<(&str, SenderConfig)> =
         senders.split(',').map(|name| Ok((name, name.parse()?))).collect::<Result<_, Box<dyn Error>>>()?;
     println!("| Stack | Sender | Goodput | Queueing delay, mean | 95 of 100 | Packets sent | Dropped |");
