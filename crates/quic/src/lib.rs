@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod config;
+mod deliveries;
+#[cfg(feature = "noq-1")]
+mod noq_1;
+#[cfg(feature = "quinn-0-11")]
+mod quinn_0_11;
+mod sender;
+
+pub use config::{SenderConfig, SenderError};
+pub use sender::{Loss, Sender};
+
+/// The code of the page, which has to build.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/quic.md")]
+struct Page;

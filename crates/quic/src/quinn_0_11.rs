@@ -1,0 +1,75 @@
+//! [`Sender`] as the controller of quinn 0.11.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use suimon_units::{Bytes, Rate};
+
+use crate::{Loss, Sender, SenderConfig};
+
+impl ControllerFactory for SenderConfig {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(self.begin(now, current_mtu))
+    }
+}
+
+impl Controller for Sender {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+        self.on_sent(now, Bytes::new(bytes));
+    }
+
+    fn on_ack(&mut self, _now: Instant, sent: Instant, bytes: u64, _app_limited: bool, _rtt: &RttEstimator) {
+        self.on_packet_acked(sent, Bytes::new(bytes));
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _largest_acked: Option<u64>) {
+        self.on_acks_end(now, Bytes::new(in_flight), app_limited);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        let loss = match (lost_bytes, is_persistent_congestion) {
+            // quinn's word for a mark.
+            (0, _) => Loss::Mark,
+            (_, true) => Loss::Persistent(Bytes::new(lost_bytes)),
+            (_, false) => Loss::Packets(Bytes::new(lost_bytes)),
+        };
+        self.on_congestion(now, sent, loss);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.set_mtu(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.window().get()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.window().get();
+        metrics.ssthresh = self.ssthresh().map(Bytes::get);
+        metrics.pacing_rate = self.pacing().map(Rate::as_bps);
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial_window().get()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
