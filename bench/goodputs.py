@@ -1,8 +1,8 @@
 """Fig 9b of RTT-AQM's paper taken apart: python3 bench/goodputs.py
 
 Reads what `suimon paper rtt-aqm` wrote. Goodput is what the link carried less what arrived twice, so one queue lies
-above another by the time in which the other's link was idle, and by what arrived twice over the other's. For each cell: the
-difference of goodputs and these two parts, in packets of the 400 s, and the largest difference that the other's
+above another by the time in which the other's link was idle, and by what arrived twice over the other's. For each cell:
+the difference of goodputs and these two parts, in packets of the 400 s, and the largest difference that the other's
 retransmissions allow where no link is idle.
 """
 
