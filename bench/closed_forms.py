@@ -1,7 +1,7 @@
 """What a paper's printed numbers imply by themselves: python3 bench/closed_forms.py
 
-Each line is a computation from numbers that the papers of papers/fs-at and papers/rtt-aqm print; nothing is simulated
-but the exponential average of section 4.2 of RTT-AQM, fed with independent draws.
+Each line is a computation from numbers that the papers of papers/fs-at, papers/rtt-aqm and papers/buffer-path print;
+nothing is simulated but the exponential average of section 4.2 of RTT-AQM, fed with independent draws.
 """
 
 from __future__ import annotations
@@ -44,14 +44,39 @@ def vegas_means() -> None:
         print(f"  {name:9} {mean:5.1f} packets; printed {printed}, which is one segment in {steps:.2f} round trips")
 
 
+def reno_backlog(rate: float) -> float:
+    """Reno's mean backlog: the window less the product and the packet being sent, and 1.4 packets for the start."""
+    return WINDOW - bdp(rate) - 1 - 1.4
+
+
 def drs() -> None:
-    reno = WINDOW - bdp(1e6) - 1 - 1.4
+    reno = reno_backlog(1e6)
     print("FS-AT, DRS at 1 Mbit/s: equation 12 against the printed saving and maximum")
     queue = min(bdp(1e6), WINDOW - bdp(1e6))
     print(f"  equation 12: {queue:.1f} packets, a saving of {100 * (1 - queue / reno):.1f} %; printed: 46.4 %")
     left = reno * (1 - 0.464)
     print(f"  the printed saving leaves {left:.1f} of Reno's {reno:.1f} packets; the printed maximum is 27")
-    print(f"  one segment of the window is {100 / reno:.2f} points of saving; the tolerance is 4")
+    for counted in (20, 21):
+        left = 2 * counted - bdp(1e6) - 1
+        saving = 100 * (1 - left / reno)
+        print(f"  {counted} segments counted in a round trip: {left:.1f} packets, a saving of {saving:.1f} %")
+    print("  20 segments take 240 ms, the round trip by a window of 4 over 180 ms; the paper's is 12 ms longer")
+
+
+def fs_at_savings() -> None:
+    print("FS-AT, Fig 8: saving of Reno's backlog where the rate is constant and an ACK confirms two segments")
+    print("  rcv: segments confirmed from the ACK that opens an interval to the one that closes it")
+    print("  printed: (7) begins an interval at 3/2 rcv, (8) ends it at 2 rcv, and its mean is 25/16 rcv")
+    print("  fit: the closing ACK counts twice, and the target stays at twice that")
+    for name, rate, saving in (("384 kbit/s", 384e3, 78.0), ("1 Mbit/s", 1e6, 55.3)):
+        ack = 2 * PACKET_BITS / rate
+        acks = math.ceil((RTT + PACKET_BITS / rate + 20e-6) / ack)
+        for mode, flight in (("printed", 25 / 16 * 2 * acks), ("fit", 2 * 2 * (acks + 1))):
+            left = flight - bdp(rate) - 1
+            print(
+                f"  {name:10} {mode:8} flight {flight:4.1f}, backlog {left:4.1f}, "
+                f"saving {100 * (1 - left / reno_backlog(rate)):.1f} %; printed {saving}"
+            )
 
 
 def fs_at_maxima() -> None:
@@ -63,6 +88,11 @@ def fs_at_maxima() -> None:
             f"  {name:11} 3 BDP are {3 * bdp(rate):5.1f} packets over 180 ms, {3 * own:5.1f} with a packet's own "
             f"transmission in the RTT; printed {printed}: {verdict}"
         )
+    print("  from a window of 2 on, slow start doubles up to the first window beyond the product, and twice that:")
+    for name, rate, printed in (("64 kbit/s", 64e3, 6), ("384 kbit/s", 384e3, 13)):
+        first = 2 ** math.floor(math.log2(bdp(rate) + 1) + 1)
+        low, high = 2 * first - bdp(rate) - 1, 4 * first - bdp(rate) - 1
+        print(f"  {name:11} {low:4.1f} to {high:4.1f} packets as one or two round trips pass first; printed {printed}")
 
 
 def hsdpa() -> None:
@@ -71,10 +101,65 @@ def hsdpa() -> None:
     for blocks in (math.floor(exact / 0.002), math.ceil(exact / 0.002)):
         print(f"  {blocks} blocks: {10 * PACKET_BITS / (blocks * 0.002) / 1e3:.0f} kbit/s")
     print(f"  the link's own rate takes {exact * 1e3:.2f} ms, {exact / 0.002:.2f} blocks")
+    units = 10 * math.ceil(PACKET_BITS / 320) / 21
+    print(f"  packets that fill whole RLC units of 320 bits take {units:.2f} blocks of 21 units, so 18 at least")
     print(
         "  printed maxima, as times of ten segments in ms: "
         + ", ".join(f"{10 * PACKET_BITS / rate:.2f}" for rate in (3354.2, 3334.5, 3332.2, 3346.6, 3349.9))
     )
+
+
+def hsdpa_deviation() -> None:
+    print("FS-AT, Fig 10, ST at 10 dB: a mean of 2888.5, a maximum of 3349.9 and a deviation of 687.5 kbit/s")
+    top, mean, deviation = 3349.9, 2888.5, 687.5
+    low = mean - deviation**2 / (top - mean)
+    share = (top - mean) / (top - low)
+    print(f"  with others at the maximum, {100 * share:.0f} % of the samples are at {low:.0f} kbit/s, or fewer below")
+    usual, late = PACKET_BITS * 10 / top, PACKET_BITS * 10 / low
+    print(f"  these take {late:.0f} ms rather than {usual:.0f}: {late - usual:.0f} more, where a repetition takes 12")
+
+
+def drs_over_fading() -> None:
+    print("FS-AT, Fig 12: saving by DRS of twice the largest measurement, (12) with the paper's averages and maxima")
+    trip = RTT + 0.035
+    for name, mean, top in (("VA30 0 dB", 849.1, 1338.1), ("ST 0 dB", 1271.3, 1383.1), ("ST -5 dB", 522.8, 586.4)):
+        product = mean * 1e3 * trip / PACKET_BITS
+        queue = min(2 * product * top / mean, WINDOW) - product
+        saving = 100 * (1 - queue / (WINDOW - product))
+        print(f"  {name:10} product {product:4.1f}, backlog {queue:4.1f}: {saving:.0f} %")
+    product = 456.1e3 * trip / PACKET_BITS
+    ratio = (WINDOW - 0.79 * (WINDOW - product)) / (2 * product)
+    print(f"  VA30 -5 dB saves less than 79 % if its maximum is {ratio:.2f} times its mean; printed 4.62 is a misprint")
+
+
+def vegas_over_fading() -> None:
+    print("FS-AT, Fig 11, VA30: the packets of a round trip vary, and a queue of 2 (alpha 1, beta 3) covers most")
+    trip = RTT + 0.035
+    for name, mean, deviation in (
+        ("15 dB", 1585.0, 197.1),
+        ("10 dB", 1474.9, 167.4),
+        ("5 dB", 1251.8, 150.0),
+        ("0 dB", 849.1, 110.5),
+        ("-5 dB", 456.1, 81.48),
+    ):
+        product = mean * 1e3 * trip / PACKET_BITS
+        # A printed deviation is that of ten packets; a round trip of more averages over it.
+        spread = product * deviation / mean / math.sqrt(max(product / 10, 1))
+        normal = statistics.NormalDist()
+        # Mean of what a normal deviation exceeds the queue by.
+        beyond = spread * normal.pdf(2 / spread) - 2 * normal.cdf(-2 / spread)
+        print(f"  {name:6} {product:4.1f} ± {spread:.1f} packets: {100 * beyond / product:.1f} % of the link stay idle")
+    print("  -5 dB with 81.48 for the printed deviation of 814.8")
+
+
+def datagrams() -> None:
+    print("Buffer-path, section 5.2: medium time of 500 kbit/s of datagrams over 802.11b, which path 1 loses")
+    rate, tcp = 2e6, 941.207e3
+    exchange = {payload: 50 + 310 + 5 + 192 + (payload + 28 + 28) * 8 / rate * 1e6 + 10 + 304 for payload in (256, 512)}
+    for payload, micros in exchange.items():
+        share = 500e3 / (8 * payload) * micros / 1e6
+        lost = share * tcp / 1e3
+        print(f"  {payload} bytes: {micros:.0f} us a datagram, {100 * share:.0f} % of the medium: {lost:.0f} kbit/s")
 
 
 def mixture() -> None:
@@ -101,5 +186,17 @@ def mixture() -> None:
 
 
 if __name__ == "__main__":
-    for computation in (vegas_maxima, vegas_means, fs_at_maxima, drs, hsdpa, mixture):
+    for computation in (
+        vegas_maxima,
+        vegas_means,
+        fs_at_maxima,
+        fs_at_savings,
+        drs,
+        hsdpa,
+        hsdpa_deviation,
+        vegas_over_fading,
+        drs_over_fading,
+        datagrams,
+        mixture,
+    ):
         computation()

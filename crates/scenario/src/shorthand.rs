@@ -691,7 +691,7 @@ mod tests {
             "2Mbit 180ms 96kB",
             "2 Mbit 33333ns 45 kB jitter=1ms reorder=1%/10ms",
             "unlimited 40ms 50packets loss=0.5% outages=1s..1.5s,3s..",
-            "hsdpa VA30 0dB harq_transmissions=2 delivery=credit 100ms 96kB",
+            "hsdpa VA30 0dB harq_transmissions=2 delivery=paced 100ms 96kB",
             "wifi 802.11b 11Mbit cw_min=15 preamble=short loss=1%",
         ] {
             let spec = LinkSpec::parse(line).unwrap();
@@ -774,7 +774,7 @@ mod tests {
         assert!(message("wifi 802.11b 2Mbit slots=1").contains("\"slots=1\": not understood"));
         assert!(message("hsdpa").starts_with("link: hsdpa.profile: missing"));
         assert!(message("hsdpa PA3 10dB").contains("accepted: the round-trip time"));
-        assert!(message("hsdpa PA3 10dB 180ms delivery=x").contains("accepted: in-order, credit"));
+        assert!(message("hsdpa PA3 10dB 180ms delivery=x").contains("accepted: in-order, paced"));
         assert!(message("trace=/nonexistent 180ms").contains("/nonexistent: cannot read it"));
     }
 }

@@ -132,7 +132,7 @@ fn options_are_refused_by_name_with_what_is_accepted() {
         (vec!["paper", "../papers/fs-at"], vec!["NAME: ", "accepted: ", "fs-at"]),
         (
             vec!["paper", "fs-at", "--experiment", "nope"],
-            vec!["--experiment: ", "\"nope\"", "accepted: wired, hsdpa, hsdpa-credit, loss, fairness"],
+            vec!["--experiment: ", "\"nope\"", "accepted: wired, hsdpa, loss, fairness"],
         ),
         (vec!["trace", "generate", "--deviation", "99"], vec!["--deviation: ", "accepted: 0 to 2"]),
     ] {

@@ -7,7 +7,7 @@ use super::channel::{Channel, Reception};
 use super::handover::Handovers;
 use super::harq::{Harq, Outcome, Rlc};
 use super::scheduler::{Candidate, Policy, Scheduler};
-use super::{Category, TTI, UserParameters};
+use super::{Category, Cqi, Delivery, TTI, UserParameters};
 use crate::{PortId, Ports, Radio};
 
 /// A cell and its terminals; port `i` is that of the `i`th.
@@ -70,7 +70,10 @@ impl Cell {
         let user = |(index, parameters): (usize, &UserParameters)| User {
             channel: Channel::new(parameters, &mut |what| random(index, what)),
             harq: Harq::new(parameters.harq_transmissions, random(index, "harq")),
-            rlc: Rlc::new(parameters.delivery),
+            rlc: Rlc::new(match parameters.delivery {
+                Delivery::InOrder => None,
+                Delivery::Paced => Some(parameters.category.payload(Cqi::MAX)),
+            }),
             handovers: Handovers::new(
                 parameters.handover_every,
                 parameters.handover_gap,
@@ -169,7 +172,7 @@ impl Cell {
     }
 
     fn serve(&mut self, n: u64, index: usize, offer: Offer, ports: &mut dyn Ports) {
-        let (begins, ends) = (time_of(n), time_of(n + 1));
+        let begins = time_of(n);
         let port = PortId(index);
         let user = &mut self.users[index];
         let block = if offer.repeats {
@@ -178,7 +181,7 @@ impl Cell {
             let cqi = offer.reception.report.cqi;
             let payload = user.category.payload(cqi);
             let Some(range) = user.rlc.fill(n, payload, || ports.take(begins, port)) else { return };
-            Some(user.harq.block(n, cqi, payload, range))
+            Some(user.harq.block(n, cqi, range))
         };
         user.ready = n + user.category.inter_tti();
         let (block, outcome) = user.harq.send(n, offer.process, block, offer.reception.sinr);
@@ -193,13 +196,14 @@ impl Cell {
                 user.totals.given_up += 1;
                 user.rlc.on_given_up(&block, n + user.rlc_resend);
             }
-            Outcome::Decoded => {
-                let mut delivered = 0;
-                user.rlc.on_decoded(&block, || ports.take(begins, port), || delivered += 1);
-                for _ in 0..delivered {
-                    ports.deliver(ends, port);
-                }
-            }
+            Outcome::Decoded => user.rlc.on_decoded(&block),
+        }
+    }
+
+    /// TTI `n` is over: packets that are whole and in order leave.
+    fn hand_over(&mut self, n: u64, ports: &mut dyn Ports) {
+        for (index, user) in self.users.iter_mut().enumerate() {
+            user.rlc.hand_over(|| ports.deliver(time_of(n + 1), PortId(index)));
         }
     }
 }
@@ -222,6 +226,7 @@ impl Radio for Cell {
         if let Some((user, offer)) = self.choose(n) {
             self.serve(n, user, offer, ports);
         }
+        self.hand_over(n, ports);
         self.after = n + 1;
         self.next = busy.then_some(n + 1);
     }
@@ -329,12 +334,21 @@ mod tests {
     }
 
     #[test]
-    fn credit_and_order_carry_the_same_on_average() {
+    fn a_paced_terminal_gets_as_much_and_never_more_than_a_block_in_a_tti() {
+        let most_in_a_tti = |user: &UserParameters| {
+            let mut queues = Queues::endless(1);
+            run(&mut cell(Policy::RoundRobin, std::slice::from_ref(user), 2), &mut queues, 50_000);
+            let arrived: Vec<Instant> = queues.arrived[0].iter().map(|(at, _)| *at).collect();
+            arrived.chunk_by(|a, b| a == b).map(<[Instant]>::len).max()
+        };
         for profile in ["ST", "PA3", "VA30"] {
             let in_order = user(profile, 5.0);
-            let credit = UserParameters { delivery: Delivery::Credit, ..in_order.clone() };
-            let ratio = rate(&in_order, 2, 50_000) / rate(&credit, 2, 50_000);
+            let paced = UserParameters { delivery: Delivery::Paced, ..in_order.clone() };
+            let ratio = rate(&in_order, 2, 50_000) / rate(&paced, 2, 50_000);
             assert!((ratio - 1.0).abs() < 0.01, "{profile}: {ratio}");
+            // 840 bytes are less than a packet of 1500.
+            assert!(most_in_a_tti(&in_order) > Some(1), "{profile}");
+            assert_eq!(most_in_a_tti(&paced), Some(1), "{profile}");
         }
     }
 
@@ -415,14 +429,14 @@ mod tests {
             profile in prop::sample::select(vec!["ST", "PA3", "VA30", "VA120"]),
             geometry in -8.0_f64..15.0,
             transmissions in 1_u32..4,
-            credit in any::<bool>(),
+            paced in any::<bool>(),
             policy in prop::sample::select(vec![
                 Policy::RoundRobin,
                 Policy::MaxCarrierToInterference,
                 Policy::ProportionalFair { window: Duration::from_millis(100) },
             ]),
         ) {
-            let delivery = if credit { Delivery::Credit } else { Delivery::InOrder };
+            let delivery = if paced { Delivery::Paced } else { Delivery::InOrder };
             let parameters = UserParameters {
                 harq_transmissions: transmissions,
                 delivery,

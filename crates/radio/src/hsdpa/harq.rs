@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use suimon_algorithms::RandomStream;
 use suimon_units::Bytes;
 
+use super::PROCESSES;
 use super::adaptation::Cqi;
-use super::{Delivery, PROCESSES};
 
 /// RLC's length indicator, which every packet costs beside its bytes.
 const LENGTH_INDICATOR: u64 = 1;
@@ -15,8 +15,7 @@ const LENGTH_INDICATOR: u64 = 1;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     cqi: Cqi,
-    payload: u64,
-    /// The terminal's bytes in it: from, and up to. Empty where delivery is by credit.
+    /// The terminal's bytes in it: from, and up to.
     range: (u64, u64),
     /// Sum of the signal-to-interference ratios of its transmissions.
     energy: f64,
@@ -73,9 +72,8 @@ impl Harq {
     }
 
     /// A block for `cqi`, to be sent first in TTI `n`.
-    pub(super) fn block(&mut self, n: u64, cqi: Cqi, payload: Bytes, range: (u64, u64)) -> Block {
-        let payload = payload.get();
-        Block { cqi, payload, range, energy: 0.0, draw: self.random.uniform(), transmissions: 0, first: n }
+    pub(super) fn block(&mut self, n: u64, cqi: Cqi, range: (u64, u64)) -> Block {
+        Block { cqi, range, energy: 0.0, draw: self.random.uniform(), transmissions: 0, first: n }
     }
 
     /// Sends `block`, or the failed one of the process, in TTI `n` at `sinr`.
@@ -113,7 +111,8 @@ impl Block {
 /// Packets cut into blocks and put together again.
 #[derive(Debug)]
 pub(super) struct Rlc {
-    delivery: Delivery,
+    /// The most bytes that leave in a TTI; `None` where all that is in order leaves at once.
+    pace: Option<u64>,
     /// Where each packet that is on its way ends in the stream of the terminal's bytes.
     ends: VecDeque<u64>,
     /// Bytes taken from the queue so far.
@@ -122,6 +121,8 @@ pub(super) struct Rlc {
     sent: u64,
     /// All bytes before this one have arrived.
     arrived: u64,
+    /// All bytes before this one have left.
+    handed_over: u64,
     /// Ranges that arrived beyond, in order.
     beyond: Vec<(u64, u64)>,
     /// Ranges to be sent again, each with the first TTI for it.
@@ -129,13 +130,14 @@ pub(super) struct Rlc {
 }
 
 impl Rlc {
-    pub(super) fn new(delivery: Delivery) -> Self {
+    pub(super) fn new(pace: Option<Bytes>) -> Self {
         Self {
-            delivery,
+            pace: pace.map(Bytes::get),
             ends: VecDeque::new(),
             taken: 0,
             sent: 0,
             arrived: 0,
+            handed_over: 0,
             beyond: Vec::new(),
             resend: VecDeque::new(),
         }
@@ -143,17 +145,12 @@ impl Rlc {
 
     /// True where bytes wait here in TTI `n`.
     pub(super) fn has_bytes(&self, n: u64) -> bool {
-        match self.delivery {
-            Delivery::InOrder => {
-                self.sent < self.taken || self.resend.front().is_some_and(|(at, _)| *at <= n)
-            }
-            Delivery::Credit => self.arrived < self.taken,
-        }
+        self.sent < self.taken || self.resend.front().is_some_and(|(at, _)| *at <= n)
     }
 
-    /// True where bytes wait here, now or later.
+    /// True where bytes wait here to be sent or to leave, now or later.
     pub(super) fn is_pending(&self) -> bool {
-        self.has_bytes(0) || !self.resend.is_empty()
+        self.has_bytes(0) || !self.resend.is_empty() || self.handed_over < self.arrived
     }
 
     /// The range for a block of TTI `n` with room for `payload`; takes more packets where the block has room.
@@ -165,12 +162,6 @@ impl Rlc {
         mut take: impl FnMut() -> Option<Bytes>,
     ) -> Option<(u64, u64)> {
         let payload = payload.get();
-        if self.delivery == Delivery::Credit {
-            if self.arrived == self.taken {
-                self.join(take()?);
-            }
-            return Some((0, 0));
-        }
         if let Some((at, (from, to))) = self.resend.front().copied()
             && at <= n
         {
@@ -195,35 +186,19 @@ impl Rlc {
         self.ends.push_back(self.taken);
     }
 
-    /// `block` has arrived; calls `deliver` for each packet that is complete and in order.
-    pub(super) fn on_decoded(
-        &mut self,
-        block: &Block,
-        mut take: impl FnMut() -> Option<Bytes>,
-        mut deliver: impl FnMut(),
-    ) {
-        match self.delivery {
-            Delivery::InOrder => self.arrive(block.range),
-            Delivery::Credit => {
-                let mut credit = block.payload;
-                while credit > 0 {
-                    if self.arrived == self.taken {
-                        let Some(size) = take() else { break };
-                        self.join(size);
-                    }
-                    let used = credit.min(self.taken - self.arrived);
-                    self.arrived += used;
-                    credit -= used;
-                }
-            }
-        }
-        while self.ends.front().is_some_and(|end| *end <= self.arrived) {
+    /// A TTI is over; calls `deliver` for each packet that has left whole.
+    pub(super) fn hand_over(&mut self, mut deliver: impl FnMut()) {
+        let most = self.pace.map_or(u64::MAX, |pace| self.handed_over + pace);
+        self.handed_over = self.arrived.min(most);
+        while self.ends.front().is_some_and(|end| *end <= self.handed_over) {
             self.ends.pop_front();
             deliver();
         }
     }
 
-    fn arrive(&mut self, (from, to): (u64, u64)) {
+    /// `block` was decoded.
+    pub(super) fn on_decoded(&mut self, block: &Block) {
+        let (from, to) = block.range;
         if from != self.arrived {
             let place = self.beyond.partition_point(|(other, _)| *other < from);
             self.beyond.insert(place, (from, to));
@@ -246,10 +221,7 @@ impl Rlc {
 
     /// Hybrid ARQ gave `block` up; its range may be sent again from TTI `at` on.
     pub(super) fn on_given_up(&mut self, block: &Block, at: u64) {
-        // By credit, data that did not arrive has not left.
-        if self.delivery == Delivery::InOrder {
-            self.resend.push_back((at, block.range));
-        }
+        self.resend.push_back((at, block.range));
     }
 }
 
@@ -274,7 +246,7 @@ mod tests {
         let (mut first, mut second) = (0, 0);
         for n in 0..2_000 {
             let n = n * 12;
-            let block = harq.block(n, cqi(0.0), Bytes::new(100), (0, 0));
+            let block = harq.block(n, cqi(0.0), (0, 0));
             let (process, _) = harq.next(n).unwrap();
             let (_, outcome) = harq.send(n, process, Some(block), sinr);
             first += usize::from(outcome == Outcome::Decoded);
@@ -302,7 +274,7 @@ mod tests {
         for n in 0..6 {
             let (process, has_block) = harq.next(n).unwrap();
             assert!(!has_block);
-            let block = harq.block(n, Cqi::MAX, Bytes::new(840), (0, 0));
+            let block = harq.block(n, Cqi::MAX, (0, 0));
             assert_eq!(harq.send(n, process, Some(block), 1e-9).1, Outcome::Failed);
         }
         let mut first = Vec::new();
@@ -320,26 +292,19 @@ mod tests {
     }
 
     fn block(range: (u64, u64)) -> Block {
-        Block {
-            cqi: Cqi::MAX,
-            payload: range.1 - range.0,
-            range,
-            energy: 1.0,
-            draw: 0.0,
-            transmissions: 1,
-            first: 0,
-        }
+        Block { cqi: Cqi::MAX, range, energy: 1.0, draw: 0.0, transmissions: 1, first: 0 }
     }
 
     #[test]
     fn what_follows_a_missing_block_waits_for_it() {
-        let mut rlc = Rlc::new(Delivery::InOrder);
+        let mut rlc = Rlc::new(None);
         let mut packets = vec![Bytes::new(99); 3].into_iter();
         let ranges: Vec<_> = (0..5).filter_map(|n| rlc.fill(n, Bytes::new(60), || packets.next())).collect();
         assert_eq!(ranges, [(0, 60), (60, 120), (120, 180), (180, 240), (240, 300)]);
         let mut delivered = 0;
         let mut arrive = |rlc: &mut Rlc, range| {
-            rlc.on_decoded(&block(range), || None, || delivered += 1);
+            rlc.on_decoded(&block(range));
+            rlc.hand_over(|| delivered += 1);
             delivered
         };
         assert_eq!(arrive(&mut rlc, ranges[1]), 0);
@@ -352,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_was_given_up_is_sent_anew_in_blocks_of_the_size_of_then() {
-        let mut rlc = Rlc::new(Delivery::InOrder);
+        let mut rlc = Rlc::new(None);
         let mut packets = vec![Bytes::new(99)].into_iter();
         let range = rlc.fill(0, Bytes::new(500), || packets.next()).unwrap();
         assert_eq!(range, (0, 100));
@@ -365,16 +330,22 @@ mod tests {
     }
 
     #[test]
-    fn credit_lets_the_head_of_the_queue_through() {
-        let mut rlc = Rlc::new(Delivery::Credit);
-        let mut packets = vec![Bytes::new(99); 2].into_iter();
-        assert_eq!(rlc.fill(0, Bytes::new(150), || packets.next()), Some((0, 0)));
-        let mut delivered = 0;
-        let block = Block { payload: 150, ..block((0, 0)) };
-        rlc.on_decoded(&block, || packets.next(), || delivered += 1);
-        assert!(rlc.has_bytes(0));
-        rlc.on_decoded(&block, || packets.next(), || delivered += 1);
-        assert_eq!(delivered, 2);
-        assert!(!rlc.has_bytes(0), "credit for which nothing waits is lost");
+    fn what_is_in_order_leaves_at_its_pace() {
+        let mut rlc = Rlc::new(Some(Bytes::new(150)));
+        let mut packets = vec![Bytes::new(99); 3].into_iter();
+        let ranges = [0, 1].map(|n| rlc.fill(n, Bytes::new(150), || packets.next()).unwrap());
+        rlc.on_decoded(&block(ranges[1]));
+        let mut ttis = Vec::new();
+        for n in 0..4 {
+            if n == 1 {
+                rlc.on_decoded(&block(ranges[0]));
+            }
+            assert_eq!(rlc.is_pending(), n < 3, "TTI {n}");
+            let mut delivered = 0;
+            rlc.hand_over(|| delivered += 1);
+            ttis.push(delivered);
+        }
+        // All 300 bytes are there in the second TTI: 150 of them leave then, and 150 in the next.
+        assert_eq!(ttis, [0, 1, 2, 0]);
     }
 }

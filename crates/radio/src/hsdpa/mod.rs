@@ -69,9 +69,9 @@ pub struct UserParameters {
 pub enum Delivery {
     /// As RLC in acknowledged mode does: a block is part of certain packets, and whatever follows a missing one waits.
     InOrder,
-    /// A decoded block lets as many bytes through as it carries, whichever they are: no packet waits for an
-    /// earlier block.
-    Credit,
+    /// In order, and no more in a TTI than the largest block of the terminal's category carries: what waited for a
+    /// missing block leaves no faster than the radio could bring it.
+    Paced,
 }
 
 impl UserParameters {

@@ -99,10 +99,10 @@ pub(crate) const HSDPA: Keys<Hsdpa> = Keys(&[
         "delivery",
         Kind::Word(&[
             ("in-order", |terminal| terminal.user.delivery = Delivery::InOrder),
-            ("credit", |terminal| terminal.user.delivery = Delivery::Credit),
+            ("paced", |terminal| terminal.user.delivery = Delivery::Paced),
         ]),
         Preset::Text("in-order"),
-        "Whether what follows a missing block waits for it, or each block lets so many bytes through.",
+        "What waited for a missing block leaves at once with it, or at the pace of the largest blocks.",
     ),
     Key::new(
         "handover_every",
