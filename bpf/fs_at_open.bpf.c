@@ -176,7 +176,7 @@ static __always_inline u32 open_ssthresh(struct sock *sk)
 	}
 	/* With those that were just found lost. */
 	flight_size = (u64)(tcp_packets_in_flight(tp) + tp->lost_out) * mss_of(tp);
-	c->radio = open_on_congestion(&c->open, kind, flight_size, mss_of(tp), &c->limits);
+	c->radio = open_on_congestion(&c->open, kind, tp->tcp_mstamp - c->began_us, flight_size, mss_of(tp), &c->limits);
 	threshold = in_segments(tp, c->limits.ssthresh);
 	d.decided = threshold;
 	d.prior_flight_size = flight_size;
@@ -265,6 +265,7 @@ static __always_inline void open_cong_control(struct sock *sk, const struct rate
 	struct open_ack a = {};
 	struct decision d = {};
 	u64 mss = mss_of(tp);
+	u8 before;
 
 	if (!c) {
 		inner_cong_avoid(sk, tp->snd_una, rs->acked_sacked);
@@ -289,7 +290,12 @@ static __always_inline void open_cong_control(struct sock *sk, const struct rate
 	open_sample(&c->open, &a);
 	if (open_below_rules(&c->open))
 		grow_below(sk, c, rs->acked_sacked, &d);
+	before = c->open.mode;
 	open_on_ack(&c->open, &a, &c->limits);
+	if (open_takes_up(&c->open, before)) {
+		tp->snd_cwnd = in_segments(tp, c->limits.cwnd);
+		inner_ssthresh(sk);
+	}
 	d.decided = decided_cwnd(tp, c);
 	d.rtt_us = a.rtt;
 	d.prior_flight_size = a.prior_flight_size;

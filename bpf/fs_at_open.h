@@ -35,12 +35,22 @@
 #define OPEN_LONG_QUEUE 50000
 #define OPEN_DIRTY_DRAINS 3
 #define OPEN_RETRY 3500000
-#define OPEN_DRAIN_AFTER_LOSS 3000000
+#define OPEN_COMPETE 3000000
+#define OPEN_COMPETE_ON 3
+#define OPEN_PERIODS_BESIDE 24
 /* (9): floors that differ by no more than 1 over this are one path's. */
 #define OPEN_SAME_FLOOR 64
 
+/* (10): a queue is full from 7/8 of its longest on, and far from full below 5/8. */
+#define OPEN_FULL 7
+#define OPEN_FAR 5
+#define OPEN_ROUNDS_TO_FILL 4
+#define OPEN_RETURNS 3
+#define OPEN_PERIODS_BETWEEN 4
+#define OPEN_ROUNDS_TO_SETTLE 8
+
 /* user space knows these numbers: crates/linux/src/congestion_trace/ */
-enum open_mode { OPEN_STARTUP = 1, OPEN_STEADY, OPEN_DRAINING, OPEN_COMPETING };
+enum open_mode { OPEN_STARTUP = 1, OPEN_STEADY, OPEN_DRAINING, OPEN_COMPETING, OPEN_HOLDING };
 enum open_congestion { OPEN_LOSS, OPEN_MARK, OPEN_TIMEOUT };
 
 /* The smallest round trip of this period and the two before, 0 without a sample. */
@@ -77,9 +87,22 @@ struct open_drains {
 	u64 resting;
 	u64 dirty;
 	u64 dirty_queueing;
-	u64 step;		/* the longer round trip that came from one round to the next and stays */
+	u64 step;		/* half way up to the longer round trip that came from one round to the next and stays */
 	u64 floor;		/* what the last drain after such a step left */
-	u8 lost;
+};
+
+/* The queue's length as others move it. */
+struct open_rivals {
+	u64 rounds;		/* since the flow itself made the queue shorter */
+	u64 far_at;		/* how many there were when it was last far from full, 0: not since it was full */
+	u64 returns;		/* times in a row that it became full again */
+	u64 returned;		/* when it last did */
+	u64 full;		/* round trip through the full queue */
+	u64 drain_from;		/* a drain follows the first loss from then on */
+	u64 lost;		/* when the last loss came */
+	u64 between_losses;
+	u8 is_known;		/* the queue gets no longer than `full` */
+	u8 is_due;		/* a loss that a drain follows has come */
 };
 
 struct fs_at_open {
@@ -87,6 +110,7 @@ struct fs_at_open {
 	struct open_round round;
 	struct open_drain drain;
 	struct open_drains drains;
+	struct open_rivals rivals;
 	u64 window;
 	u64 rcv_bytes;
 	u64 low;		/* the smallest round trip of the last round */
@@ -213,6 +237,7 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	__builtin_memset(&f->path, 0, sizeof(f->path));
 	open_clear_round(&f->round);
 	__builtin_memset(&f->drains, 0, sizeof(f->drains));
+	__builtin_memset(&f->rivals, 0, sizeof(f->rivals));
 	f->low = 0;
 	f->queueing = 0;
 	f->mean_queueing = 0;
@@ -296,7 +321,106 @@ static __always_inline void open_end_startup_round(struct fs_at_open *f, const s
 	}
 }
 
-static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 low, u64 q)
+/* The flow itself makes the queue shorter. */
+static __always_inline void open_settle(struct open_rivals *r)
+{
+	r->rounds = 0;
+	r->far_at = 0;
+}
+
+/* (10), once a round of the steady mode: true where the queue has become full again and again. */
+static __always_inline int open_others_fill(struct fs_at_open *f, u64 now, u64 q)
+{
+	u64 longest = max(f->longest[0], f->longest[1]);
+	struct open_rivals *r = &f->rivals;
+
+	r->rounds++;
+	if (q < longest / 8 * OPEN_FAR) {
+		if (r->rounds > OPEN_ROUNDS_TO_SETTLE)
+			r->far_at = r->rounds;
+	} else if (q >= longest / 8 * OPEN_FULL) {
+		if (r->far_at && r->rounds - r->far_at >= OPEN_ROUNDS_TO_FILL) {
+			r->returns = less(now, r->returned) <= OPEN_PERIODS_BETWEEN * open_period(f) ? r->returns + 1 : 1;
+			r->returned = now;
+		}
+		r->far_at = 0;
+	}
+	return r->returns >= OPEN_RETURNS;
+}
+
+static __always_inline int open_is_full(const struct fs_at_open *f, u64 low)
+{
+	return open_queueing(&f->path, low) >= open_queueing(&f->path, f->rivals.full) / 8 * OPEN_FULL;
+}
+
+/* The smallest round trip of this round so far, or of the last. */
+static __always_inline u64 open_low_now(const struct fs_at_open *f)
+{
+	return f->round.low == OPEN_NONE ? f->low : f->round.low;
+}
+
+/* No drain before `from`. */
+static __always_inline void open_put_off(struct open_rivals *r, u64 from)
+{
+	r->drain_from = from;
+	r->is_due = 0;
+}
+
+/* The algorithm below rules; open_takes_up() lets its curve begin here. */
+static __always_inline void open_take_up(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	f->mode = OPEN_COMPETING;
+	f->drains.last = a->now;
+	open_put_off(&f->rivals, a->now + OPEN_COMPETE);
+	l->cwnd = f->window;
+	l->ssthresh = f->window;
+}
+
+/* Competition begins. With `is_known` the queue gets no longer than it was. */
+static __always_inline void open_begin_competition(struct fs_at_open *f, const struct open_ack *a, u8 is_known, struct open_limits *l)
+{
+	f->rivals.full = open_rtt_min(&f->path) + max(f->longest[0], f->longest[1]);
+	f->rivals.is_known = is_known;
+	f->rivals.returns = 0;
+	f->window = max(f->window, 4 * a->mss);
+	open_take_up(f, a, l);
+}
+
+/* A round of competition. */
+static __always_inline void open_end_competing_round(struct fs_at_open *f, const struct open_ack *a, u64 low, const struct open_limits *l)
+{
+	u64 full = open_queueing(&f->path, f->rivals.full);
+
+	if (f->rivals.is_known && open_queueing(&f->path, low) > full / 4 * 5) {
+		/* The queue was not full, so nothing tells of others. */
+		f->window = min(l->cwnd, max(f->rcv_bytes, 2 * a->mss));
+		open_begin_drain(f, a, 0, 0);
+		return;
+	}
+	if (!f->rivals.is_known)
+		f->rivals.full = max(f->rivals.full, low);
+	if (f->rivals.is_due || less(a->now, max(f->drains.last, f->rivals.lost)) > 2 * open_period(f)) {
+		f->window = l->cwnd;
+		open_begin_drain(f, a, 0, 1);
+	}
+}
+
+/* A round in which the window is held: others fill the queue if it becomes full all the same. */
+static __always_inline void open_end_held_round(struct fs_at_open *f, const struct open_ack *a, u64 low, struct open_limits *l)
+{
+	u64 wait = max(2 * f->rivals.between_losses, open_period(f));
+
+	if (open_is_full(f, low)) {
+		open_take_up(f, a, l);
+		open_put_off(&f->rivals, a->now + OPEN_COMPETE_ON * open_period(f));
+	} else if (less(a->now, f->drains.last) > min(wait, 6 * open_period(f))) {
+		f->mode = OPEN_STEADY;
+		f->mean_queueing = 0;
+		f->window = min(f->window, max(f->rcv_bytes, 2 * a->mss));
+	}
+}
+
+static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 low, u64 q, struct open_limits *l)
 {
 	if (f->drains.resting) {
 		f->drains.resting--;
@@ -305,7 +429,9 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 	f->longest[0] = max(f->longest[0], q);
 	f->mean_queueing = f->mean_queueing ? (7 * f->mean_queueing + q) / 8 : q;
 	open_move_window(f, a->mss, low, q);
-	if (less(a->now, f->path.renewed) > open_period(f))
+	if (open_others_fill(f, a->now, q))
+		open_begin_competition(f, a, 1, l);
+	else if (less(a->now, f->path.renewed) > open_period(f))
 		open_begin_drain(f, a, 0, 0);
 }
 
@@ -315,10 +441,10 @@ static __always_inline u64 open_long(const struct fs_at_open *f)
 	return max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
 }
 
-/* A round trip so much shorter than after the step was seen: the step was a queue. */
+/* More than half of the step is undone: it was a queue. */
 static __always_inline void open_fall(struct fs_at_open *f, u64 low)
 {
-	if (low < f->drains.step - f->drains.step / 8)
+	if (low < f->drains.step)
 		f->drains.step = 0;
 }
 
@@ -326,13 +452,13 @@ static __always_inline void open_fall(struct fs_at_open *f, u64 low)
 static __always_inline void open_watch(struct fs_at_open *f, u64 low)
 {
 	if (f->low && low > f->low + open_long(f))
-		f->drains.step = low;
+		f->drains.step = (f->low + low) / 2;
 	else
 		open_fall(f, low);
 	f->low = low;
 }
 
-static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, const struct open_limits *l)
+static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
 	u64 low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q;
 
@@ -345,11 +471,11 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	if (f->mode == OPEN_STARTUP) {
 		open_end_startup_round(f, a, q, elapsed);
 	} else if (f->mode == OPEN_STEADY) {
-		open_end_steady_round(f, a, low, q);
-	} else if (f->mode == OPEN_COMPETING &&
-		   less(a->now, f->drains.last) > (f->drains.lost ? OPEN_DRAIN_AFTER_LOSS : 2 * open_period(f))) {
-		f->window = l->cwnd;
-		open_begin_drain(f, a, 0, 1);
+		open_end_steady_round(f, a, low, q, l);
+	} else if (f->mode == OPEN_COMPETING) {
+		open_end_competing_round(f, a, low, l);
+	} else if (f->mode == OPEN_HOLDING) {
+		open_end_held_round(f, a, low, l);
 	}
 }
 
@@ -399,22 +525,23 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	} else if (!(remains && is_long)) {
 		f->drains.dirty = 0;
 		if (f->drain.competing) {
-			/* The others may have left the queue for a moment only: one drain more will tell. */
-			f->drains.dirty = OPEN_DIRTY_DRAINS - 1;
-			f->drains.dirty_queueing = 0;
-			f->mean_queueing = 0;
-			f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
+			f->mode = OPEN_HOLDING;
+			/* Without a loss nothing has told that the queue is full: hold no more than the path does. */
+			if (!f->rivals.is_due)
+				f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
 		}
-	} else if (f->drain.competing || open_is_beside_others(f)) {
-		f->window = max(f->window, 4 * mss);
-		f->mode = OPEN_COMPETING;
+	} else if (f->drain.competing) {
+		open_take_up(f, a, l);
+	} else if (open_is_beside_others(f)) {
+		open_begin_competition(f, a, 0, l);
 	} else {
 		open_drain_again(f, a->now);
 	}
 	l->ssthresh = max(f->window, 2 * mss);
 	l->cwnd = min(l->cwnd, l->ssthresh);
 	f->drains.last = a->now;
-	f->drains.lost = 0;
+	f->rivals.is_due = 0;
+	open_settle(&f->rivals);
 	f->longest[1] = f->longest[0];
 	f->longest[0] = 0;
 	f->drains.resting = OPEN_ROUNDS_TO_REFILL;
@@ -458,7 +585,7 @@ static __always_inline void open_apply(const struct fs_at_open *f, const struct 
 		l->space = OPEN_NONE;
 		return;
 	}
-	l->space = f->mode == OPEN_STEADY ? window : open_drain_target(f, a->mss);
+	l->space = f->mode == OPEN_DRAINING ? open_drain_target(f, a->mss) : window;
 	if (a->newly_acked) {
 		l->cwnd = window;
 		l->ssthresh = min(l->ssthresh, window);
@@ -473,8 +600,8 @@ static __always_inline void open_sample(struct fs_at_open *f, const struct open_
 	if (!rtt)
 		return;
 	/* Beside others the queue is seldom empty, so the path is remembered for longer. */
-	if (f->mode == OPEN_COMPETING || f->drains.dirty)
-		period *= 6;
+	if (f->mode == OPEN_COMPETING || f->mode == OPEN_HOLDING || f->drains.dirty)
+		period *= OPEN_PERIODS_BESIDE;
 	open_sample_path(&f->path, a->now, rtt, period);
 	f->round.low = min(f->round.low, rtt);
 	f->round.samples++;
@@ -505,6 +632,19 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 	open_apply(f, a, l);
 }
 
+/* Whether competition began with this acknowledgement, which found the mode `before`: the algorithm below then takes cwnd for the
+ * window before a loss, so that its curve begins here. That of its last competition would be steep by now. */
+static __always_inline int open_takes_up(const struct fs_at_open *f, u8 before)
+{
+	return f->mode == OPEN_COMPETING && before != OPEN_COMPETING;
+}
+
+/* While the window is held: whether this congestion is a full queue's. */
+static __always_inline int open_is_filled(const struct fs_at_open *f, enum open_congestion kind)
+{
+	return kind == OPEN_MARK || (kind == OPEN_LOSS && open_is_full(f, open_low_now(f)));
+}
+
 /* Whether the algorithm below answers this congestion; it does so before open_on_congestion(), with the window that stands in cwnd. */
 static __always_inline int open_asks_below(const struct fs_at_open *f, enum open_congestion kind, struct open_limits *l)
 {
@@ -512,31 +652,54 @@ static __always_inline int open_asks_below(const struct fs_at_open *f, enum open
 		l->cwnd = f->window;
 		return 1;
 	}
+	if (f->mode == OPEN_HOLDING)
+		return open_is_filled(f, kind);
 	return f->mode == OPEN_COMPETING || (f->mode == OPEN_STARTUP && kind == OPEN_TIMEOUT);
 }
 
 /* (6) for a loss: the window gives way only where the queue is about as long as it gets. */
 static __always_inline void open_judge_loss(struct fs_at_open *f, u64 mss)
 {
-	u64 q = f->round.low == OPEN_NONE ? f->queueing : open_queueing(&f->path, f->round.low);
+	u64 q = open_queueing(&f->path, open_low_now(f));
 
-	if (q > 2000 && q * 4 >= max(f->longest[0], f->longest[1]) * 3)
+	if (q > 2000 && q * 4 >= max(f->longest[0], f->longest[1]) * 3) {
 		f->window = max(f->window / 8 * 7, 2 * mss);
+		open_settle(&f->rivals);
+	}
 }
 
-/* The network is congested, or seems to be. True where the loss is taken for a radio's. */
-static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_congestion kind, u64 flight_size, u64 mss,
+/* A loss in competition: the queue is full. */
+static __always_inline void open_lose(struct fs_at_open *f, u64 now)
+{
+	struct open_rivals *r = &f->rivals;
+
+	r->full = max(r->full, open_low_now(f));
+	r->is_known = 1;
+	r->between_losses = less(now, r->lost);
+	r->lost = now;
+	r->is_due |= now >= r->drain_from;
+}
+
+/* The network is congested, or seems to be, at `now`. True where the loss is taken for a radio's. */
+static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_congestion kind, u64 now, u64 flight_size, u64 mss,
 					      struct open_limits *l)
 {
+	u8 was_held = f->mode == OPEN_HOLDING && open_is_filled(f, kind);
 	u64 before = f->window, kept, q;
 
+	if (was_held) {
+		f->mode = OPEN_COMPETING;
+		f->drains.last = now;
+	}
 	if (f->mode == OPEN_COMPETING || (f->mode == OPEN_DRAINING && f->drain.competing)) {
 		kept = min(l->cwnd, l->ssthresh);
 		l->cwnd = max(kept, mss);
-		if (f->mode == OPEN_COMPETING)
-			f->drains.lost = 1;
-		else
+		if (f->mode == OPEN_DRAINING)
 			f->window = max(l->cwnd, 2 * mss);
+		else if (kind == OPEN_LOSS)
+			open_lose(f, now);
+		if (was_held)
+			open_put_off(&f->rivals, now + OPEN_COMPETE_ON * open_period(f));
 		return 0;
 	}
 	if (f->mode == OPEN_STARTUP) {

@@ -72,7 +72,7 @@ static void congest(struct fs_at_open *f, struct open_limits *l, struct input *i
 		l->ssthresh = i->below * (u64)MSS;
 	else
 		i->below = 0;
-	open_on_congestion(f, kind, i->prior, MSS, l);
+	open_on_congestion(f, kind, i->now, i->prior, MSS, l);
 	i->decided = l->ssthresh / MSS;
 }
 

@@ -15,9 +15,11 @@ use crate::registry::Description;
 
 mod drain;
 mod path;
+mod rivals;
 
-use self::drain::{DRAIN_AFTER_LOSS, Drain, Drains};
+use self::drain::{Drain, Drains};
 use self::path::{MOST_BYTES, Path, Round, micros, sample_of, share};
+use self::rivals::Rivals;
 
 /// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
@@ -57,6 +59,9 @@ const LEAST_QUEUE: u64 = 64;
 const ENOUGH_SAMPLES: u64 = 4;
 /// Samples of a round in slow start after which the queue is looked at (HyStart takes as many).
 const SAMPLES_IN_STARTUP: u64 = 8;
+/// Beside others the path is remembered for so many times as long.
+const PERIODS_BESIDE: u64 = 24;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Slow start, the algorithm below's.
@@ -67,6 +72,8 @@ enum Mode {
     Draining(Drain),
     /// The algorithm below, without a limit.
     Competing,
+    /// After a drain of competition: the window stays, so that the queue tells who fills it.
+    Holding,
 }
 
 /// FS-AT's open mode over another congestion control.
@@ -89,6 +96,7 @@ pub struct FsAtOpen<C> {
     mean_queueing: u64,
     longest: [u64; 2],
     drains: Drains,
+    rivals: Rivals,
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
@@ -109,6 +117,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             mean_queueing: 0,
             longest: [0; 2],
             drains: Drains::default(),
+            rivals: Rivals::default(),
         }
     }
 
@@ -140,7 +149,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
-    fn end_round(&mut self, ack: &Ack, now: u64, limits: &Limits) {
+    fn end_round(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
         let (low, elapsed) = (self.round.low, now.saturating_sub(self.round.began).max(1));
         if self.round.app_limited {
             return;
@@ -167,17 +176,14 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 self.mean_queueing =
                     if self.mean_queueing == 0 { q } else { (7 * self.mean_queueing + q) / 8 };
                 self.move_window(mss, low, q);
-                if now.saturating_sub(self.path.renewed) > self.period() {
+                if self.others_fill(now, q) {
+                    self.begin_competition(ack, now, true, limits);
+                } else if now.saturating_sub(self.path.renewed) > self.period() {
                     self.begin_drain(ack, false, false);
                 }
             }
-            Mode::Competing => {
-                let wait = if self.drains.lost { DRAIN_AFTER_LOSS } else { 2 * self.period() };
-                if now.saturating_sub(self.drains.last) > wait {
-                    self.window = limits.cwnd.get();
-                    self.begin_drain(ack, false, true);
-                }
-            }
+            Mode::Competing => self.end_competing_round(ack, now, low, limits),
+            Mode::Holding => self.end_held_round(ack, now, low, limits),
             Mode::Draining(_) => {}
         }
     }
@@ -201,9 +207,13 @@ impl<C: CongestionControl> FsAtOpen<C> {
         limits.space = match self.mode {
             Mode::Startup | Mode::Competing => {
                 limits.space = Bytes::MAX;
+                if ack.in_recovery && self.mode == Mode::Competing {
+                    // The first retransmission may have needed more.
+                    limits.cwnd = limits.cwnd.min(limits.ssthresh);
+                }
                 return;
             }
-            Mode::Steady => Bytes::new(self.window.max(2 * mss)),
+            Mode::Steady | Mode::Holding => Bytes::new(self.window.max(2 * mss)),
             Mode::Draining(_) => Bytes::new(self.drain_target(mss)),
         };
         limits.pacing = None;
@@ -213,12 +223,10 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
-    /// A loss under (1) to (3): the window gives way only where the queue is about as long as it gets.
-    fn judge_loss(&mut self, mss: u64) {
-        let q = if self.round.low == u64::MAX { self.queueing } else { self.path.queueing(self.round.low) };
-        if q > 2_000 && q * 4 >= self.longest[0].max(self.longest[1]) * 3 {
-            self.window = (self.window / 8 * 7).max(2 * mss);
-        }
+    /// A radio that was silent goes on as before: no more than it is known to hold.
+    fn bear_timeout(&mut self, mss: u64, limits: &mut Limits) {
+        self.window = self.window.min(self.rcv_bytes.max(2 * mss));
+        limits.ssthresh = Bytes::new(self.window.max(2 * mss));
     }
 
     /// The algorithm below answers, and the window follows at once: recovery leaves it to congestion control.
@@ -237,8 +245,8 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         let now = micros(ack.now.saturating_since(Instant::ZERO));
         if let Some(rtt) = sample_of(ack.rtt) {
             // Beside others the queue is seldom empty, so the path is remembered for longer.
-            let beside = self.mode == Mode::Competing || self.drains.dirty > 0;
-            let period = if beside { 6 * self.period() } else { self.period() };
+            let beside = matches!(self.mode, Mode::Competing | Mode::Holding) || self.drains.dirty > 0;
+            let period = if beside { PERIODS_BESIDE * self.period() } else { self.period() };
             self.path.sample(now, rtt, period);
             self.round.sample(rtt);
             let enough = self.round.samples == SAMPLES_IN_STARTUP && self.round.end > 0;
@@ -270,21 +278,15 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
         let mss = event.mss.get();
         match (self.mode, event.kind) {
-            (Mode::Competing, _) => {
-                self.drains.lost = true;
-                self.tell_inner(event, limits);
-            }
+            (Mode::Competing, _) => self.lose_competing(event, limits),
+            (Mode::Holding, _) => self.lose_held(event, limits),
             (Mode::Draining(Drain { competing: true, .. }), _) => {
                 limits.cwnd = Bytes::new(self.window);
                 self.tell_inner(event, limits);
                 self.window = limits.cwnd.get().max(2 * mss);
             }
             (Mode::Startup, CongestionKind::Timeout) => self.inner.on_congestion(event, limits),
-            (Mode::Steady | Mode::Draining(_), CongestionKind::Timeout) => {
-                // A radio that was silent goes on as before: no more than it is known to hold.
-                self.window = self.window.min(self.rcv_bytes.max(2 * mss));
-                limits.ssthresh = Bytes::new(self.window.max(2 * mss));
-            }
+            (Mode::Steady | Mode::Draining(_), CongestionKind::Timeout) => self.bear_timeout(mss, limits),
             (Mode::Startup, _) => {
                 let q = if self.round.low == u64::MAX { 0 } else { self.path.queueing(self.round.low) };
                 if q > self.path.rtt_min() / 4 || event.kind == CongestionKind::Ecn {
@@ -339,6 +341,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         out.value("queueing_ms", self.queueing as f64 / 1e3);
         out.value("draining", f64::from(u8::from(matches!(self.mode, Mode::Draining(_)))));
         out.value("competing", f64::from(u8::from(self.mode == Mode::Competing)));
+        out.value("holding", f64::from(u8::from(self.mode == Mode::Holding)));
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Values {
     pub dwnd_segments: u32,
     /// The open mode's queueing delay of the last round.
     pub queueing_us: u32,
-    /// The open mode's mode: 1 slow start, 2 steady, 3 draining, 4 competing; 0 of another algorithm.
+    /// The open mode's mode: 1 slow start, 2 steady, 3 draining, 4 competing, 5 holding; 0 of another algorithm.
     pub mode: u32,
 }
 

@@ -19,6 +19,7 @@ const AGE: Duration = Duration::from_secs(5);
 /// The numbers of the modes that tell themselves in a probe.
 const DRAINING: u32 = 3;
 const COMPETING: u32 = 4;
+const HOLDING: u32 = 5;
 
 /// The outcome of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -244,6 +245,7 @@ impl Connection {
             ("the queueing delay in us", record.values.queueing_us.into(), inner.queueing_us),
             ("draining", is_in(DRAINING), inner.draining),
             ("competing", is_in(COMPETING), inner.competing),
+            ("holding", is_in(HOLDING), inner.holding),
             ("cwnd in segments", record.values.cwnd_segments.into(), self.limits.cwnd.whole(mss(record))),
             ("an answer of the algorithm below that was not asked for", 0, self.told.rest()),
             ("the decision in segments", decided.map_or(0, |_| record.decided.into()), decided.unwrap_or(0)),
@@ -307,6 +309,7 @@ struct Inner {
     queueing_us: u64,
     draining: u64,
     competing: u64,
+    holding: u64,
 }
 
 impl Probe for Inner {
@@ -317,6 +320,7 @@ impl Probe for Inner {
             "queueing_ms" => self.queueing_us = (value * 1e3).round() as u64,
             "draining" => self.draining = value as u64,
             "competing" => self.competing = value as u64,
+            "holding" => self.holding = value as u64,
             _ => {}
         }
     }

@@ -19,9 +19,6 @@ const SAME_FLOOR: u64 = 64;
 /// So many drains in a row that did not empty the queue, this long apart, tell of such senders.
 const DIRTY_DRAINS: u64 = 3;
 const RETRY: u64 = 3_500_000;
-/// Beside such senders a drain comes with the first loss after this time.
-pub(super) const DRAIN_AFTER_LOSS: u64 = 3_000_000;
-
 /// Rounds after a drain in which the window stays as it was: the queue is filling again.
 const ROUNDS_TO_REFILL: u64 = 2;
 
@@ -48,27 +45,25 @@ pub(super) struct Drains {
     /// Drains in a row that did not empty the queue, and the mean queueing delay before the last of them.
     pub(super) dirty: u64,
     dirty_queueing: u64,
-    /// The longer round trip that came from one round to the next and stays; zero without one.
+    /// Half way up to the longer round trip that came from one round to the next and stays; zero without one.
     step: u64,
     /// What the last drain after such a step left at least; zero where it left nothing.
     floor: u64,
-    /// A loss since the last drain.
-    pub(super) lost: bool,
 }
 
 impl Drains {
     /// (9): the round trip of a round after that of the last. It may be another path's where it is longer by more than `long`.
     pub(super) fn watch(&mut self, last: u64, low: u64, long: u64) {
         if last > 0 && low > last.saturating_add(long) {
-            self.step = low;
+            self.step = last.midpoint(low);
         } else {
             self.fall(low);
         }
     }
 
-    /// A round trip so much shorter than after the step was seen: the step was a queue.
+    /// More than half of the step is undone: it was a queue.
     fn fall(&mut self, low: u64) {
-        if low < self.step - self.step / 8 {
+        if low < self.step {
             self.step = 0;
         }
     }
@@ -143,20 +138,24 @@ impl<C: CongestionControl> FsAtOpen<C> {
         } else if !(remains && is_long && self.compete) {
             self.drains.dirty = 0;
             if drain.competing {
-                // The others may have left the queue for a moment only: one drain more will tell.
-                (self.drains.dirty, self.drains.dirty_queueing) = (DIRTY_DRAINS - 1, 0);
-                self.mean_queueing = 0;
-                self.window = self.window.min(self.rcv_bytes.max(2 * mss));
+                self.mode = Mode::Holding;
+                if !self.rivals.is_due {
+                    // No loss has told that the queue is full: hold no more than the path does.
+                    self.window = self.window.min(self.rcv_bytes.max(2 * mss));
+                }
             }
-        } else if drain.competing || self.is_beside_others() {
-            self.window = self.window.max(4 * mss);
-            self.mode = Mode::Competing;
+        } else if drain.competing {
+            self.take_up(ack, now, limits);
+        } else if self.is_beside_others() {
+            self.begin_competition(ack, now, false, limits);
         } else {
             self.drain_again(now);
         }
         limits.ssthresh = Bytes::new(self.window.max(2 * mss));
         limits.cwnd = limits.cwnd.min(limits.ssthresh);
-        (self.drains.last, self.drains.lost) = (now, false);
+        self.drains.last = now;
+        self.rivals.is_due = false;
+        self.rivals.settle();
         self.longest = [0, self.longest[0]];
         self.drains.resting = ROUNDS_TO_REFILL;
         self.round.begin(now, ack);

@@ -3,6 +3,7 @@
 use suimon_units::Duration;
 
 use super::drain::Drains;
+use super::rivals::Rivals;
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, Limits};
 
@@ -143,6 +144,7 @@ impl<C> FsAtOpen<C> {
         self.path = Path::default();
         self.round = Round::default();
         self.drains = Drains::default();
+        self.rivals = Rivals::default();
         (self.low, self.queueing, self.mean_queueing, self.longest) = (0, 0, 0, [0; 2]);
     }
 }

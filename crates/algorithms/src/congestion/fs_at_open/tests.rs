@@ -173,6 +173,11 @@ fn three_drains_that_leave_the_queue_long_bring_competition_and_one_that_empties
     open.on_congestion(&Congestion { now: at(17_000_000), ..loss(40) }, &mut limits);
     assert!(limits.cwnd < MSS * 40, "the algorithm below answers");
     play(&mut open, &mut limits, (17_000_000, 17_800_000), |_| RTT_MIN);
+    assert_eq!(open.mode, Mode::Holding);
+    let mut full = open.clone();
+    play(&mut full, &mut limits.clone(), (17_800_000, 19_000_000), |_| RTT_MIN + 90_000);
+    assert_eq!(full.mode, Mode::Competing, "the queue is full again although the window was held");
+    play(&mut open, &mut limits, (17_800_000, 60_000_000), |_| RTT_MIN);
     assert_eq!(open.mode, Mode::Steady);
     let (mut alone, mut limits) = steady(40);
     alone.compete = false;
@@ -199,4 +204,19 @@ fn another_path_is_measured_anew_and_the_window_stays() {
     play(&mut open, &mut limits, (13_500_000, 13_600_000), |_| 3 * RTT_MIN);
     assert_eq!(open.path.rtt_min(), 3 * RTT_MIN);
     assert_eq!(open.mode, Mode::Steady, "the first round trip on the new path is its smallest");
+}
+
+#[test]
+fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_that_jumps_does_not() {
+    let saws = |now: u64| 10_000 + now % 1_500_000 / 50;
+    let jumps = |now: u64| if now / 1_000_000 % 2 == 0 { 10_000 } else { 40_000 };
+    let competes = |queueing: &dyn Fn(u64) -> u64| {
+        let (mut open, mut limits) = steady(40);
+        (0..1_000).any(|step| {
+            let from = step * 10_000;
+            let modes = play(&mut open, &mut limits, (from, from + 10_000), |_| RTT_MIN + queueing(from));
+            modes.contains(&Mode::Competing)
+        })
+    };
+    assert_eq!((competes(&saws), competes(&jumps)), (true, false));
 }

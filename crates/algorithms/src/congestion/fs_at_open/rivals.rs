@@ -1,0 +1,192 @@
+//! Senders that fill the queue: how a flow knows that they are there, competes, and knows that they have left.
+
+use suimon_units::{Bytes, Instant};
+
+use super::path::micros;
+use super::{FsAtOpen, Mode};
+use crate::congestion::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
+
+/// A queue is full from 7/8 of its longest on, and far from full below 5/8 (10).
+const FULL: u64 = 7;
+const FAR: u64 = 5;
+/// Rounds that the queue takes from far to full where others fill it: flows of this kind that come back from a drain take
+/// fewer.
+const ROUNDS_TO_FILL: u64 = 4;
+/// So many times in a row the queue becomes full again where others fill it, with no longer between than this many periods.
+const RETURNS: u64 = 3;
+const PERIODS_BETWEEN: u64 = 4;
+/// Rounds after a drain or a cut of its own in which a flow knows why the queue is short.
+const ROUNDS_TO_SETTLE: u64 = 8;
+/// Competition goes on for this long before a drain asks whether it is still needed.
+const COMPETE: u64 = 3_000_000;
+/// The same in periods, once the window was held and the queue became full.
+const COMPETE_ON: u64 = 3;
+
+/// The queue's length as others move it. Times are in microseconds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rivals {
+    /// Rounds since the flow itself made the queue shorter, and how many there were when the queue was last far from full.
+    rounds: u64,
+    far_at: Option<u64>,
+    /// Times in a row that it became full again, and when it last did.
+    returns: u64,
+    returned: u64,
+    /// Round trip through the full queue, and whether it is known not to get longer.
+    full: u64,
+    is_known: bool,
+    /// A drain follows the first loss from then on, and such a loss has come.
+    drain_from: u64,
+    pub(super) is_due: bool,
+    /// When the last loss came, and how long after the one before.
+    lost: u64,
+    between_losses: u64,
+}
+
+impl Rivals {
+    /// The flow itself makes the queue shorter.
+    pub(super) fn settle(&mut self) {
+        (self.rounds, self.far_at) = (0, None);
+    }
+
+    /// (10), once a round of the steady mode: true where the queue has become full again and again. `longest` is its longest
+    /// of late, `memory` how long a return counts.
+    pub(super) fn fill(&mut self, now: u64, q: u64, longest: u64, memory: u64) -> bool {
+        self.rounds += 1;
+        if q < longest / 8 * FAR {
+            if self.rounds > ROUNDS_TO_SETTLE {
+                self.far_at = Some(self.rounds);
+            }
+        } else if q >= longest / 8 * FULL
+            && let Some(far_at) = self.far_at.take()
+            && self.rounds - far_at >= ROUNDS_TO_FILL
+        {
+            let in_a_row = now.saturating_sub(self.returned) <= memory;
+            self.returns = if in_a_row { self.returns + 1 } else { 1 };
+            self.returned = now;
+        }
+        self.returns >= RETURNS
+    }
+
+    /// A loss in competition: the queue is full.
+    fn lose(&mut self, now: u64, low: u64) {
+        (self.full, self.is_known) = (self.full.max(low), true);
+        (self.between_losses, self.lost) = (now.saturating_sub(self.lost), now);
+        self.is_due |= now >= self.drain_from;
+    }
+
+    /// No drain before `from`.
+    fn put_off(&mut self, from: u64) {
+        (self.drain_from, self.is_due) = (from, false);
+    }
+}
+
+impl<C: CongestionControl> FsAtOpen<C> {
+    /// (10) for a round with the queueing delay `q`.
+    pub(super) fn others_fill(&mut self, now: u64, q: u64) -> bool {
+        let (longest, memory) = (self.longest[0].max(self.longest[1]), PERIODS_BETWEEN * self.period());
+        self.rivals.fill(now, q, longest, memory) && self.compete
+    }
+
+    fn is_full(&self, low: u64) -> bool {
+        self.path.queueing(low) >= self.path.queueing(self.rivals.full) / 8 * FULL
+    }
+
+    /// The smallest round trip of this round so far, or of the last.
+    fn low_now(&self) -> u64 {
+        if self.round.low == u64::MAX { self.low } else { self.round.low }
+    }
+
+    /// Competition begins. With `is_known` the queue gets no longer than it was.
+    pub(super) fn begin_competition(&mut self, ack: &Ack, now: u64, is_known: bool, limits: &mut Limits) {
+        self.rivals.full = self.path.rtt_min() + self.longest[0].max(self.longest[1]);
+        (self.rivals.is_known, self.rivals.returns) = (is_known, 0);
+        self.window = self.window.max(4 * ack.mss.get());
+        self.take_up(ack, now, limits);
+    }
+
+    /// The algorithm below rules, with a curve that begins at the window, as after a loss: that of its last competition
+    /// would be steep by now.
+    pub(super) fn take_up(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
+        self.mode = Mode::Competing;
+        self.drains.last = now;
+        self.rivals.put_off(now.saturating_add(COMPETE));
+        limits.cwnd = Bytes::new(self.window);
+        self.inner.on_congestion(
+            &Congestion {
+                now: ack.now,
+                kind: CongestionKind::Loss,
+                flight_size: ack.flight_size,
+                snd_nxt: ack.snd_nxt,
+                mss: ack.mss,
+            },
+            limits,
+        );
+        limits.ssthresh = limits.cwnd;
+    }
+
+    /// A round of competition.
+    pub(super) fn end_competing_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &Limits) {
+        let (queueing, full) = (self.path.queueing(low), self.path.queueing(self.rivals.full));
+        let is_longer = queueing > full / 4 * 5;
+        if self.rivals.is_known && is_longer {
+            // The queue was not full, so nothing tells of others.
+            self.window = limits.cwnd.get().min(self.rcv_bytes.max(2 * ack.mss.get()));
+            self.begin_drain(ack, false, false);
+            return;
+        }
+        self.rivals.full = if self.rivals.is_known { self.rivals.full } else { self.rivals.full.max(low) };
+        let last = self.drains.last.max(self.rivals.lost);
+        if self.rivals.is_due || now.saturating_sub(last) > 2 * self.period() {
+            self.window = limits.cwnd.get();
+            self.begin_drain(ack, false, true);
+        }
+    }
+
+    /// A round in which the window is held: others fill the queue if it becomes full all the same.
+    pub(super) fn end_held_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &mut Limits) {
+        let wait = (2 * self.rivals.between_losses).clamp(self.period(), 6 * self.period());
+        if self.is_full(low) {
+            self.take_up(ack, now, limits);
+            self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));
+        } else if now.saturating_sub(self.drains.last) > wait {
+            self.mode = Mode::Steady;
+            self.mean_queueing = 0;
+            self.window = self.window.min(self.rcv_bytes.max(2 * ack.mss.get()));
+        }
+    }
+
+    /// (6): under (1) to (3) a loss is the queue's only where that is about as long as it gets.
+    pub(super) fn judge_loss(&mut self, mss: u64) {
+        let q = self.path.queueing(self.low_now());
+        if q > 2_000 && q * 4 >= self.longest[0].max(self.longest[1]) * 3 {
+            self.window = (self.window / 8 * 7).max(2 * mss);
+            self.rivals.settle();
+        }
+    }
+
+    /// Congestion while the window is held.
+    pub(super) fn lose_held(&mut self, event: &Congestion, limits: &mut Limits) {
+        match event.kind {
+            CongestionKind::Timeout => self.bear_timeout(event.mss.get(), limits),
+            CongestionKind::Loss if !self.is_full(self.low_now()) => {
+                limits.ssthresh = limits.cwnd.max(event.mss * 2);
+            }
+            _ => {
+                let now = micros(event.now.saturating_since(Instant::ZERO));
+                self.mode = Mode::Competing;
+                self.drains.last = now;
+                self.lose_competing(event, limits);
+                self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));
+            }
+        }
+    }
+
+    /// Congestion in competition, which the algorithm below answers.
+    pub(super) fn lose_competing(&mut self, event: &Congestion, limits: &mut Limits) {
+        if event.kind == CongestionKind::Loss {
+            let low = self.low_now();
+            self.rivals.lose(micros(event.now.saturating_since(Instant::ZERO)), low);
+        }
+        self.tell_inner(event, limits);
+    }
+}
