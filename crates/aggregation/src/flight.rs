@@ -318,7 +318,9 @@ mod tests {
         path.run(2_000);
         path.others_ms = 60.0;
         path.run(3_000);
-        assert_eq!(path.bound.get(), Some(Bytes::new(2 * CHUNK)), "as little as keeps it in use");
+        // 1250 bytes per millisecond for 80 ms are 100 kB.
+        let bound = path.bound.get().unwrap();
+        assert!(bound < Bytes::new(10_000), "{bound}");
         path.is_second = false;
         path.run(3_000);
         assert_eq!(path.bound.get(), None);
