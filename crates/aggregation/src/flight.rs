@@ -18,6 +18,8 @@ pub struct Flight {
     pub rtt_min: Duration,
     /// Real-time data goes over it too: the queue is to be as short as can be, at the cost of some of the path's capacity.
     pub is_realtime: bool,
+    /// Another path through the same bottleneck competes there for both, so this one does not.
+    pub is_second: bool,
 }
 
 /// Bounds what a connection holds to its bandwidth-delay product and a short queue.
@@ -115,7 +117,7 @@ impl FlightBound {
             Phase::Startup if queue > target => {
                 self.bind(now, aimed_at);
             }
-            Phase::Competing(until) if now >= until => {
+            Phase::Competing(until) if now >= until || flight.is_second => {
                 self.bind(now, aimed_at);
             }
             Phase::Startup | Phase::Competing(_) => {}
@@ -127,7 +129,7 @@ impl FlightBound {
                 self.peak = self.peak.max(rate);
                 let explained = own.max(held / self.peak.max(1.0));
                 self.crowded = if queue > CROWDED * explained { self.crowded + 1 } else { 0 };
-                self.phase = if self.crowded >= CROWDED_ROUNDS {
+                self.phase = if self.crowded >= CROWDED_ROUNDS && !flight.is_second {
                     Phase::Competing(now + COMPETE.max(flight.srtt * COMPETE_ROUNDS))
                 } else if now.saturating_since(self.full_at) > UNUSED {
                     // What the path carries now is unknown.
@@ -191,6 +193,7 @@ mod tests {
         /// The congestion window, in bytes.
         cwnd: f64,
         is_realtime: bool,
+        is_second: bool,
     }
 
     impl Path {
@@ -206,6 +209,7 @@ mod tests {
                 rttvar_ms: 0.0,
                 cwnd: 14_480.0,
                 is_realtime: false,
+                is_second: false,
             }
         }
 
@@ -237,6 +241,7 @@ mod tests {
                     rttvar: time(self.rttvar_ms),
                     rtt_min: time(self.rtt_min_ms),
                     is_realtime: self.is_realtime,
+                    is_second: self.is_second,
                 };
                 self.bound.on_reading(self.now, flight, Bytes::new(CHUNK));
             }
@@ -305,6 +310,25 @@ mod tests {
         assert!(path.queue_ms() < 10.0, "{}", path.queue_ms());
     }
 
+    /// As a path does that shares its bottleneck with another path of the bond.
+    #[test]
+    fn a_second_path_keeps_its_queue_short_where_others_fill_the_bottleneck_and_ends_a_competition() {
+        let mut path = Path::new(10.0, 20.0);
+        path.is_second = true;
+        path.run(2_000);
+        path.others_ms = 60.0;
+        path.run(3_000);
+        // 1250 bytes per millisecond for 80 ms are 100 kB.
+        let bound = path.bound.get().unwrap();
+        assert!(bound < Bytes::new(10_000), "{bound}");
+        path.is_second = false;
+        path.run(3_000);
+        assert_eq!(path.bound.get(), None);
+        path.is_second = true;
+        path.run(200);
+        assert!(path.bound.get().is_some());
+    }
+
     #[test]
     fn what_was_not_used_for_long_is_forgotten() {
         let mut path = Path::new(10.0, 20.0);
@@ -316,6 +340,7 @@ mod tests {
             rttvar: Duration::ZERO,
             rtt_min: Duration::from_millis(20),
             is_realtime: false,
+            is_second: false,
         };
         for _ in 0..1_100 {
             path.now += Duration::from_millis(10);

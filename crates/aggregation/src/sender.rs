@@ -552,9 +552,10 @@ impl Path {
         self.status.is_some_and(|status| self.unacknowledged > 4 * status.mss.get())
     }
 
-    /// Established, and neither stalled nor unknown.
+    /// Established, and neither stalled nor unknown. A connection that has a stall behind it sends first what was lost, from a window of
+    /// one segment on, which takes several round trips and may have gone over other paths since.
     fn is_usable(&self) -> bool {
-        self.state == PathState::Up && self.status.is_some()
+        self.state == PathState::Up && self.status.is_some_and(|status| !status.is_recovering)
     }
 
     /// The retransmission timeout before any back-off.
@@ -620,6 +621,7 @@ mod tests {
             rtt: Some(Rtt { srtt: Duration::from_millis(srtt_ms), rttvar: Duration::ZERO }),
             rtt_min: Some(Duration::from_millis(srtt_ms)),
             delivery_rate: None,
+            is_recovering: false,
         }
     }
 
@@ -910,6 +912,18 @@ mod tests {
             }
             in_order
         }
+    }
+
+    /// After a cut: its kernel sends again what was lost, and a chunk given to it now would hold up its stream.
+    #[test]
+    fn a_connection_that_recovers_from_a_timeout_is_given_nothing() {
+        let mut sender = sender("look-ahead");
+        let recovering = PathStatus { is_recovering: true, ..status(10_000, 20) };
+        sender.on_occupancy(at(0), PathId(0), recovering, true);
+        assert!(starts_on(&mut sender, at(0), 0).is_empty());
+        assert_ne!(sender.path_for(at(0), CHUNK, Urgency::First), Some(PathId(0)));
+        sender.on_occupancy(at(1), PathId(0), status(0, 20), true);
+        assert!(!starts_on(&mut sender, at(1), 0).is_empty());
     }
 
     proptest! {

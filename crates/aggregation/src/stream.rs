@@ -218,6 +218,7 @@ impl Stream {
             rtt,
             rtt_min: state.rtt_min.get(),
             delivery_rate: state.rate.get(),
+            is_recovering: false,
         };
         self.sender.on_status(now, PathId(path), status);
     }

@@ -10,12 +10,13 @@ use rustls::{AlertDescription, Connection};
 use socket2::SockRef;
 use suimon_aggregation::{CapacityMeter, Flight, FlightBound, LossMeter, Occupancy, Segments};
 use suimon_algorithms::path::{PathStatus, Rtt};
-use suimon_linux::tcp::{TcpState, limit_timeout, tcp_state, unacknowledged};
+use suimon_linux::tcp::{SenderState, TcpState, limit_timeout, tcp_state, unacknowledged};
 use suimon_units::{self as units, Bytes, Instant, Probability};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::frame::{Frame, Malformed, VERSION, decode};
+use crate::session::Part;
 
 /// A connection whose other end has proved who it is.
 #[derive(Debug)]
@@ -211,8 +212,8 @@ impl TlsConnection {
         }
     }
 
-    /// Reads the state of the connection, which is given about `chunk` bytes at once, and real-time data where `is_realtime`.
-    pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes, is_realtime: bool) -> io::Result<Reading> {
+    /// Reads the state of the connection, which is given about `chunk` bytes at once.
+    pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes, part: Part) -> io::Result<Reading> {
         let connection = tcp_state(&self.tcp)?;
         let held = unacknowledged(&self.tcp)?;
         let rtt = connection.srtt.map(|srtt| Rtt { srtt, rttvar: connection.rttvar });
@@ -221,8 +222,9 @@ impl TlsConnection {
         if let Some(rtt) = rtt {
             self.rate.on_reading(now, Occupancy { acknowledged, buffered: held, srtt: rtt.srtt, rtt_min });
             if let Some(rtt_min) = rtt_min {
-                let flight =
-                    Flight { buffered: held, srtt: rtt.srtt, rttvar: rtt.rttvar, rtt_min, is_realtime };
+                let Part { is_realtime, is_second } = part;
+                let Rtt { srtt, rttvar } = rtt;
+                let flight = Flight { buffered: held, srtt, rttvar, rtt_min, is_realtime, is_second };
                 self.bound.on_reading(now, flight, chunk);
             }
         }
@@ -249,6 +251,7 @@ impl TlsConnection {
             rtt,
             rtt_min,
             delivery_rate: self.rate.get(),
+            is_recovering: connection.state == SenderState::Loss,
         };
         let moved = connection.delivered != std::mem::replace(&mut self.delivered, connection.delivered);
         Ok(Reading { status, connection, loss: self.loss.get(), acknowledged: moved })

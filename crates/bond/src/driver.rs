@@ -292,8 +292,8 @@ impl Driver<'_> {
 
     fn refresh(&mut self, now: Instant, state: &mut State, path: PathId) {
         let Some(slot) = &mut self.paths[path.0] else { return };
-        let realtime = state.session.has_realtime(now);
-        match slot.connection.reading(now, state.session.chunk(), realtime) {
+        let part = state.session.part(now, path);
+        match slot.connection.reading(now, state.session.chunk(), part) {
             Ok(reading) => {
                 slot.view.update(&reading);
                 state.session.on_occupancy(now, path, reading.status, reading.acknowledged);
@@ -308,6 +308,7 @@ impl Driver<'_> {
         self.heartbeat_at = now + long(HEARTBEAT);
         let mut frame = Vec::new();
         state.session.report().encode(&mut frame);
+        let names = self.paths.each_ref().map(|slot| slot.as_ref().map(|slot| slot.view.name.clone()));
         for index in 0..MAX_PATHS {
             let path = PathId(index);
             let Some(slot) = &mut self.paths[index] else { continue };
@@ -329,6 +330,8 @@ impl Driver<'_> {
             let carried = state.session.carried(path);
             slot.view.on_carried(slot.carried, carried, now.saturating_since(slot.carried_at));
             slot.view.stalled = state.session.is_stalled(path);
+            let shared = state.session.sharing(path);
+            slot.view.shares_with = shared.filter_map(|other| names[other.0].clone()).collect();
             slot.view.up_s = now.saturating_since(slot.joined_at).as_secs_f64();
             (slot.carried, slot.carried_at) = (carried, now);
         }

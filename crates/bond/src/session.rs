@@ -5,6 +5,7 @@
 //! often as it likes, and a session without any path waits.
 
 use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback, Suspicion, Urgency};
+use suimon_algorithms::estimate::shared_bottleneck::SharedBottlenecks;
 use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_units::{Bytes, Duration, Instant, Probability, Rate};
@@ -47,6 +48,16 @@ pub struct Session {
     /// Bytes of flows that go before all others, and the time of the last of them.
     realtime: Bytes,
     realtime_at: Option<Instant>,
+    bottlenecks: SharedBottlenecks,
+}
+
+/// What a connection is for, beside bulk data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Real-time data is sent.
+    pub is_realtime: bool,
+    /// Its path goes through the bottleneck of a shorter one, which competes there with others for both.
+    pub is_second: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,6 +121,7 @@ impl Session {
             duplicates: Bytes::ZERO,
             realtime: Bytes::ZERO,
             realtime_at: None,
+            bottlenecks: SharedBottlenecks::new(MAX_PATHS),
         }
     }
 
@@ -132,6 +144,7 @@ impl Session {
     pub fn path_down(&mut self, now: Instant, path: PathId) {
         if std::mem::take(&mut self.paths[path.0].up) {
             self.sender.path_down(path);
+            self.bottlenecks.forget(path.0);
             // The path's last feedback to the other end may be lost.
             self.feedback_at = Some(now);
         }
@@ -141,6 +154,9 @@ impl Session {
     /// the one before.
     pub fn on_occupancy(&mut self, now: Instant, path: PathId, status: PathStatus, acknowledged: bool) {
         self.paths[path.0].status = Some(status);
+        if let Some(rtt) = status.rtt {
+            self.bottlenecks.on_sample(now, path.0, rtt.srtt);
+        }
         self.sender.on_occupancy(now, path, status, acknowledged);
     }
 
@@ -235,6 +251,23 @@ impl Session {
     #[must_use]
     pub fn has_realtime(&self, now: Instant) -> bool {
         self.realtime_at.is_some_and(|at| now.saturating_since(at) < REALTIME_RECENTLY)
+    }
+
+    /// The part of the connection over `path`. Of paths through one bottleneck the shortest competes with others for all of them, so that
+    /// together they take there what one connection takes (RFC 6356 §1, goal 2), and no less than the best of them alone (goal 1).
+    #[must_use]
+    pub fn part(&self, now: Instant, path: PathId) -> Part {
+        let length = |path: PathId| (self.paths[path.0].status.and_then(|status| status.rtt_min), path);
+        let goes_first = |other: PathId| {
+            !self.sender.is_stalled(other) && length(other).0.is_some() && length(other) < length(path)
+        };
+        Part { is_realtime: self.has_realtime(now), is_second: self.sharing(path).any(goes_first) }
+    }
+
+    /// Other paths through the bottleneck of `path`, as far as is known.
+    pub fn sharing(&self, path: PathId) -> impl Iterator<Item = PathId> {
+        let shares = move |other: &usize| *other != path.0 && self.bottlenecks.is_shared(path.0, *other);
+        (0..MAX_PATHS).filter(shares).map(PathId)
     }
 
     /// Bytes that a path is given at once.
@@ -583,6 +616,7 @@ mod tests {
                     rtt: Some(Rtt { srtt, rttvar: Duration::ZERO }),
                     rtt_min: Some(srtt),
                     delivery_rate: None,
+                    is_recovering: false,
                 };
                 self.ends[from].on_occupancy(self.now, PathId(index), status, false);
             }
@@ -902,6 +936,30 @@ mod tests {
         let view = world.ends[0].view();
         let carried = view.acknowledged.max(produced) - produced;
         assert!(view.produced - produced < carried + 20_000, "{view:?}");
+    }
+
+    /// Paths of 20, 50 and 80 ms, all with a queue that fills in 3 s and drains at once; that of the third in 4 s.
+    #[test]
+    fn of_paths_through_one_bottleneck_the_shortest_one_that_moves_competes() {
+        let mut world = World::new("look-ahead", 100_000);
+        (0..PATHS).for_each(|path| world.mend_path(path));
+        let session = &mut world.ends[0];
+        let mut now = Instant::ZERO;
+        for _ in 0..3_000 {
+            now += Duration::from_millis(10);
+            for (path, (rtt_ms, period)) in [(50, 3.0), (20, 3.0), (80, 4.1)].into_iter().enumerate() {
+                let queue = Duration::from_secs_f64(0.030 * (now.as_secs_f64() / period).fract());
+                let rtt_min = Duration::from_millis(rtt_ms);
+                let rtt = Some(Rtt { srtt: rtt_min + queue, rttvar: Duration::ZERO });
+                let status = PathStatus { rtt, rtt_min: Some(rtt_min), ..PathStatus::default() };
+                session.on_occupancy(now, PathId(path), status, true);
+            }
+        }
+        let second = |session: &Session| [0, 1, 2].map(|path| session.part(now, PathId(path)).is_second);
+        assert_eq!(second(session), [true, false, false]);
+        assert_eq!(session.sharing(PathId(0)).collect::<Vec<_>>(), [PathId(1)]);
+        session.path_down(now, PathId(1));
+        assert_eq!(second(session), [false, false, false]);
     }
 
     #[test]

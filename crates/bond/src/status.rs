@@ -58,6 +58,8 @@ pub struct PathStatusView {
     pub peer: Option<String>,
     /// Data is under way and none of it arrives.
     pub stalled: bool,
+    /// Other paths through the same bottleneck, as their delays vary alike.
+    pub shares_with: Vec<String>,
     /// Connections so far.
     pub connections: u64,
     /// Seconds since this one was made.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use suimon_algorithms::congestion::fs_at::{FsAt, Mode};
 use suimon_algorithms::congestion::reno::Reno;
 use suimon_algorithms::congestion::{
-    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits,
+    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits, Siblings,
 };
 use suimon_algorithms::probe::Probe;
 use suimon_units::{Bytes, Duration, Instant};
@@ -103,6 +103,7 @@ fn play(script: &[Step], cwnd: u64, mut each: impl FnMut(&FsAt<Reno>)) -> (FsAt<
                     app_limited,
                     in_recovery: true,
                     counting: AckCounting::PerAck,
+                    siblings: Siblings::default(),
                 };
                 fs_at.on_ack(&ack, &mut limits);
             }

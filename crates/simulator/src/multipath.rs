@@ -1,9 +1,11 @@
 //! Aggregates in the simulated world: streams of [`suimon_aggregation`] over simulated connections.
 
 use suimon_aggregation::{Reading, Stream};
+use suimon_algorithms::congestion::Siblings;
 use suimon_model::{self as model, Scenario};
 use suimon_units::{Bytes, Instant};
 
+use crate::flow::{Endpoints, Flow};
 use crate::gateway::Half;
 use crate::tcp::{Sender, Source};
 
@@ -75,6 +77,21 @@ impl Multipath {
             rtt_sample: connection.counters.rtt_last,
         };
         self.stream.on_reading(now, path, reading, heard);
+    }
+
+    /// Shows the connection of `path` the others, for a congestion control that couples them.
+    pub(crate) fn couple(&self, flows: &mut [Flow], path: usize) {
+        let others = self.flows.iter().filter(|flow| **flow != self.flows[path]);
+        let siblings = others.fold(Siblings::default(), |siblings, flow| match &flows[*flow].endpoints {
+            Endpoints::Tcp { sender, .. } if sender.is_established() => match sender.rtt() {
+                Some(rtt) => siblings.with(sender.limits().cwnd, rtt.srtt),
+                None => siblings,
+            },
+            _ => siblings,
+        });
+        if let Endpoints::Tcp { sender, .. } = &mut flows[self.flows[path]].endpoints {
+            sender.siblings = siblings;
+        }
     }
 
     /// True once: when all of a stream with a size has arrived, and whoever sent it to the receiver knows.

@@ -342,6 +342,11 @@ impl<'a> World<'a> {
         let index = frame.flow;
         let (packet, sack) = self.packets.take_with_sack(frame.packet);
         packet.ecn = frame.ecn;
+        if let Some(Subflow { aggregate, path }) = self.flows[index as usize].subflow
+            && !packet.kind.is_forward()
+        {
+            self.multipaths[aggregate].couple(&mut self.flows, path);
+        }
         let flow = &mut self.flows[index as usize];
         if packet.ecn == Ecn::CongestionExperienced {
             flow.tally.marked += 1;

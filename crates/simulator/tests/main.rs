@@ -2,6 +2,7 @@
 
 mod bbr;
 mod common;
+mod coupling;
 mod estimators;
 mod facts;
 mod gateway;

@@ -25,6 +25,7 @@ mod hystart;
 pub mod hystart_plus_plus;
 pub mod illinois;
 pub mod ledbat_plus_plus;
+pub mod lia;
 pub mod lp;
 pub mod nv;
 pub mod prague;
@@ -192,6 +193,27 @@ pub struct Ack {
     pub in_recovery: bool,
     /// How the stack counts ACKs when it grows a window.
     pub counting: AckCounting,
+    /// The other connections that carry the same stream.
+    pub siblings: Siblings,
+}
+
+/// What coupled congestion control sees of the other connections that carry the same stream: nothing where there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Siblings {
+    /// The sum of their windows over their round-trip times, in bytes per second.
+    pub rate: f64,
+    /// The largest of their windows over the squares of their round-trip times, in bytes per square second.
+    pub steepest: f64,
+}
+
+impl Siblings {
+    /// With one more, of a window and a smoothed round-trip time.
+    #[must_use]
+    pub fn with(self, cwnd: Bytes, srtt: Duration) -> Self {
+        let srtt = srtt.as_secs_f64();
+        let rate = cwnd.as_f64() / srtt;
+        Self { rate: self.rate + rate, steepest: self.steepest.max(rate / srtt) }
+    }
 }
 
 /// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation-00 §3.1.3): from when the
@@ -249,6 +271,7 @@ impl Ack {
             app_limited: false,
             in_recovery: false,
             counting: AckCounting::Bytes { limit: 2 },
+            siblings: Siblings { rate: 0.0, steepest: 0.0 },
         }
     }
 
@@ -329,6 +352,7 @@ pub(crate) mod testing {
             app_limited: false,
             in_recovery: false,
             counting: AckCounting::PerAck,
+            siblings: Siblings::default(),
         }
     }
 

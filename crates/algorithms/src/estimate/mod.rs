@@ -12,6 +12,7 @@ pub mod heaviest;
 pub mod representative;
 pub mod round_trips;
 pub mod segment_size;
+pub mod shared_bottleneck;
 mod slots;
 pub mod slow_start;
 pub mod zombies;

@@ -128,6 +128,8 @@ pub struct PathStatus {
     pub rtt_min: Option<Duration>,
     /// The rate at which its data is acknowledged; `None` until measured.
     pub delivery_rate: Option<Rate>,
+    /// Its retransmission timer ran out (Linux: `TCP_CA_Loss`): what was lost goes before all that it is given now.
+    pub is_recovering: bool,
 }
 
 /// A round-trip time, smoothed (RFC 6298 §2).

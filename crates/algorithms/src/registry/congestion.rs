@@ -40,6 +40,7 @@ pub const CONGESTION: &[(Description, BuildCongestion)] = &[
     (sprout_ewma::DESCRIPTION, sprout_ewma::build),
     (nv::DESCRIPTION, nv::build),
     (lp::DESCRIPTION, lp::build),
+    (lia::DESCRIPTION, lia::build),
     (dctcp::DESCRIPTION, dctcp::build),
     (prague::DESCRIPTION, prague::build),
 ];

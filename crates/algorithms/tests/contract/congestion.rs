@@ -1,7 +1,9 @@
 //! Congestion controls, driven by the least of an endpoint.
 
 use proptest::prelude::*;
-use suimon_algorithms::congestion::{Ack, AckCounting, Congestion, CongestionKind, Delivery, Limits};
+use suimon_algorithms::congestion::{
+    Ack, AckCounting, Congestion, CongestionKind, Delivery, Limits, Siblings,
+};
 use suimon_algorithms::registry::{AlgorithmSpec, CONGESTION, Role, WRAPPERS};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
@@ -105,6 +107,7 @@ fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
                 app_limited: false,
                 in_recovery: in_recovery && segment < arriving,
                 counting: AckCounting::PerAck,
+                siblings: Siblings::default(),
             };
             // The delivery rate of the whole round, once it is over.
             if algorithm.models_delivery() && segment == arriving {

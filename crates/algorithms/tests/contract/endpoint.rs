@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use suimon_algorithms::congestion::{
-    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Delivery, Limits,
+    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Delivery, Limits, Siblings,
 };
 use suimon_algorithms::registry::AlgorithmSpec;
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -169,6 +169,7 @@ impl Endpoint {
                     app_limited: !cwnd_limited,
                     in_recovery,
                     counting,
+                    siblings: Siblings::default(),
                 };
                 let cwnd = self.limits.cwnd;
                 self.algorithm.on_ack(&ack, &mut self.limits);

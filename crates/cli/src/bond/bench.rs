@@ -12,6 +12,7 @@ use suimon_lab::bond::datagrams::Datagrams;
 use suimon_lab::bond::faults::Faults;
 use suimon_lab::bond::goodput::{Goodput, News};
 use suimon_lab::bond::rivals::{self, Rivals};
+use suimon_lab::bond::shared::Shared;
 use suimon_lab::bond::speed::Speed;
 use suimon_lab::bond::waits::Waits;
 use suimon_units::{Bytes, Rate};
@@ -29,6 +30,7 @@ Example:
   suimon bond bench cuts --seed 1                                # a day of random cuts in minutes
   suimon bond bench waits                                        # requests and a call beside a download, and through cuts
   suimon bond bench rivals                                       # beside kernel MPTCP, WireGuard, engarde, glorytun
+  suimon bond bench shared                                       # two paths through one bottleneck, beside another connection
   suimon bond bench datagrams                                    # what datagrams on one path cost
 
 Needs root, or the right to make network namespaces; nothing of this host's network is touched.";
@@ -62,6 +64,7 @@ enum Command {
     Datagrams(Bench<Datagrams>),
     Waits(Bench<Waits>),
     Rivals(Bench<Rivals>),
+    Shared(Bench<Shared>),
 }
 
 #[derive(Debug, Args)]
@@ -84,6 +87,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         Some(Command::Datagrams(one)) => datagrams(&one.bench, one.form.json),
         Some(Command::Waits(one)) => waits(&one.bench, one.form.json),
         Some(Command::Rivals(one)) => rivals(&one.bench, one.form.json),
+        Some(Command::Shared(one)) => shared(&one.bench, one.form.json),
     }
 }
 
@@ -190,6 +194,21 @@ fn waits(bench: &Waits, json: bool) -> Result<(), CliError> {
             ms(row.p99_ms),
             ms(row.longest_ms),
             row.lost.map_or_else(String::new, |lost| format!("{:.1} %", lost * 100.0)),
+        ]
+    })
+}
+
+fn shared(bench: &Shared, json: bool) -> Result<(), CliError> {
+    let rows = bench.measure(Path::new(PROGRAM), |row| {
+        tell(format_args!("{}: {} beside {}", row.scheme, mbit(row.goodput_bps), mbit(row.other_bps)));
+    })?;
+    let header = ["scheme", "goodput", "the other connection", "ratio"];
+    print(&rows, json, &header, 1, |row| {
+        vec![
+            row.scheme.clone(),
+            mbit(row.goodput_bps),
+            mbit(row.other_bps),
+            format!("{:.2}", row.ratio),
         ]
     })
 }

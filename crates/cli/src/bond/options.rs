@@ -40,7 +40,7 @@ pub(crate) struct SharedOptions {
     #[arg(long, value_name = "TIME", default_value = "4s")]
     path_timeout: Duration,
     /// A session without any path is kept for so long
-    #[arg(long, value_name = "TIME", default_value = "5min")]
+    #[arg(long, value_name = "TIME", default_value = "2h")]
     session_timeout: Duration,
     #[command(flatten)]
     pub(crate) service: ServiceOptions,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, TableStyle};
 use suimon_bond::control::{Report, SessionReport};
+use suimon_bond::status::PathStatusView;
 use suimon_service::control::{ask, socket_path};
 
 use crate::error::CliError;
@@ -117,7 +118,7 @@ fn show_session(role: &str, session: &SessionReport) -> String {
             format!("{:.1} %", path.loss * 100.0),
             path.retransmitted_segments.to_string(),
             format!("{:.0} s", path.up_s),
-            if path.stalled { "stalled".to_owned() } else { String::new() },
+            state(path),
         ]);
     }
     for column in table.column_iter_mut().skip(1) {
@@ -145,6 +146,14 @@ fn show_session(role: &str, session: &SessionReport) -> String {
         kilobytes(aggregate.reorder_bytes),
         kilobytes(aggregate.duplicate_bytes),
     )
+}
+
+/// What is worth a word of a path.
+fn state(path: &PathStatusView) -> String {
+    let stalled = path.stalled.then(|| "stalled".to_owned());
+    let shares = !path.shares_with.is_empty();
+    let shared = shares.then(|| format!("one bottleneck with {}", path.shares_with.join(", ")));
+    stalled.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
 }
 
 fn mbit(bps: u64) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use suimon_algorithms::congestion::fs_at::{FsAt, Mode};
 use suimon_algorithms::congestion::reno::Reno;
 use suimon_algorithms::congestion::{
-    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits,
+    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits, Siblings,
 };
 use suimon_algorithms::probe::Probe;
 use suimon_linux::congestion::{Event, Record};
@@ -87,6 +87,7 @@ pub(super) fn replay(records: &[Record]) -> Replayed {
                     app_limited: record.app_limited == 1,
                     in_recovery: true,
                     counting: AckCounting::PerAck,
+                    siblings: Siblings::default(),
                 };
                 fs_at.on_ack(&ack, &mut limits);
                 met.acks += 1;

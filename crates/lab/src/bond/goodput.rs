@@ -203,7 +203,7 @@ impl World {
 }
 
 /// Bytes that come over one connection between `from` and `until`.
-fn drain(listener: &TcpListener, from: Instant, until: Instant) -> std::io::Result<u64> {
+pub(super) fn drain(listener: &TcpListener, from: Instant, until: Instant) -> std::io::Result<u64> {
     let (mut stream, _) = listener.accept()?;
     stream.set_read_timeout(Some(Duration::from_millis(200)))?;
     let mut buffer = vec![0; 1 << 17];
@@ -222,7 +222,8 @@ fn drain(listener: &TcpListener, from: Instant, until: Instant) -> std::io::Resu
     Ok(received)
 }
 
-fn fill(mut stream: TcpStream, until: Instant) {
+/// Sends without end until then.
+pub(super) fn fill(mut stream: TcpStream, until: Instant) {
     let data = vec![0x5a; 1 << 16];
     let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
     while Instant::now() < until {

@@ -7,6 +7,7 @@ pub mod faults;
 pub mod goodput;
 mod reliable;
 pub mod rivals;
+pub mod shared;
 mod sockets;
 pub mod speed;
 mod traffic;

@@ -13,7 +13,7 @@ mod usage;
 
 use std::sync::Arc;
 
-use suimon_algorithms::congestion::{Ack, CongestionControl, Delivery, Limits, MarkResponse};
+use suimon_algorithms::congestion::{Ack, CongestionControl, Delivery, Limits, MarkResponse, Siblings};
 use suimon_algorithms::path::Rtt;
 use suimon_algorithms::queue::Ecn;
 use suimon_model::{AfterSilence, CwndValidation, RttSample, StackProfile};
@@ -72,6 +72,8 @@ pub(crate) struct Sender {
     /// What may be in flight of the connections that share a target; and the acknowledgement that tells how they do.
     share: Bytes,
     told: Option<Box<Option<Ack>>>,
+    /// The other connections that carry the same stream.
+    pub(crate) siblings: Siblings,
     pub(crate) counters: Counters,
 }
 
@@ -142,6 +144,7 @@ impl Sender {
             announce_cut: false,
             share: Bytes::new(u64::MAX),
             told: None,
+            siblings: Siblings::default(),
             counters: Counters::default(),
         }
     }
@@ -365,6 +368,7 @@ impl Sender {
                 Phase::Open | Phase::Loss { .. } => packet.ecn_flag && self.ecn != Ecn::NotCapable,
             },
             counting: self.profile.counting,
+            siblings: self.siblings,
         };
         if let Some(told) = &mut self.told {
             **told = Some(ack);
