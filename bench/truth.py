@@ -299,7 +299,7 @@ def main() -> int:
             "| Senders | Queue | ECN | Goodput, Mbit/s | Backlog, kB | p95, ms | Drops | Marks |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
         ]
-        write_between(PAGE, "table", "\n".join([*head, *lines]))
+        write_between(PAGE, "other" if options.kernel else "table", "\n".join([*head, *lines]))
     return 0
 
 

@@ -24,7 +24,7 @@ GENERATED = ("3g-driving", "lte-driving", "lte-walking")
 RECORDED = ("TMobile-UMTS-driving.down", "Verizon-LTE-short.down", "ATT-LTE-driving-2016.up")
 # Each as the simulator names it; the kernel's are reno, cubic, bbr, vegas and westwood.
 SENDERS = ("reno", "cubic-linux", "bbr", "vegas-linux", "westwood")
-RTT, BUFFER, SECONDS, SEED = "40ms", "100packets", 60, 7
+RTT, BUFFER, SECONDS, SEED = "40ms", "100packets", 30, 7
 
 
 def traces(suimon: Path) -> list[Path]:
@@ -64,7 +64,7 @@ def measures(ours: list[dict[str, Any]], kernel: list[dict[str, Any]]) -> list[M
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=2, metavar="N", help="seeds of both (default: 2)")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds of both (default: 1)")
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()

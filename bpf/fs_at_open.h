@@ -372,8 +372,9 @@ static __always_inline void open_take_up(struct fs_at_open *f, const struct open
 	f->mode = OPEN_COMPETING;
 	f->drains.last = a->now;
 	open_put_off(&f->rivals, a->now + OPEN_COMPETE);
-	l->cwnd = f->window;
-	l->ssthresh = f->window;
+	if (a->newly_acked)
+		l->cwnd = f->window;
+	l->ssthresh = l->cwnd;
 }
 
 /* Competition begins. With `is_known` the queue gets no longer than it was. */

@@ -184,7 +184,8 @@ impl Sender {
         }
         self.recovery_began = Some(self.now);
         self.before_cut = (kind != CongestionKind::Ecn).then_some(self.limits);
-        let event = Congestion { now: self.now, kind, flight_size, snd_nxt, mss: self.mss };
+        let event =
+            Congestion { now: self.now, kind, flight_size, used_window: flight_size, snd_nxt, mss: self.mss };
         own(&mut self.algorithm).on_congestion(&event, &mut self.limits);
         if self.models_delivery {
             return;

@@ -190,7 +190,7 @@ pub(crate) enum OverSeeds {
     Mean,
     /// Their mean, where they are no sample of one thing: without an interval.
     Average,
-    /// The middle one of all runs, or the mean of the middle two.
+    /// The middle one of the means of runs that differ only in their seed, or the mean of the middle two.
     Median,
     /// The largest.
     Most,

@@ -88,23 +88,32 @@ fn over_seeds(
         let place: Vec<_> = at.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
         return Err(format!("no run has {}", place.join(", ")));
     }
+    // A matrix may have the seeds as an axis.
+    let setting =
+        |run: &RunResult| run.labels.iter().filter(|(axis, _)| axis != "seed").cloned().collect::<Vec<_>>();
+    let settings: Vec<_> = positions.iter().map(|position| setting(&results.runs[*position])).collect();
     let values = positions.iter().map(|position| quantity(results, *position, measure, window));
     let values = values.collect::<Result<Vec<_>, _>>()?;
     let extreme = |mean| Estimate { mean, half_width: None };
     Ok(match measure.seeds {
         OverSeeds::Mean => Estimate::of(&values),
         OverSeeds::Average => extreme(Estimate::of(&values).mean),
-        OverSeeds::Median => extreme(median(values)),
+        OverSeeds::Median => extreme(median_of_means(&settings, &values)),
         OverSeeds::Most => extreme(values.into_iter().fold(f64::NEG_INFINITY, f64::max)),
         OverSeeds::Least => extreme(values.into_iter().fold(f64::INFINITY, f64::min)),
     })
 }
 
-/// The middle of `values`, of which there is at least one.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+/// The middle of the means of those `values`, of which there is at least one, whose `settings` are equal.
+fn median_of_means<K: Ord>(settings: &[K], values: &[f64]) -> f64 {
+    let mut alike: BTreeMap<&K, Vec<f64>> = BTreeMap::new();
+    for (setting, value) in settings.iter().zip(values) {
+        alike.entry(setting).or_default().push(*value);
+    }
+    let mut means: Vec<_> = alike.values().map(|values| Estimate::of(values).mean).collect();
+    means.sort_by(f64::total_cmp);
+    let middle = means.len() / 2;
+    if means.len() % 2 == 1 { means[middle] } else { (means[middle - 1] + means[middle]) / 2.0 }
 }
 
 /// The quantity of the run at `position`, and of some of its flows over others where the measure says so.
@@ -214,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_is_that_of_all_runs() {
-        assert_eq!(median(vec![100.0, 1.0, 9.0, 4.0, 2.0]), 4.0);
-        assert_eq!(median(vec![4.0, 1.0]), 2.5);
+    fn the_middle_is_that_of_the_means_over_seeds() {
+        assert_eq!(median_of_means(&["a", "a", "b", "b", "c"], &[1.0, 9.0, 2.0, 4.0, 100.0]), 5.0);
+        assert_eq!(median_of_means(&["a", "b"], &[1.0, 4.0]), 2.5);
     }
 }

@@ -110,12 +110,15 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.mode = Mode::Competing;
         self.drains.last = now;
         self.rivals.put_off(now.saturating_add(COMPETE));
-        limits.cwnd = Bytes::new(self.window);
+        if ack.newly_acked > Bytes::ZERO {
+            limits.cwnd = Bytes::new(self.window);
+        }
         self.inner.on_congestion(
             &Congestion {
                 now: ack.now,
                 kind: CongestionKind::Loss,
                 flight_size: ack.flight_size,
+                used_window: ack.flight_size,
                 snd_nxt: ack.snd_nxt,
                 mss: ack.mss,
             },
