@@ -132,7 +132,7 @@ fn trace(program: &Path, script: String) -> String {
 fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
-    let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() };
     let mut met = [0_usize; 6];
     let seen = std::cell::RefCell::new(&mut met);
     let handshake = prop_oneof![Just(0_u64), 1..200_000_u64];

@@ -97,6 +97,8 @@ pub struct FsAtOpen<C> {
     longest: [u64; 2],
     drains: Drains,
     rivals: Rivals,
+    /// For the algorithm below, where it rules.
+    heard: Option<Delivery>,
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
@@ -118,6 +120,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             longest: [0; 2],
             drains: Drains::default(),
             rivals: Rivals::default(),
+            heard: None,
         }
     }
 
@@ -223,12 +226,6 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
-    /// A radio that was silent goes on as before: no more than it is known to hold.
-    fn bear_timeout(&mut self, mss: u64, limits: &mut Limits) {
-        self.window = self.window.min(self.rcv_bytes.max(2 * mss));
-        limits.ssthresh = Bytes::new(self.window.max(2 * mss));
-    }
-
     /// The algorithm below answers, and the window follows at once: recovery leaves it to congestion control.
     fn tell_inner(&mut self, event: &Congestion, limits: &mut Limits) {
         self.inner.on_congestion(event, limits);
@@ -254,7 +251,9 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
                 self.look(ack);
             }
         }
+        let heard = self.heard.take();
         if matches!(self.mode, Mode::Startup | Mode::Competing) {
+            heard.iter().for_each(|delivery| self.inner.on_delivery(delivery));
             self.inner.on_ack(ack, limits);
         }
         self.round.count(ack);
@@ -327,8 +326,10 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             && let Some(rtt) = sample_of(delivery.rtt)
         {
             self.path.sample(0, rtt, self.age);
+            self.inner.on_delivery(delivery);
+        } else {
+            self.heard = Some(*delivery);
         }
-        self.inner.on_delivery(delivery);
     }
 
     fn mark_response(&self) -> MarkResponse {

@@ -167,6 +167,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
+    /// A radio that was silent goes on as before: no more than it is known to hold.
+    pub(super) fn bear_timeout(&mut self, mss: u64, limits: &mut Limits) {
+        self.window = self.window.min(self.rcv_bytes.max(2 * mss));
+        limits.ssthresh = Bytes::new(self.window.max(2 * mss));
+    }
+
     /// Congestion while the window is held.
     pub(super) fn lose_held(&mut self, event: &Congestion, limits: &mut Limits) {
         match event.kind {
