@@ -174,7 +174,7 @@ def mean_of(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def job_of(cell: Cell, seed: int, kernel: str | None) -> Job:
-    folder = WORK / "truth" / f"{cell.name}-{kernel or 'newest'}-{seed}"
+    folder = WORK / "truth" / f"{cell.name}-{(kernel or 'newest').replace('.', '_')}-{seed}"
     options = ("--seed", str(seed), *(("--kernel", kernel) if kernel else ()))
     return Job(folder, cell.senders(seed), cell.commands(), SECONDS, options)
 
