@@ -209,7 +209,7 @@ fn another_path_is_measured_anew_and_the_window_stays() {
 #[test]
 fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_that_jumps_does_not() {
     let saws = |now: u64| 10_000 + now % 1_500_000 / 50;
-    let jumps = |now: u64| if now / 1_000_000 % 2 == 0 { 10_000 } else { 40_000 };
+    let jumps = |now: u64| if (now / 1_000_000).is_multiple_of(2) { 10_000 } else { 40_000 };
     let competes = |queueing: &dyn Fn(u64) -> u64| {
         let (mut open, mut limits) = steady(40);
         (0..1_000).any(|step| {
