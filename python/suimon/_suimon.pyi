@@ -166,6 +166,9 @@ class Congestion:
     def flight_size_bytes(self) -> int:
         """In flight just before."""
     @property
+    def used_window_bytes(self) -> int:
+        """What Reno halves: what is in flight (RFC 5681 §3.1), or the congestion window on a stack of Linux."""
+    @property
     def snd_nxt(self) -> int:
         """Next new byte to be sent."""
     @property

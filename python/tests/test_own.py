@@ -30,7 +30,7 @@ class PlainReno(sm.CongestionControl):
 
     def on_congestion(self, event: sm.Congestion, limits: sm.Limits) -> None:
         self.bytes_acked = 0
-        limits.ssthresh_bytes = max(int(event.flight_size_bytes * self.beta), 2 * event.mss_bytes)
+        limits.ssthresh_bytes = max(int(event.used_window_bytes * self.beta), 2 * event.mss_bytes)
 
     def probe(self) -> dict[str, float]:
         return {"acked_bytes": self.bytes_acked}

@@ -168,6 +168,10 @@ impl PyCongestion {
         self.0.flight_size.get()
     }
     #[getter]
+    fn used_window_bytes(&self) -> u64 {
+        self.0.used_window.get()
+    }
+    #[getter]
     fn snd_nxt(&self) -> u64 {
         self.0.snd_nxt
     }
