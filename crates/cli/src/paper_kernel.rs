@@ -28,7 +28,10 @@ pub(crate) fn execute(
     let experiment = Experiment::read(folder)?;
     let on_kernel = |runs: &[Run]| -> Result<_, CliError> {
         if live.is_virtual() {
-            let results = live.run_as(runs, &["--kernel"], &[folder.to_owned()])?;
+            // A guest finds them under their own names only.
+            let files: Vec<_> =
+                experiment.files().chain([folder]).filter_map(|file| file.canonicalize().ok()).collect();
+            let results = live.run_as(runs, &["--kernel"], &files)?;
             return Ok((results, ProgramRows::left_out("programs, which run with --kernel only")));
         }
         let held = hold_missing(runs)?;

@@ -193,6 +193,11 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// The files that its links need, beside its folder.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.links.iter().filter_map(|link| link.needs.as_deref())
+    }
+
     /// Makes every transfer, and runs programs, by `live` on a kernel; makes every transfer by `simulate`.
     ///
     /// # Errors
