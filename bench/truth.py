@@ -196,7 +196,8 @@ def of_kernel(cell: Cell, record: Record) -> Outcome:
     within = [(packet, wait) for packet, wait in of_all if begin <= packet.came_s < end]
     left = [(packet, wait) for packet, wait in within if packet.left_s is not None]
     drops = len(within) - len(left) + record.lost
-    arrived = sum(packet.size_bytes for packet, _ in left if packet.left_s is not None and packet.left_s < end) - FULL_PACKET * record.lost
+    delivered = [packet.size_bytes for packet, _ in left if packet.left_s is not None and packet.left_s < end]
+    arrived = sum(delivered) - FULL_PACKET * record.lost
     return Outcome(
         goodput_mbps=arrived * 1448 / FULL_PACKET * 8 / SECONDS / 1e6,
         backlog_kb=sum(packet.size_bytes * wait for packet, wait in within) / SECONDS / 1e3,
