@@ -4,15 +4,17 @@
 //! and decides in the guest as here, and nothing but the result has to be handed over.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use suimon_guest::{Job, Lab, Store, Watcher};
 use suimon_results::RunResult;
-use suimon_scenario::Run;
 use suimon_study::numbers::whole;
 use suimon_units::Duration;
 
@@ -52,7 +54,7 @@ impl Only {
     }
 
     /// Writes the result for the process outside. There is nothing more to do then, which is said by an error.
-    pub(crate) fn hand_over(&self, results: &[RunResult]) -> Result<Vec<RunResult>, CliError> {
+    pub(crate) fn hand_over<T: Serialize>(&self, results: &[T]) -> Result<Vec<T>, CliError> {
         let bytes = postcard::to_stdvec(results).map_err(std::io::Error::other)?;
         std::fs::write(RESULT, bytes)?;
         Err(CliError::HandedOver)
@@ -72,10 +74,23 @@ pub(crate) struct Guests {
     lab: Lab,
     words: Vec<String>,
     carried: BTreeSet<PathBuf>,
+    programs: Vec<String>,
     seed: u64,
 }
 
 impl Guests {
+    /// Guests that run this command with `words` in place of `--lab`, and take along the files that the command names and
+    /// these `files`.
+    pub(crate) fn of_command(
+        words: &[&str],
+        files: &[PathBuf],
+        options: &LabOptions,
+    ) -> Result<Self, CliError> {
+        let mut carried = named_files(&command(words)?[1..]);
+        carried.extend(files.iter().flat_map(|file| named_files(&[file.to_string_lossy().into_owned()])));
+        Self::open(words, carried, options)
+    }
+
     /// Guests that run this command with `words` in place of `--lab`, and take files along.
     pub(crate) fn open(
         words: &[&str],
@@ -83,7 +98,14 @@ impl Guests {
         options: &LabOptions,
     ) -> Result<Self, CliError> {
         let lab = Lab::open(Store::of_user(), options.lab_kernel.as_deref(), Lab::MEMORY)?;
-        Ok(Self { lab, words: command(words)?, carried, seed: options.lab.unwrap_or(1) })
+        let words = command(words)?;
+        Ok(Self { lab, words, carried, programs: Vec::new(), seed: options.lab.unwrap_or(1) })
+    }
+
+    /// They take these programs along too.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn with_programs(self, programs: &[&str]) -> Self {
+        Self { programs: programs.iter().map(|name| (*name).to_owned()).collect(), ..self }
     }
 
     /// The version of their kernel.
@@ -93,19 +115,19 @@ impl Guests {
     }
 
     /// The run of this number among all of the command.
-    pub(crate) fn run(&self, nth: usize, progress: &Progress) -> Result<RunResult, CliError> {
+    pub(crate) fn run<T: DeserializeOwned>(&self, nth: usize, progress: &Progress) -> Result<T, CliError> {
         let job = Job {
             words: self.words.clone(),
             folder: std::env::current_dir()?,
             environment: vec![(ONLY.to_owned(), nth.to_string())],
             files: self.carried.iter().cloned().collect(),
-            programs: Vec::new(),
+            programs: self.programs.clone(),
             seed: self.seed,
         };
         let mut watcher = Counted { progress, told: Duration::ZERO, errors: Vec::new() };
         let outcome = self.lab.run(&job, LIMIT, &mut watcher)?;
         let file = outcome.files.iter().find(|(path, _)| path.as_os_str() == RESULT);
-        let result = file.and_then(|(_, bytes)| postcard::from_bytes::<Vec<RunResult>>(bytes).ok()?.pop());
+        let result = file.and_then(|(_, bytes)| postcard::from_bytes::<Vec<T>>(bytes).ok()?.pop());
         result.ok_or_else(|| {
             let said = String::from_utf8_lossy(&watcher.errors).trim().to_owned();
             CliError::InGuest {
@@ -113,53 +135,48 @@ impl Guests {
             }
         })
     }
-}
 
-/// Makes each of `runs` in a guest, as many at once as this machine has cores. Guests run this command with `words` in
-/// place of `--lab`, and take `files` along.
-pub(crate) fn guests(
-    runs: &[Run],
-    words: &[&str],
-    files: &[PathBuf],
-    options: &LabOptions,
-) -> Result<Vec<RunResult>, CliError> {
-    let mut carried = named_files(&command(words)?[1..]);
-    carried.extend(files.iter().flat_map(|file| named_files(&[file.to_string_lossy().into_owned()])));
-    let guests = Guests::open(words, carried, options)?;
-    let progress = Progress::new(suimon_study::total_duration(runs));
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<RunResult, CliError>>>> =
-        Mutex::new(runs.iter().map(|_| None).collect());
-    let serve = || {
-        loop {
-            let run = next.fetch_add(1, Ordering::Relaxed);
-            if run >= runs.len() {
-                return;
+    /// All runs of these numbers, each in a guest, as many at once as this machine has cores. They take `time` together.
+    pub(crate) fn run_all<T: DeserializeOwned + Send>(
+        &self,
+        numbers: Range<usize>,
+        time: Duration,
+    ) -> Result<Vec<T>, CliError> {
+        let progress = Progress::new(time);
+        let next = AtomicUsize::new(numbers.start);
+        let results: Mutex<Vec<Option<Result<T, CliError>>>> =
+            Mutex::new(numbers.clone().map(|_| None).collect());
+        let serve = || {
+            loop {
+                let run = next.fetch_add(1, Ordering::Relaxed);
+                if run >= numbers.end {
+                    return;
+                }
+                let result = self.run(run, &progress);
+                let failed = result.is_err();
+                if let Ok(mut results) = results.lock() {
+                    results[run - numbers.start] = Some(result);
+                }
+                if failed {
+                    // The others need not begin.
+                    next.store(numbers.end, Ordering::Relaxed);
+                }
             }
-            let result = guests.run(run, &progress);
-            let failed = result.is_err();
-            if let Ok(mut results) = results.lock() {
-                results[run] = Some(result);
+        };
+        // The first guest may have to boot, from which the others go on.
+        thread::scope(|scope| {
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            for _ in 0..cores.min(numbers.len()) {
+                scope.spawn(serve);
             }
-            if failed {
-                // The others need not begin.
-                next.store(runs.len(), Ordering::Relaxed);
-            }
+        });
+        let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (made, mut missing): (Vec<_>, Vec<_>) = results.into_iter().partition(Option::is_some);
+        let made = made.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
+        match missing.pop() {
+            None => Ok(made),
+            Some(_) => Err(CliError::Input("--lab: a guest gave no result".to_owned())),
         }
-    };
-    // The first guest may have to boot, from which the others go on.
-    thread::scope(|scope| {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..cores.min(runs.len()) {
-            scope.spawn(serve);
-        }
-    });
-    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (made, mut missing): (Vec<_>, Vec<_>) = results.into_iter().partition(Option::is_some);
-    let made = made.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
-    match missing.pop() {
-        None => Ok(made),
-        Some(_) => Err(CliError::Input("--lab: a guest gave no result".to_owned())),
     }
 }
 

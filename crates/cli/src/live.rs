@@ -12,7 +12,7 @@ use suimon_study::Pair;
 use suimon_units::Duration;
 
 use crate::error::CliError;
-use crate::guests::{LabOptions, Only, guests, hand_over_all};
+use crate::guests::{Guests, LabOptions, Only, hand_over_all};
 use crate::progress::{Progress, simulate};
 use crate::view::{View, ViewOptions};
 
@@ -49,20 +49,21 @@ impl LiveOptions {
         view: &ViewOptions,
     ) -> Result<Vec<RunResult>, CliError> {
         hand_over_all(match self.lab.lab {
-            Some(_) => guests(runs, &["--live"], files, &self.lab)?,
+            Some(_) => self.in_guests(runs, &["--live"], files)?,
             None => live_with(runs, &hold_missing(runs)?.names, Links::Emulated, view)?,
         })
     }
 
     /// The same in virtual time; the command in the guests has these `words` in place of `--lab`.
+    fn in_guests(&self, runs: &[Run], words: &[&str], files: &[PathBuf]) -> Result<Vec<RunResult>, CliError> {
+        let guests = Guests::of_command(words, files, &self.lab)?;
+        guests.run_all(0..runs.len(), suimon_study::total_duration(runs))
+    }
+
+    /// The options of guests.
     #[cfg(feature = "bpf")]
-    pub(crate) fn run_as(
-        &self,
-        runs: &[Run],
-        words: &[&str],
-        files: &[PathBuf],
-    ) -> Result<Vec<RunResult>, CliError> {
-        guests(runs, words, files, &self.lab)
+    pub(crate) fn lab(&self) -> &LabOptions {
+        &self.lab
     }
 
     /// The same runs on links that are devices and queues of the kernel, and simulated. In virtual time guests run the
@@ -75,7 +76,7 @@ impl LiveOptions {
         view: &ViewOptions,
     ) -> Result<Vec<Pair>, CliError> {
         let live = match self.lab.lab {
-            Some(_) => guests(runs, &["--kernel"], files, &self.lab)?,
+            Some(_) => self.in_guests(runs, &["--kernel"], files)?,
             None => live_with(runs, &hold_missing(runs)?.names, Links::Kernel, view)?,
         };
         Ok(pairs(runs, live))

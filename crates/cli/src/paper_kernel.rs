@@ -2,14 +2,19 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::thread;
 
 use comfy_table::Table;
 use suimon_lab::controls::hold_missing;
-use suimon_lab::kernel::{Experiment, Program, ProgramRows, Results, Row};
+use suimon_lab::kernel::{Experiment, Program, Results, Row, Told, Transfer};
 use suimon_live::Links;
+use suimon_results::RunResult;
 use suimon_scenario::Run;
+use suimon_study::Observer;
+use suimon_units::Duration;
 
 use crate::error::CliError;
+use crate::guests::{Guests, LabOptions, Only};
 use crate::live::{LiveOptions, live_with};
 use crate::plain_table::{print_json, table};
 use crate::progress::{Progress, simulate};
@@ -26,17 +31,12 @@ pub(crate) fn execute(
     view: &ViewOptions,
 ) -> Result<(), CliError> {
     let experiment = Experiment::read(folder)?;
-    let on_kernel = |runs: &[Run]| -> Result<_, CliError> {
+    let on_kernel = |runs: &[Run], transfers: &[Transfer<'_>]| {
         if live.is_virtual() {
-            // A guest finds them under their own names only.
-            let files: Vec<_> =
-                experiment.files().chain([folder]).filter_map(|file| file.canonicalize().ok()).collect();
-            let results = live.run_as(runs, &["--kernel"], &files)?;
-            return Ok((results, ProgramRows::left_out("programs, which run with --kernel only")));
+            in_guests(&experiment, folder, live.lab(), runs, transfers)
+        } else {
+            here(runs, transfers, view)
         }
-        let held = hold_missing(runs)?;
-        let results = live_with(runs, &held.names, Links::Emulated, view)?;
-        Ok((results, experiment.programs(&held.names, Progress::new)?))
     };
     let results: Results = experiment.measure(on_kernel, simulate)?;
     if json {
@@ -49,6 +49,61 @@ pub(crate) fn execute(
         1 => Err(CliError::ClaimsBroken("a claim".to_owned(), "does")),
         missed => Err(CliError::ClaimsBroken(format!("{missed} claims"), "do")),
     }
+}
+
+/// Makes all on this kernel: runs, and then programs' transfers, all at once. In a guest that has one of them to make it
+/// makes this one, and hands it over; programs' numbers follow on those of runs.
+fn here(
+    runs: &[Run],
+    transfers: &[Transfer<'_>],
+    view: &ViewOptions,
+) -> Result<(Vec<RunResult>, Vec<Told>), CliError> {
+    let names = &hold_missing(runs)?.names;
+    if let Some(only) = Only::here()
+        && let Some(transfer) = only.0.checked_sub(runs.len()).and_then(|nth| transfers.get(nth))
+    {
+        return Ok((Vec::new(), only.hand_over(&[transfer.run(names)?])?));
+    }
+    let results = live_with(runs, names, Links::Emulated, view)?;
+    let observer = Progress::new(time(transfers));
+    let told = thread::scope(|scope| {
+        let make = |transfer: &Transfer<'_>| {
+            let told = transfer.run(names);
+            observer.advance(transfer.time());
+            told
+        };
+        let running: Vec<_> = transfers.iter().map(|transfer| scope.spawn(move || make(transfer))).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        running.into_iter().map(join).collect::<Result<_, _>>()
+    })?;
+    Ok((results, told))
+}
+
+/// Makes each of all in a guest of its own.
+fn in_guests(
+    experiment: &Experiment,
+    folder: &Path,
+    options: &LabOptions,
+    runs: &[Run],
+    transfers: &[Transfer<'_>],
+) -> Result<(Vec<RunResult>, Vec<Told>), CliError> {
+    // A guest finds them under their own names only.
+    let files: Vec<_> =
+        experiment.files().chain([folder]).filter_map(|file| file.canonicalize().ok()).collect();
+    let mut programs: Vec<_> = transfers.iter().map(|transfer| transfer.program.command()).collect();
+    programs.dedup();
+    programs.extend(programs.first().map(|_| "ping"));
+    let guests = Guests::of_command(&["--kernel"], &files, options)?.with_programs(&programs);
+    let results = guests.run_all(0..runs.len(), suimon_study::total_duration(runs))?;
+    let told = guests.run_all(runs.len()..runs.len() + transfers.len(), time(transfers))?;
+    Ok((results, told))
+}
+
+/// The time that all take, one after another.
+fn time(transfers: &[Transfer<'_>]) -> Duration {
+    transfers.iter().map(Transfer::time).fold(Duration::ZERO, |sum, time| sum + time)
 }
 
 /// Prints all tables.

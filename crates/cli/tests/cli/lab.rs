@@ -95,6 +95,58 @@ fn a_sweep_runs_there_and_no_other_place_goes_on_with_it() {
     assert_eq!(elsewhere.status.code(), Some(2));
 }
 
+/// A link that needs a file beside the experiment, and programs.
+const EXPERIMENT: &str = r#"
+description = "Small"
+duration = "3s"
+window = "32kB"
+cc = ["fs-at"]
+agreement = 0.10
+agreement_packets = 1.0
+
+[[link]]
+name = "a trace"
+link = "trace=measured.trace 40ms 100packets"
+needs = "measured.trace"
+
+[programs]
+links = ["a trace"]
+iperf3 = "3s"
+download = "200kB"
+"#;
+
+#[test]
+fn a_papers_experiment_runs_there_with_its_files_and_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("small")).unwrap();
+    fs::write(folder.path().join("small/claims.toml"), "").unwrap();
+    fs::write(folder.path().join("small/kernel.toml"), EXPERIMENT).unwrap();
+    // One packet every 6 ms: 2 Mbit/s.
+    let trace: String = (1..=500).map(|nth| format!("{}\n", 6 * nth)).collect();
+    fs::write(folder.path().join("measured.trace"), trace).unwrap();
+    let run = || {
+        let paper = ["paper", "small", "--from", ".", "--lab", "--json"];
+        in_lab(suimon().args(paper).current_dir(folder.path()))
+    };
+    let Some(output) = run() else { return };
+    let errors = text(&output.stderr);
+    if errors.contains("cannot be loaded") || errors.contains("built without") {
+        eprintln!("skipped: {errors}");
+        return;
+    }
+    assert!(output.status.success(), "{errors}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["rows"].as_array().unwrap().len(), 1, "{told}");
+    let (programs, left_out) = (told["programs"].as_array().unwrap(), told["left_out"].as_array().unwrap());
+    assert!(programs.len() == 2 || !left_out.is_empty(), "{told}");
+    for row in programs {
+        let number = |key: &str| row[key].as_f64().unwrap();
+        assert!((1_000.0..2_000.0).contains(&number("throughput_kbps")), "{row}");
+        assert!((40.0..300.0).contains(&number("ping_p50_ms")), "{row}");
+    }
+    assert_eq!(run().map(|again| again.stdout), Some(output.stdout), "the same bytes");
+}
+
 #[test]
 fn refusals_name_what_is_missing_and_what_is_accepted() {
     let empty = tempfile::tempdir().unwrap();

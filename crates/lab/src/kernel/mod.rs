@@ -5,19 +5,17 @@ mod programs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use serde::{Deserialize, Serialize};
 use suimon_algorithms::registry::Registry;
-use suimon_live::KernelNames;
 use suimon_results::RunResult;
 use suimon_scenario::Run;
 use suimon_study::comparison::{Parsed, SenderName};
-use suimon_study::{Comparison, Observer, StudyError};
+use suimon_study::{Comparison, StudyError};
 use suimon_units::{Bytes, Duration};
 
-pub use self::programs::Program;
-use self::programs::{Job, Programs, installed};
+pub use self::programs::{Program, Told, Transfer};
+use self::programs::{Programs, installed};
 use crate::error::LabError;
 
 /// `kernel.toml` of a paper's folder.
@@ -156,22 +154,6 @@ pub struct Results {
 type Cell = (String, String);
 type Cells = BTreeMap<Cell, Measured>;
 
-/// What programs of everybody's came to.
-#[derive(Debug, Default)]
-pub struct ProgramRows {
-    rows: Vec<ProgramRow>,
-    /// Why some are left out.
-    left_out: Vec<String>,
-}
-
-impl ProgramRows {
-    /// None, for this reason.
-    #[must_use]
-    pub fn left_out(reason: &str) -> Self {
-        Self { rows: Vec::new(), left_out: vec![reason.to_owned()] }
-    }
-}
-
 impl Experiment {
     /// Reads `kernel.toml` in `folder`.
     ///
@@ -198,24 +180,25 @@ impl Experiment {
         self.links.iter().filter_map(|link| link.needs.as_deref())
     }
 
-    /// Makes every transfer, and runs programs, by `live` on a kernel; makes every transfer by `simulate`.
+    /// Makes every transfer, those of programs too, by `live` on a kernel; makes every transfer but theirs by `simulate`.
     ///
     /// # Errors
     /// Where it cannot be run.
     pub fn measure<E: From<LabError>>(
         &self,
-        live: impl FnOnce(&[Run]) -> Result<(Vec<RunResult>, ProgramRows), E>,
+        live: impl FnOnce(&[Run], &[Transfer<'_>]) -> Result<(Vec<RunResult>, Vec<Told>), E>,
         simulate: impl FnOnce(&[Run]) -> Vec<RunResult>,
     ) -> Result<Results, E> {
         let (cells, runs): (Vec<_>, Vec<_>) = self.runs()?.into_iter().unzip();
-        let (live, ProgramRows { rows: programs, left_out }) = live(&runs)?;
+        let (transfers, left_out) = self.transfers();
+        let (live, told) = live(&runs, &transfers)?;
         let simulated = simulate(&as_emulated(runs, &live));
         let of = |results: &[RunResult]| means(cells.iter().zip(results.iter().map(Measured::of)));
         let (kernel, simulator) = (of(&live), of(&simulated));
         Ok(Results {
             rows: self.rows(&kernel, &simulator),
             bars: self.bars.iter().filter_map(|bar| bar.judge(&kernel, &simulator)).collect(),
-            programs,
+            programs: program_rows(&transfers, told),
             left_out,
         })
     }
@@ -263,72 +246,46 @@ impl Experiment {
         cells.filter_map(row).collect()
     }
 
-    /// Runs programs of everybody's, all at once, on this machine's kernel, which has congestion controls by these
-    /// `names`. Their observer is made of the time that all take together.
-    ///
-    /// # Errors
-    /// Where one cannot be run.
-    pub fn programs<O: Observer>(
-        &self,
-        names: &KernelNames,
-        observer: impl FnOnce(Duration) -> O,
-    ) -> Result<ProgramRows, LabError> {
-        let Some(programs) = &self.programs else { return Ok(ProgramRows::default()) };
+    /// The transfers of programs that are installed, and why others are left out.
+    fn transfers(&self) -> (Vec<Transfer<'_>>, Vec<String>) {
+        let Some(programs) = &self.programs else { return (Vec::new(), Vec::new()) };
         let (there, left_out) = installed();
-        let mut jobs = Vec::new();
+        let mut transfers = Vec::new();
         for program in there {
             for link in self.links.iter().filter(|link| programs.links.contains(&link.name)) {
                 for cc in &self.cc {
-                    let cc = cc.as_str();
-                    let kernel_cc = names.get(cc).map_or(cc, String::as_str);
-                    jobs.extend((1..=link.seeds.get() as u64).map(|seed| {
-                        let (link_spec, window) = (link.link.as_str(), *self.window);
-                        let job = Job { program, link: link_spec, seed, kernel_cc, window };
-                        ((program, link.name.as_str(), cc), job)
+                    transfers.extend((1..=link.seeds.get() as u64).map(|seed| Transfer {
+                        program,
+                        link_name: &link.name,
+                        link: &link.link,
+                        seed,
+                        cc: cc.as_str(),
+                        window: *self.window,
+                        programs,
                     }));
                 }
             }
         }
-        let observer = observer(*programs.iperf3 * jobs.len() as u64);
-        let told: Vec<_> = thread::scope(|scope| {
-            let running: Vec<_> = jobs
-                .iter()
-                .map(|(_, job)| {
-                    scope.spawn(|| {
-                        let told = job.run(programs);
-                        observer.advance(*programs.iperf3);
-                        told
-                    })
-                })
-                .collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            running.into_iter().map(join).collect()
-        });
-        drop(observer);
-        let mut cells: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for ((cell, _), told) in jobs.iter().zip(told) {
-            cells.entry(*cell).or_default().push(told?);
-        }
-        let order = jobs.iter().map(|(cell, _)| *cell).collect::<Vec<_>>();
-        let mut rows = Vec::new();
-        for cell in order {
-            let Some(told) = cells.remove(&cell) else { continue };
-            let pings: Vec<f64> = told.iter().flat_map(|told| &told.pings).copied().collect();
-            let (program, link, cc) = cell;
-            rows.push(ProgramRow {
-                program,
-                link: link.to_owned(),
-                cc: cc.to_owned(),
-                throughput_kbps: told.iter().map(|told| told.throughput_kbps).sum::<f64>()
-                    / told.len() as f64,
-                ping_p50_ms: quantile(&pings, 0.5),
-                ping_p95_ms: quantile(&pings, 0.95),
-            });
-        }
-        Ok(ProgramRows { rows, left_out })
+        (transfers, left_out)
     }
+}
+
+/// A row for each program, link and congestion control, over its seeds.
+fn program_rows(transfers: &[Transfer<'_>], told: Vec<Told>) -> Vec<ProgramRow> {
+    let told: Vec<_> = transfers.iter().zip(told).collect();
+    let row = |of: &[(&Transfer<'_>, Told)]| {
+        let pings: Vec<f64> = of.iter().flat_map(|(_, told)| &told.pings).copied().collect();
+        let (program, link, cc) = of[0].0.cell();
+        ProgramRow {
+            program,
+            link: link.to_owned(),
+            cc: cc.to_owned(),
+            throughput_kbps: of.iter().map(|(_, told)| told.throughput_kbps).sum::<f64>() / of.len() as f64,
+            ping_p50_ms: quantile(&pings, 0.5),
+            ping_p95_ms: quantile(&pings, 0.95),
+        }
+    };
+    told.chunk_by(|(a, _), (b, _)| a.cell() == b.cell()).map(row).collect()
 }
 
 /// The same for the simulator, which is told what the hosts and the emulator do and it does not: the senders' writes

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::tcp::choose;
+use suimon_live::KernelNames;
 use suimon_scenario::LinkSpec;
 use suimon_study::comparison::Parsed;
 use suimon_units::{Bytes, Duration};
@@ -39,21 +40,34 @@ pub enum Program {
     Http,
 }
 
+impl Program {
+    /// The command that it is run by.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Iperf3 => "iperf3",
+            Self::Http => "curl",
+        }
+    }
+}
+
 /// One transfer of one program.
 #[derive(Debug)]
-pub(super) struct Job<'a> {
-    pub(super) program: Program,
+pub struct Transfer<'a> {
+    /// What makes it.
+    pub program: Program,
+    pub(super) link_name: &'a str,
     /// As `--link` has it.
     pub(super) link: &'a str,
     pub(super) seed: u64,
-    /// The kernel's name of the congestion control.
-    pub(super) kernel_cc: &'a str,
+    pub(super) cc: &'a str,
     pub(super) window: Bytes,
+    pub(super) programs: &'a Programs,
 }
 
 /// What a program and the ping beside it said.
-#[derive(Debug)]
-pub(super) struct Told {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Told {
     pub(super) throughput_kbps: f64,
     /// Of all pings that were answered, in milliseconds.
     pub(super) pings: Vec<f64>,
@@ -69,8 +83,8 @@ pub(super) fn installed() -> (Vec<Program>, Vec<String>) {
         return (Vec::new(), vec![reason]);
     }
     let (mut there, mut reasons) = (Vec::new(), Vec::new());
-    for (program, name) in [(Program::Iperf3, "iperf3"), (Program::Http, "curl")] {
-        match missing(name) {
+    for program in [Program::Iperf3, Program::Http] {
+        match missing(program.command()) {
             None => there.push(program),
             Some(reason) => reasons.push(reason),
         }
@@ -78,9 +92,25 @@ pub(super) fn installed() -> (Vec<Program>, Vec<String>) {
     (there, reasons)
 }
 
-impl Job<'_> {
-    /// Runs the program over an emulated link of its own, from the near host to the far one, and ping beside it.
-    pub(super) fn run(&self, programs: &Programs) -> Result<Told, LabError> {
+impl<'a> Transfer<'a> {
+    /// The row that it belongs to.
+    pub(super) fn cell(&self) -> (Program, &'a str, &'a str) {
+        (self.program, self.link_name, self.cc)
+    }
+
+    /// The time that it is thought to take.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        *self.programs.iperf3
+    }
+
+    /// Makes it over an emulated link of its own, from the near host to the far one, and ping beside it, on a kernel that
+    /// has congestion controls by these `names`.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn run(&self, names: &KernelNames) -> Result<Told, LabError> {
+        let kernel_cc = names.get(self.cc).map_or(self.cc, String::as_str);
         let droptail = AlgorithmSpec::parse(Role::Queue, "droptail").map_err(io::Error::other)?;
         let directions = LinkSpec::parse(self.link)?.links(&droptail);
         let hosts = TwoHosts::new(&Setup { seed: self.seed, ..Setup::default() }, &[directions])?;
@@ -100,58 +130,58 @@ impl Job<'_> {
                 lines.filter_map(|line| round_trip(&line)).collect()
             });
             let told = match self.program {
-                Program::Iperf3 => self.iperf3(&hosts, *programs.iperf3),
-                Program::Http => self.http(&hosts, *programs.download),
+                Program::Iperf3 => iperf3(&hosts, kernel_cc, *self.programs.iperf3),
+                Program::Http => http(&hosts, kernel_cc, *self.programs.download),
             };
             drop(ping);
             let pings = pings.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Ok(Told { throughput_kbps: told?, pings })
         })
     }
+}
 
-    fn iperf3(&self, hosts: &TwoHosts, duration: Duration) -> Result<f64, LabError> {
-        let address = hosts.paths[0].far.to_string();
-        let mut server = Command::new("iperf3");
-        server.args(["--server", "--one-off", "--forceflush", "--bind", &address]);
-        let mut server = Ending(hosts.far.spawn(server.stdin(Stdio::null()).stdout(Stdio::piped()))?);
-        let said = BufReader::new(server.0.stdout.take().expect("it is piped"));
-        // It says when it listens, and ends with its output unread else.
-        let mut said = said.lines().map_while(Result::ok);
-        if !said.any(|line| line.contains("listening")) {
-            return Err(failed("iperf3", "its server did not begin to listen"));
-        }
-        let seconds = duration.as_secs_f64().ceil().to_string();
-        let mut client = Command::new("iperf3");
-        client.args(["--client", &address, "--congestion", self.kernel_cc, "--time", &seconds, "--json"]);
-        let text = output(hosts.near.spawn(client.stdin(Stdio::null()).stdout(Stdio::piped()))?)?;
-        let told: serde_json::Value = serde_json::from_str(&text).map_err(io::Error::from)?;
-        match (told["end"]["sum_received"]["bits_per_second"].as_f64(), told["error"].as_str()) {
-            (Some(rate), None) => Ok(rate / 1e3),
-            (_, problem) => Err(failed("iperf3", problem.unwrap_or("it told no rate"))),
-        }
+fn iperf3(hosts: &TwoHosts, kernel_cc: &str, duration: Duration) -> Result<f64, LabError> {
+    let address = hosts.paths[0].far.to_string();
+    let mut server = Command::new("iperf3");
+    server.args(["--server", "--one-off", "--forceflush", "--bind", &address]);
+    let mut server = Ending(hosts.far.spawn(server.stdin(Stdio::null()).stdout(Stdio::piped()))?);
+    let said = BufReader::new(server.0.stdout.take().expect("it is piped"));
+    // It says when it listens, and ends with its output unread else.
+    let mut said = said.lines().map_while(Result::ok);
+    if !said.any(|line| line.contains("listening")) {
+        return Err(failed("iperf3", "its server did not begin to listen"));
     }
+    let seconds = duration.as_secs_f64().ceil().to_string();
+    let mut client = Command::new("iperf3");
+    client.args(["--client", &address, "--congestion", kernel_cc, "--time", &seconds, "--json"]);
+    let text = output(hosts.near.spawn(client.stdin(Stdio::null()).stdout(Stdio::piped()))?)?;
+    let told: serde_json::Value = serde_json::from_str(&text).map_err(io::Error::from)?;
+    match (told["end"]["sum_received"]["bits_per_second"].as_f64(), told["error"].as_str()) {
+        (Some(rate), None) => Ok(rate / 1e3),
+        (_, problem) => Err(failed("iperf3", problem.unwrap_or("it told no rate"))),
+    }
+}
 
-    fn http(&self, hosts: &TwoHosts, size: Bytes) -> Result<f64, LabError> {
-        let address = SocketAddr::from((hosts.paths[0].near, 8_080));
-        let listener = hosts.near.run(|| TcpListener::bind(address))??;
-        thread::scope(|scope| {
-            let server = scope.spawn(|| serve_once(&listener, self.kernel_cc, size));
-            let mut client = Command::new("curl");
-            let format = "%{size_download} %{speed_download}";
-            client.args(["--silent", "--show-error", "--output", "/dev/null", "--write-out", format]);
-            client.args(["--max-time", "300", &format!("http://{address}/")]);
-            let told = output(hosts.far.spawn(client.stdin(Stdio::null()).stdout(Stdio::piped()))?);
-            // One that curl never reached still waits for it.
-            let _ = hosts.far.run(|| TcpStream::connect_timeout(&address, std::time::Duration::from_secs(5)));
-            server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            let told = told?;
-            let mut numbers = told.split_whitespace().map(str::parse::<f64>);
-            match (numbers.next(), numbers.next()) {
-                (Some(Ok(got)), Some(Ok(speed))) if got == size.as_f64() => Ok(speed * 8.0 / 1e3),
-                _ => Err(failed("curl", format!("it got less than {size}"))),
-            }
-        })
-    }
+fn http(hosts: &TwoHosts, kernel_cc: &str, size: Bytes) -> Result<f64, LabError> {
+    let address = SocketAddr::from((hosts.paths[0].near, 8_080));
+    let listener = hosts.near.run(|| TcpListener::bind(address))??;
+    thread::scope(|scope| {
+        let server = scope.spawn(|| serve_once(&listener, kernel_cc, size));
+        let mut client = Command::new("curl");
+        let format = "%{size_download} %{speed_download}";
+        client.args(["--silent", "--show-error", "--output", "/dev/null", "--write-out", format]);
+        client.args(["--max-time", "300", &format!("http://{address}/")]);
+        let told = output(hosts.far.spawn(client.stdin(Stdio::null()).stdout(Stdio::piped()))?);
+        // One that curl never reached still waits for it.
+        let _ = hosts.far.run(|| TcpStream::connect_timeout(&address, std::time::Duration::from_secs(5)));
+        server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let told = told?;
+        let mut numbers = told.split_whitespace().map(str::parse::<f64>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(got)), Some(Ok(speed))) if got == size.as_f64() => Ok(speed * 8.0 / 1e3),
+            _ => Err(failed("curl", format!("it got less than {size}"))),
+        }
+    })
 }
 
 /// Answers one request, whatever it asks for, with `size` bytes of nothing.
