@@ -28,17 +28,18 @@ def vegas_maxima() -> None:
         print(f"  {name:11} {low:5.1f} to {high:5.1f} packets; printed {printed}: {verdict}")
 
 
-def vegas_descent(rate: float, top: int, steps: float) -> tuple[float, float]:
-    """Seconds, and packets times seconds, from `top` waiting packets down to 3, one in `steps` round trips."""
-    trip = [steps * (RTT + queue * PACKET_BITS / rate) for queue in range(top, 3, -1)]
-    return sum(trip), sum(queue * time for queue, time in zip(range(top, 3, -1), trip, strict=True))
+def vegas_descent(rate: float, top: int, bottom: int, steps: float, rtt: float = RTT) -> tuple[float, float]:
+    """Seconds, and packets times seconds, from `top` waiting packets down to `bottom`, one in `steps` round trips."""
+    queues = range(top, bottom, -1)
+    trip = [steps * (rtt + queue * PACKET_BITS / rate) for queue in queues]
+    return sum(trip), sum(queue * time for queue, time in zip(queues, trip, strict=True))
 
 
 def vegas_means() -> None:
     print("FS-AT, section 4.1, Vegas: mean backlog of 10 MB if the maximum drains a segment in a round trip to 3")
     for name, rate, top, printed in (("1 Mbit/s", 1e6, 49, 4.3), ("2 Mbit/s", 2e6, 36, 15.1)):
         total = 10e6 / 1448 * PACKET_BITS / rate
-        seconds, area = vegas_descent(rate, top, 1)
+        seconds, area = vegas_descent(rate, top, 3, 1)
         mean = (area + 3 * (total - seconds)) / total
         steps = (printed - 3) * total / (area - 3 * seconds)
         print(f"  {name:9} {mean:5.1f} packets; printed {printed}, which is one segment in {steps:.2f} round trips")
@@ -152,6 +153,31 @@ def vegas_over_fading() -> None:
     print("  -5 dB with 81.48 for the printed deviation of 814.8")
 
 
+def vegas_burst_over_fading() -> None:
+    print("FS-AT, Fig 12, Vegas: mean backlog of 10 MB at the averages of Fig 10 if the rate were constant")
+    print("  a first burst of 7 products, as far as the window allows, drains a segment in a round trip to 2")
+    trip = RTT + 0.035
+    cells = {
+        "VA30": (1585.0, 1474.9, 1251.8, 849.1, 456.1),
+        "PA3": (2584.0, 2371.1, 2026.3, 1230.0, 519.6),
+        "ST": (2921.1, 2888.5, 2252.3, 1271.3, 522.8),
+    }
+    backlogs = []
+    for profile, averages in cells.items():
+        row = []
+        for average in averages:
+            rate = average * 1e3
+            product = rate * trip / PACKET_BITS
+            total = 10e6 / 1448 * PACKET_BITS / rate
+            seconds, area = vegas_descent(rate, int(min(7 * product, WINDOW - product)), 2, 1, trip)
+            row.append((area + 2 * (total - seconds)) / total)
+        print(f"  {profile:5}" + ", ".join(f"{backlog:4.1f}" for backlog in row) + " packets from 15 dB down to -5 dB")
+        backlogs += row
+    few = sum(backlog <= 3 for backlog in backlogs)
+    middle = statistics.median(backlogs)
+    print(f"  {few} of {len(backlogs)} have at most 3, the middle {middle:.1f}; printed: mostly at most 3")
+
+
 def datagrams() -> None:
     print("Buffer-path, section 5.2: medium time of 500 kbit/s of datagrams over 802.11b, which path 1 loses")
     rate, tcp = 2e6, 941.207e3
@@ -185,6 +211,58 @@ def mixture() -> None:
         )
 
 
+LINK = 1.25e6
+SEGMENT = 1_040
+QUANTILES = [statistics.NormalDist().inv_cdf((nth + 0.5) / 400) for nth in range(400)]
+
+
+def marking(queue: float, rate: float, target: float, rtt: float, flows: int) -> float:
+    """RTT-AQM's p (section 3.3), where the flows gain N segments in each round-trip time."""
+    predicted = queue + (rate - LINK) * rtt
+    wanted = LINK + (target - predicted) / rtt
+    top, bottom = rate + flows * SEGMENT / rtt, rate / 2
+    if predicted <= target or wanted >= top:
+        return 0.0
+    if wanted <= bottom:
+        return 1.0
+    return float(1 - ((wanted - bottom) / (top - bottom)) ** (1 / max(rate * rtt / SEGMENT / flows, 1)))
+
+
+def literal_level(
+    noise: float, target: float, groups: list[tuple[int, float, int]], forced: float | None = None
+) -> float:
+    """The queue in bytes at which the mean p holds Reno at the windows that fill the link, W^2 = 3 / (2 p).
+
+    A group of flows has a size, a propagation time, and the number of such queues on its way, each of which marks.
+    """
+    flows = sum(count for count, _, _ in groups)
+    low, high = 0.0, 2 * target
+    while high - low > 1:
+        queue = (low + high) / 2
+        trips = [propagation + queues * (queue + SEGMENT) / LINK for _, propagation, queues in groups]
+        # Each group's packets in a second, with a window of one over the square root of its queues.
+        shares = [count / trip / math.sqrt(queues) for (count, _, queues), trip in zip(groups, trips, strict=True)]
+        needed = 1.5 * (sum(shares) * SEGMENT / LINK) ** 2
+        # The representative round-trip time weighs by rate (2).
+        mean_trip = sum(share * trip for share, trip in zip(shares, trips, strict=True)) / sum(shares)
+        rates = [LINK * (1 + noise * quantile) for quantile in QUANTILES]
+        p = statistics.mean(marking(queue, rate, target, forced or mean_trip, flows) for rate in rates)
+        low, high = (low, queue) if p > needed else (queue, high)
+    return low
+
+
+def literal_levels() -> None:
+    print("RTT-AQM, literal: the queue where (3) to (14), over a normally distributed X, mark as often as Reno needs")
+    print("  printed: 90.2 KB in section 5.1, 90.3 and 95.2 with 50 and 200 ms forced; about 40 in section 5.2")
+    for noise in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4):
+        single = [literal_level(noise, 100e3, [(30, 0.028, 1)], forced) / 1e3 for forced in (None, 0.05, 0.2)]
+        hops = literal_level(noise, 50e3, [(10, 0.006, 1), (10, 0.010, 2)]) / 1e3
+        print(
+            f"  X varies by {100 * noise:2.0f} %: {single[0]:5.1f}, {single[1]:5.1f}, {single[2]:5.1f} KB; "
+            f"section 5.2: {hops:4.1f} KB"
+        )
+
+
 if __name__ == "__main__":
     for computation in (
         vegas_maxima,
@@ -195,8 +273,10 @@ if __name__ == "__main__":
         hsdpa,
         hsdpa_deviation,
         vegas_over_fading,
+        vegas_burst_over_fading,
         drs_over_fading,
         datagrams,
         mixture,
+        literal_levels,
     ):
         computation()

@@ -130,7 +130,8 @@ class Case:
         else:
             settings["loss"] = 100 * float(self.kind)
             if self.what == "vegas":
-                settings["sender"] = 'cc = "vegas"\nprofile = "ns-2"'
+                # The thresholds that ns-2's Linux TCP has by default; those of Linux 2.6.16 are 1 and 3.
+                settings["sender"] = 'cc = "vegas:alpha=2:beta=4"\nprofile = "ns-2"'
         return SCENARIO.format(**settings)
 
 
