@@ -25,19 +25,20 @@ pub struct Flight {
 /// Bounds what a connection holds to its bandwidth-delay product and a short queue.
 ///
 /// Once a round trip the bound moves by half of what the queue is too short or too long, as in FAST TCP (Jin, Wei, Low 2004, §IV-B:
-/// w ← w + γ (α - queued bytes), γ = 1/2). Where others fill the queue, such a sender would starve: after rounds with a queue
-/// that its own data does not explain it lets the connection's congestion control compete for a while, as Copa does (Arun,
-/// Balakrishnan 2018, §2.2).
+/// w ← w + γ (α - queued bytes), γ = 1/2). Where others fill the queue, such a sender would starve, so it has to tell whose a
+/// queue is. Its length alone does not say: by Little's law what the connection holds is always the time that it takes at the
+/// connection's own rate. So the connection drains its own part and looks. If the queue stays, it is somebody else's, and the
+/// connection's congestion control competes until the next drain, as Copa does (Arun, Balakrishnan 2018, §2.2).
 #[derive(Debug, Default)]
 pub struct FlightBound {
     phase: Phase,
     round: Option<Round>,
     /// The time when the connection last held as much as it may.
     full_at: Instant,
-    /// Rounds in a row with a queue far beyond what was aimed at.
+    /// Rounds in a row with a queue far beyond what is known to be the connection's own.
     crowded: u32,
-    /// The most that the path delivered since the bound was set, in bytes per second.
-    peak: f64,
+    /// The most that the path delivered since a drain showed that the queue is the connection's own, in bytes per second.
+    peak: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,8 +48,36 @@ enum Phase {
     Startup,
     /// The bound, in bytes.
     Bounded(f64),
+    /// Whose is the queue?
+    Draining(Drain),
     /// Others fill the queue: until then the connection's congestion control competes with them.
     Competing(Instant),
+}
+
+/// The connection holds too little for a queue of its own.
+#[derive(Debug, Clone, Copy)]
+struct Drain {
+    /// What the connection holds, in bytes.
+    held: f64,
+    /// What the path delivered before, in bytes per second.
+    rate: f64,
+    /// The longest queue that is the connection's own, in seconds.
+    own: f64,
+    /// The rounds so far, and the chunks that arrived in them.
+    rounds: u32,
+    chunks: f64,
+}
+
+impl Drain {
+    /// `chunk` is the least that can be held, `noise` a queue that says nothing, in seconds.
+    fn new(flight: &Flight, rate: f64, chunk: f64, noise: f64) -> Self {
+        let (rate, rtt_min) = (rate.max(1.0), flight.rtt_min.as_secs_f64());
+        let held = (rate * rtt_min).max(chunk);
+        // Without others the path goes on at its rate.
+        let alone = held / rate - rtt_min;
+        let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
+        Self { held, rate, own: (alone + (queue - alone) * LEFT).max(noise), rounds: 0, chunks: 0.0 }
+    }
 }
 
 /// Readings of a round trip.
@@ -91,46 +120,64 @@ impl FlightBound {
     #[must_use]
     pub fn get(&self) -> Option<Bytes> {
         match self.phase {
-            Phase::Bounded(bytes) => Some(Bytes::new(bytes as u64)),
+            Phase::Bounded(bytes) | Phase::Draining(Drain { held: bytes, .. }) => {
+                Some(Bytes::new(bytes as u64))
+            }
             Phase::Startup | Phase::Competing(_) => None,
         }
     }
 
-    fn bind(&mut self, now: Instant, bytes: f64) {
+    /// `peak` is what the path delivers, if the queue is known to be the connection's own.
+    fn bind(&mut self, now: Instant, bytes: f64, peak: Option<f64>) {
         self.phase = Phase::Bounded(bytes);
-        (self.full_at, self.crowded, self.peak) = (now, 0, 0.0);
+        (self.full_at, self.crowded, self.peak) = (now, 0, peak);
     }
 
     fn on_round(&mut self, now: Instant, flight: &Flight, round: Round, chunk: f64) {
         // Little's law: what is under way over the time that it takes.
         let rate = round.sum / round.count / flight.srtt.as_secs_f64();
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
+        let noise = noise(flight);
         // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
         let (own, held) = if flight.is_realtime {
             (MIN_QUEUE.as_secs_f64(), chunk)
         } else {
-            (target(flight).max(round.gap.min(MAX_GAP).as_secs_f64()), HELD_CHUNKS * chunk)
+            (noise.max(round.gap.min(MAX_GAP).as_secs_f64()), HELD_CHUNKS * chunk)
         };
         let target = own.max(held / rate.max(1.0));
-        let aimed_at = rate * (flight.rtt_min.as_secs_f64() + target);
+        let aimed_at = |rate: f64| rate * (flight.rtt_min.as_secs_f64() + target);
+        let drain = || Phase::Draining(Drain::new(flight, rate, chunk, own.max(noise)));
         match self.phase {
-            Phase::Startup if queue > target => {
-                self.bind(now, aimed_at);
-            }
-            Phase::Competing(until) if now >= until || flight.is_second => {
-                self.bind(now, aimed_at);
-            }
+            Phase::Startup if queue > target => self.bind(now, aimed_at(rate), None),
+            Phase::Competing(_) if flight.is_second => self.bind(now, aimed_at(rate), None),
+            Phase::Competing(until) if now >= until => self.phase = drain(),
             Phase::Startup | Phase::Competing(_) => {}
+            Phase::Draining(Drain { rate, own, .. }) if queue <= own || flight.is_second => {
+                self.bind(now, aimed_at(rate), (queue <= own).then_some(rate));
+            }
+            Phase::Draining(Drain { rounds, chunks, .. })
+                if rounds >= DRAIN_ROUNDS && chunks >= DRAIN_CHUNKS =>
+            {
+                self.phase = Phase::Competing(now + COMPETE.max(flight.srtt * COMPETE_ROUNDS));
+            }
+            Phase::Draining(drain) => {
+                let arrived = (drain.held / chunk).max(1.0);
+                self.phase = Phase::Draining(Drain {
+                    rounds: drain.rounds + 1,
+                    chunks: drain.chunks + arrived,
+                    ..drain
+                });
+            }
             Phase::Bounded(bound) => {
                 let is_full = round.most + chunk >= bound;
                 if is_full {
                     self.full_at = now;
                 }
-                self.peak = self.peak.max(rate);
-                let explained = own.max(held / self.peak.max(1.0));
+                self.peak = self.peak.map(|peak| peak.max(rate));
+                let explained = own.max(noise).max(self.peak.map_or(0.0, |peak| held / peak.max(1.0)));
                 self.crowded = if queue > CROWDED * explained { self.crowded + 1 } else { 0 };
                 self.phase = if self.crowded >= CROWDED_ROUNDS && !flight.is_second {
-                    Phase::Competing(now + COMPETE.max(flight.srtt * COMPETE_ROUNDS))
+                    drain()
                 } else if now.saturating_since(self.full_at) > UNUSED {
                     // What the path carries now is unknown.
                     Phase::Startup
@@ -145,8 +192,8 @@ impl FlightBound {
     }
 }
 
-/// The queue that is aimed at, in seconds: short beside the path, longer than the noise of its round-trip times.
-fn target(flight: &Flight) -> f64 {
+/// A queue that says nothing, in seconds: short beside the path, or within what its round-trip times vary.
+fn noise(flight: &Flight) -> f64 {
     (flight.rtt_min / 8).max(flight.rttvar * 2).max(MIN_QUEUE).as_secs_f64()
 }
 
@@ -162,9 +209,16 @@ const MIN_QUEUE: Duration = Duration::from_millis(2);
 const MAX_GAP: Duration = Duration::from_millis(10);
 /// Shorter rounds have too few readings.
 const MIN_ROUND: Duration = Duration::from_millis(10);
-/// So many times the queue that was aimed at is somebody else's, if it stays for so many rounds.
-const CROWDED: f64 = 4.0;
+/// So many times the queue that is known to be the connection's own may be somebody else's, if it stays for so many rounds.
+const CROWDED: f64 = 2.0;
 const CROWDED_ROUNDS: u32 = 12;
+/// A drain that leaves less than this part of the queue has shown that there is no other sender.
+const LEFT: f64 = 0.25;
+/// The drain itself takes a round trip, and the queue's end shows one later.
+const DRAIN_ROUNDS: u32 = 2;
+/// Each chunk brings an acknowledgement or two, of which each takes the smoothed round-trip time an eighth of the way (RFC 6298,
+/// §2.3): it has gone most of the way after so many. No longer, since the others take up what a drain leaves.
+const DRAIN_CHUNKS: f64 = 12.0;
 /// Long enough for the connection's congestion control to get its share, most of the time.
 const COMPETE: Duration = Duration::from_secs(5);
 const COMPETE_ROUNDS: u64 = 64;
@@ -176,6 +230,8 @@ mod tests {
     use super::*;
 
     const CHUNK: u64 = 3_000;
+    const MSS: f64 = 1_500.0;
+    const BUFFER_MS: f64 = 100.0;
 
     /// A path with a queue, a sender that holds as much as it may, and what the kernel would say of both.
     struct Path {
@@ -188,6 +244,10 @@ mod tests {
         jitter_ms: f64,
         /// Queued by others.
         others_ms: f64,
+        /// The congestion window of another connection, in bytes, if there is one.
+        rival: Option<f64>,
+        /// Since the last loss.
+        unhurt_ms: f64,
         srtt_ms: f64,
         rttvar_ms: f64,
         /// The congestion window, in bytes.
@@ -205,6 +265,8 @@ mod tests {
                 rtt_min_ms,
                 jitter_ms: 0.0,
                 others_ms: 0.0,
+                rival: None,
+                unhurt_ms: 0.0,
                 srtt_ms: rtt_min_ms,
                 rttvar_ms: 0.0,
                 cwnd: 14_480.0,
@@ -218,7 +280,28 @@ mod tests {
         }
 
         fn queue_ms(&self) -> f64 {
-            (self.held() / self.rate - self.rtt_min_ms).max(0.0) + self.others_ms
+            let held = self.held() + self.rival.unwrap_or(0.0);
+            (held / self.rate - self.rtt_min_ms).max(0.0) + self.others_ms
+        }
+
+        /// A millisecond of congestion control.
+        fn grow(&mut self, rtt: f64) {
+            let Some(rival) = self.rival else {
+                // Slow start, until the window would be lost.
+                self.cwnd = (self.cwnd * (1.0 + 0.7 / rtt)).min(self.rate * (self.rtt_min_ms + BUFFER_MS));
+                return;
+            };
+            self.unhurt_ms += 1.0;
+            // CUBIC's factor (RFC 9438, §4.6), Reno's growth, and a loss for both where the buffer is full. A window that the bound
+            // leaves unused does not grow (RFC 9438, §4.2).
+            let is_lost = self.queue_ms() > BUFFER_MS && self.unhurt_ms > rtt;
+            let is_used = self.bound.get().is_none_or(|bound| bound.as_f64() >= self.cwnd);
+            let moved = |cwnd: f64| if is_lost { cwnd * 0.7 } else { cwnd + MSS / rtt };
+            self.cwnd = if is_lost || is_used { moved(self.cwnd) } else { self.cwnd };
+            self.rival = Some(moved(rival));
+            if is_lost {
+                self.unhurt_ms = 0.0;
+            }
         }
 
         /// Lets so many milliseconds pass; gives the share of the path's rate that was used.
@@ -232,8 +315,7 @@ mod tests {
                 self.rttvar_ms += ((rtt - self.srtt_ms).abs() - self.rttvar_ms) / 4.0;
                 self.srtt_ms += (rtt - self.srtt_ms) / 8.0;
                 used += (self.held() / (self.rate * rtt)).min(1.0);
-                // Slow start, until the window would be lost.
-                self.cwnd = (self.cwnd * (1.0 + 0.7 / rtt)).min(self.rate * (self.rtt_min_ms + 100.0));
+                self.grow(rtt);
                 let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
                 let flight = Flight {
                     buffered: Bytes::new(self.held() as u64),
@@ -308,6 +390,52 @@ mod tests {
         path.run(6_000);
         assert!(path.bound.get().is_some());
         assert!(path.queue_ms() < 10.0, "{}", path.queue_ms());
+    }
+
+    #[test]
+    fn beside_a_sender_that_fills_the_queue_half_of_the_path_is_used_and_all_once_it_is_gone() {
+        for (mbit, rtt_min) in [(10.0, 44.0), (5.0, 80.0), (50.0, 20.0)] {
+            for met_before in [true, false] {
+                let mut path = Path::new(mbit, rtt_min);
+                if met_before {
+                    path.run(5_000);
+                }
+                path.rival = Some(path.rate * (rtt_min + BUFFER_MS / 2.0));
+                path.run(60_000);
+                let mut used = 0.0;
+                for _ in 0..60 {
+                    used += path.run(1_000) / 60.0;
+                }
+                assert!(
+                    (0.35..0.6).contains(&used),
+                    "{mbit} Mbit/s, {rtt_min} ms, met before: {met_before}: {used}"
+                );
+                path.rival = None;
+                path.run(20_000);
+                assert!(path.run(1_000) > 0.99, "{mbit} Mbit/s, {rtt_min} ms");
+                assert!(
+                    path.queue_ms() < f64::max(1.5 * rtt_min / 8.0, 12.0),
+                    "{mbit} Mbit/s, {rtt_min} ms: {}",
+                    path.queue_ms()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_queue_of_its_own_is_no_reason_to_compete() {
+        // Two chunks are 24 ms at 2 Mbit/s, five times the queue that a path of 40 ms needs.
+        let mut path = Path::new(2.0, 40.0);
+        for _ in 0..300 {
+            path.run(100);
+            assert!(path.queue_ms() < 100.0, "{} after {:?}", path.queue_ms(), path.now);
+        }
+        path.rate /= 4.0;
+        path.run(20_000);
+        for _ in 0..300 {
+            path.run(100);
+            assert!(path.queue_ms() < 120.0, "{} after {:?}", path.queue_ms(), path.now);
+        }
     }
 
     /// As a path does that shares its bottleneck with another path of the bond.
