@@ -1,8 +1,8 @@
 """The kernel's senders over links that vary, beside the simulator: python3 bench/truth_traces.py [--write]
 
-Each cell is a download over a trace, by `suimon compare --trace` in the simulator and the same with `--lab`: the
-kernel's TCP in virtual time, over an emulated link. Three traces are made by `suimon trace generate`; recordings are
-run where they lie beside the project. `--write` writes docs/truth.md.
+Each cell is a download over a trace, by `suimon run` in the simulator and the same with `--lab`: the kernel's TCP in
+virtual time, over an emulated link. Each seed starts it at another time. Three traces are made by `suimon trace
+generate`; recordings are run where they lie beside the project. `--write` writes docs/truth.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GENERATED = ("3g-driving", "lte-driving", "lte-walking")
 RECORDED = ("TMobile-UMTS-driving.down", "Verizon-LTE-short.down", "ATT-LTE-driving-2016.up")
 # Each as the simulator names it; the kernel's are reno, cubic, bbr, vegas and westwood.
 SENDERS = ("reno", "cubic-linux", "bbr", "vegas-linux", "westwood")
-RTT, BUFFER, SECONDS, SEED = "40ms", "100packets", 30, 7
+SECONDS, SEED = 30, 7
 
 
 def traces(suimon: Path) -> list[Path]:
@@ -38,14 +38,43 @@ def traces(suimon: Path) -> list[Path]:
     return [*made, *(path for name in RECORDED if (path := RECORDINGS / name).exists())]
 
 
+# The flow begins within the trace's first tenth of a second, and never with it: the simulator's first packet would find
+# an opportunity that comes at the trace's beginning, which the kernel's comes too late for.
+SCENARIO = """name = "{name}"
+duration = "{seconds}s"
+seeds = {seeds}
+
+[[link]]
+name = "bottleneck"
+between = ["sender", "receiver"]
+trace = "{trace}"
+delay = "20ms"
+buffer = "100packets"
+[link.reverse]
+rate = "unlimited"
+
+[[flow]]
+name = "flow"
+from = "sender"
+to = "receiver"
+start = ["1ms", "100ms"]
+
+[[matrix]]
+name = "cc"
+set = "flow.flow.cc"
+values = {senders}
+"""
+
+
 def runs(suimon: Path, trace: Path, seeds: int, *, in_lab: bool) -> dict[str, list[dict[str, Any]]]:
     """Every sender's runs over a trace."""
-    setting = ["--rtt", RTT, "--buffer", BUFFER, "--duration", f"{SECONDS}s", "--seeds", str(seeds)]
-    command = [str(suimon), "compare", "--trace", str(trace), *setting, "--cc", ",".join(SENDERS)]
-    text = run([*command, "--json", "--no-files", *(["--lab"] if in_lab else [])], trace.name)
+    scenario = WORK / "truth-traces" / f"{trace.stem}.toml"
+    setting = {"name": trace.stem, "trace": trace, "seconds": SECONDS, "seeds": seeds}
+    scenario.write_text(SCENARIO.format(senders=json.dumps(SENDERS), **setting))
+    command = [str(suimon), "run", str(scenario), "--json", "--no-files", *(["--lab"] if in_lab else [])]
     found: dict[str, list[dict[str, Any]]] = {}
-    for one in json.loads(text)["runs"]:
-        found.setdefault(one["algorithm"], []).append(one)
+    for one in json.loads(run(command, trace.name))["runs"]:
+        found.setdefault(one["cc"], []).append(one)
     return found
 
 
