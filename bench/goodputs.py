@@ -37,6 +37,10 @@ def main() -> None:
     default = ROOT / "suimon-out" / "rtt-aqm"
     parser.add_argument("--results", type=Path, default=default, help="folder of the paper's run")
     options = parser.parse_args()
+    if not (options.results / "runs.csv").exists():
+        parser.error(
+            f"--results: {options.results} has no runs.csv; suimon paper rtt-aqm --out {options.results} writes it"
+        )
     # Packets of the run: delivered, retransmitted, carried.
     cells: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
     for row in rows(options.results, "runs.csv"):

@@ -27,6 +27,8 @@ def main() -> None:
     default = ROOT / "suimon-out" / "rtt-aqm"
     parser.add_argument("--results", type=Path, default=default, help="folder of the paper's run")
     folder = parser.parse_args().results
+    if not (folder / "windows.csv").exists():
+        parser.error(f"--results: {folder} has no windows.csv; suimon paper rtt-aqm --out {folder} writes it")
 
     hops = {"scenario": "multi-hop", "link": "r3-r4", "window": "10-50s"}
     ours, red = (values(folder, "backlog_cov", queue=queue, **hops) for queue in ("rtt-aqm", "red"))
