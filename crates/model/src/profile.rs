@@ -63,6 +63,8 @@ pub struct StackProfile {
     /// The advertised window grows with the data that comes, and each segment is acknowledged while it grows (Linux's
     /// `tcp_grow_window`). Takes timestamps.
     pub grow_window: bool,
+    /// ACKs that only add to a SACK block are held back for a millisecond at most (Linux's SACK compression).
+    pub compress_sacks: bool,
     /// The application writes so much at once. The segment that ends a write bears PSH, which Linux's receivers
     /// acknowledge at once (since 6.6, where all has been read). Zero: it never ends.
     pub write: Bytes,
@@ -199,6 +201,7 @@ impl StackProfile {
             delayed_ack_timeout: Duration::from_millis(40),
             quick_acks: 16,
             grow_window: true,
+            compress_sacks: true,
             write: Bytes::ZERO,
         }
     }
@@ -218,6 +221,7 @@ impl StackProfile {
             ecn_fallback: false,
             after_silence: AfterSilence::Rfc5681,
             cwnd_validation: CwndValidation::Flight,
+            compress_sacks: false,
             ..Self::linux_6()
         }
     }

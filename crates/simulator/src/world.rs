@@ -454,7 +454,7 @@ impl<'a> World<'a> {
         }
         if let Some(answer) = answer {
             let way = flow.back;
-            let place = match &flow.endpoints {
+            let place = match &mut flow.endpoints {
                 Endpoints::Tcp { receiver, .. } if answer.has_sack => {
                     self.packets.put_with_sack(&answer, &receiver.sack(&answer))
                 }

@@ -81,8 +81,8 @@ fn busy(seconds: u64) -> Scenario {
 // One test, since others in the same process would be counted too.
 #[test]
 fn a_run_twice_as_long_allocates_no_more() {
-    let (half, packets_of_half) = allocations_and_packets(&busy(20));
-    let (whole, packets) = allocations_and_packets(&busy(40));
+    let (half, packets_of_half) = allocations_and_packets(&busy(25));
+    let (whole, packets) = allocations_and_packets(&busy(50));
     println!("{half} allocations for {packets_of_half} packets, {whole} for {packets}");
     assert!(packets - packets_of_half > 1_000_000);
     assert!(whole <= half + AT_MOST, "{half} for {packets_of_half} packets, {whole} for {packets}");

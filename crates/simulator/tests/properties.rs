@@ -382,7 +382,9 @@ fn every_algorithm_fills_a_link_under_every_stack() {
                     link("a", "b", rate, ms(20), Buffer::Packets(40)),
                     link("b", "a", rate, ms(20), Buffer::Packets(40)),
                 ];
-                let result = run(&scenario(Duration::from_secs(30), links, vec![flow]));
+                // Its rate swings for tens of seconds at a time.
+                let seconds = if cc == "vivace" { 60 } else { 30 };
+                let result = run(&scenario(Duration::from_secs(seconds), links, vec![flow]));
                 let used = result.queues[0].utilisation.expect("the link has a rate");
                 let least = match cc {
                     // With ns-2's options Vegas takes the wait for the second segment of a delayed ACK for a queue.

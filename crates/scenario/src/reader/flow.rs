@@ -273,6 +273,7 @@ mod tests {
             delayed_ack_timeout = "100ms"
             quick_acks = 0
             grow_window = false
+            compress_sacks = false
             write = "16kB""#;
         assert_eq!(others.lines().count(), names.len());
         for line in others.lines().map(str::trim) {

@@ -5,6 +5,7 @@ mod rcv_ssthresh;
 mod receiver;
 mod recovery;
 mod rto;
+mod sack_compression;
 mod scoreboard;
 mod sender;
 mod source;

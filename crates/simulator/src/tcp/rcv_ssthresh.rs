@@ -57,12 +57,19 @@ impl RcvSsthresh {
     #[inline]
     pub(super) fn on_segment(&mut self, now: Instant, rcv_nxt: u64, ts_ecr: Instant, mss: Bytes) -> bool {
         self.measure(now, ts_ecr);
+        let grew = self.grow(mss);
+        if now.saturating_since(*self.time.get_or_insert(now)) >= self.rtt {
+            self.adjust(now, rcv_nxt);
+        }
+        grew
+    }
+
+    /// A segment came, in order or behind a gap; whether the window grew.
+    #[inline]
+    pub(super) fn grow(&mut self, mss: Bytes) -> bool {
         let grows = self.rcv_ssthresh < self.window_clamp;
         if grows {
             self.rcv_ssthresh = (self.rcv_ssthresh + mss * 2).min(self.window_clamp);
-        }
-        if now.saturating_since(*self.time.get_or_insert(now)) >= self.rtt {
-            self.adjust(now, rcv_nxt);
         }
         grows
     }

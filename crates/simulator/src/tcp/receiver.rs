@@ -10,6 +10,7 @@ use suimon_units::{Bytes, Instant};
 
 use super::ranges::RangeSet;
 use super::rcv_ssthresh::RcvSsthresh;
+use super::sack_compression::{self, SackCompression};
 use crate::packet::{MAX_SACK_BLOCKS, Packet, PacketKind, Sack};
 
 /// Acknowledge at the latest every second full segment (RFC 5681 §4.2).
@@ -45,6 +46,10 @@ pub(crate) struct Receiver {
     quick_acks: u32,
     /// None where the whole buffer is advertised.
     rcv_ssthresh: Option<RcvSsthresh>,
+    /// None where each segment behind a gap is answered at once.
+    sack_compression: Option<SackCompression>,
+    /// The blocks of an ACK that goes out before the segment which made it due counts.
+    earlier_sack: Option<Sack>,
     /// Marks are echoed until the sender says that it has cut its window (RFC 3168 §6.1.3); or an echo tells
     /// whether the acknowledged segments were marked (`DCTCP.CE` of RFC 8257 §3.2).
     echo_congestion: bool,
@@ -65,6 +70,8 @@ impl Receiver {
             quick_acks: profile.quick_acks,
             rcv_ssthresh: (profile.grow_window && profile.timestamps && window.is_fixed())
                 .then(|| RcvSsthresh::new(buffer, profile.mss)),
+            sack_compression: profile.compress_sacks.then(SackCompression::default),
+            earlier_sack: None,
             profile,
             window_is_fixed: window.is_fixed(),
             buffer: window.buffer(),
@@ -123,7 +130,13 @@ impl Receiver {
         let end = packet.seq + u64::from(packet.payload());
         let in_order = packet.seq <= self.rcv_nxt && end > self.rcv_nxt;
         let fills_a_gap = in_order && !self.out_of_order.is_empty();
+        let mut earlier = None;
         if in_order {
+            if self.rcv_nxt == 0
+                && let Some(compression) = &mut self.sack_compression
+            {
+                compression.on_handshake(now.saturating_since(packet.ts_ecr));
+            }
             self.rcv_nxt = end;
             while let Some(end) = self.out_of_order.take_first_reaching(self.rcv_nxt) {
                 self.rcv_nxt = self.rcv_nxt.max(end);
@@ -134,26 +147,74 @@ impl Receiver {
                 self.quick_acks |= u32::from(grew);
             }
         } else if packet.seq > self.rcv_nxt {
+            earlier = self.let_out_what_is_held(now, packet.seq, end);
             self.out_of_order.insert(packet.seq, end);
             self.remember(packet.seq);
+            if let Some(rcv_ssthresh) = &mut self.rcv_ssthresh {
+                self.quick_acks |= u32::from(rcv_ssthresh.grow(self.profile.mss));
+            }
+        } else {
+            // The sender took it for lost: it gets an ACK for each segment, as with Linux.
+            self.quick_acks = self.quick_acks.max(self.profile.quick_acks);
         }
         if !self.window_is_fixed {
             self.show_segment(now, packet, in_order);
         }
+        let quickly = has_cut || self.quick_acks > 0;
+        if !quickly && (!in_order || fills_a_gap) && self.hold_back(now) {
+            return earlier;
+        }
         // Duplicates and gaps are answered at once (RFC 5681 §4.2), and whoever may send a packet or two only.
         let at_once = !in_order
             || fills_a_gap
-            || has_cut
+            || quickly
             || !self.profile.delayed_ack
-            || self.quick_acks > 0
             || self.ends_a_write(packet.seq, end)
             || self.unacknowledged >= SEGMENTS_PER_ACK;
         if at_once {
             self.quick_acks = self.quick_acks.saturating_sub(1);
+            if earlier.is_some() {
+                // One answer at a time: this one is due in no time.
+                self.delayed_until = Some(now);
+                return earlier;
+            }
             return Some(self.answer(now, PacketKind::Ack));
         }
         self.delayed_until.get_or_insert(now + self.profile.delayed_ack_timeout);
         None
+    }
+
+    /// Whether the ACK for a segment that leaves a gap waits for others.
+    #[cold]
+    fn hold_back(&mut self, now: Instant) -> bool {
+        let more_than_a_segment = self.rcv_nxt - self.last_ack_sent > self.profile.mss.get();
+        let Some(compression) = &mut self.sack_compression else { return false };
+        if self.out_of_order.is_empty() || more_than_a_segment {
+            return false;
+        }
+        let delay = compression.delay(self.rcv_nxt);
+        if let Some(delay) = delay {
+            self.delayed_until.get_or_insert(now + delay);
+        }
+        delay.is_some()
+    }
+
+    /// The ACK held back, where a segment would change more than its first two blocks.
+    #[cold]
+    fn let_out_what_is_held(&mut self, now: Instant, seq: u64, end: u64) -> Option<Packet> {
+        if !self.sack_compression.as_ref().is_some_and(SackCompression::is_holding) {
+            return None;
+        }
+        let grows = self.blocks().position(|(start, stop)| seq <= stop && start <= end);
+        let block = grows.unwrap_or_else(|| self.blocks().count());
+        (block >= sack_compression::MAX_BLOCKS).then(|| self.answer_before(now))
+    }
+
+    /// An ACK that knows nothing of the segment that is being taken in.
+    fn answer_before(&mut self, now: Instant) -> Packet {
+        let answer = self.answer(now, PacketKind::Ack);
+        self.earlier_sack = answer.has_sack.then(|| self.sack(&answer));
+        answer
     }
 
     /// The segment bears PSH: the application's writes end at whole numbers of them.
@@ -180,7 +241,7 @@ impl Receiver {
     /// speaks for segments of one kind (RFC 8257 §3.2).
     #[cold]
     fn on_change_of_marks(&mut self, now: Instant, packet: &Packet) -> Option<Packet> {
-        let held_back = self.delayed_until.is_some().then(|| self.answer(now, PacketKind::Ack));
+        let held_back = self.delayed_until.is_some().then(|| self.answer_before(now));
         self.echo_congestion = !self.echo_congestion;
         let own = self.on_packet(now, packet);
         if held_back.is_some() && own.is_some() {
@@ -226,6 +287,9 @@ impl Receiver {
     fn answer(&mut self, now: Instant, kind: PacketKind) -> Packet {
         self.unacknowledged = 0;
         self.delayed_until = None;
+        if let Some(compression) = &mut self.sack_compression {
+            compression.on_ack_sent();
+        }
         self.last_ack_sent = self.rcv_nxt;
         // The scaled field holds no larger window (RFC 7323 §2.3).
         let buffer = self.buffer.get().min(0xffff << self.window_scale);
@@ -246,14 +310,21 @@ impl Receiver {
         packet
     }
 
-    /// The SACK blocks that go with `answer`.
-    pub(crate) fn sack(&self, answer: &Packet) -> Sack {
+    /// The SACK blocks that go with `answer`, the latest.
+    pub(crate) fn sack(&mut self, answer: &Packet) -> Sack {
+        if let Some(earlier) = self.earlier_sack.take() {
+            return earlier;
+        }
         let mut sack = Sack::new();
-        let blocks = self.recent.iter().flatten().filter_map(|seq| self.out_of_order.containing(*seq));
-        for (start, end) in blocks {
+        for (start, end) in self.blocks() {
             sack.push(start - answer.seq, end - start);
         }
         sack
+    }
+
+    /// First and past-the-end bytes of the blocks that came out of order, the latest first.
+    fn blocks(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.recent.iter().flatten().filter_map(|seq| self.out_of_order.containing(*seq))
     }
 }
 
@@ -266,7 +337,12 @@ mod tests {
     const MSS: u64 = 1_448;
 
     fn receiver(change: impl FnOnce(&mut StackProfile)) -> Receiver {
-        let mut profile = StackProfile { quick_acks: 0, grow_window: false, ..StackProfile::linux_6() };
+        let mut profile = StackProfile {
+            quick_acks: 0,
+            grow_window: false,
+            compress_sacks: false,
+            ..StackProfile::linux_6()
+        };
         change(&mut profile);
         let buffer = Bytes::new(96_000);
         let window = AlgorithmSpec::parse(Role::Receiver, "fixed").unwrap().build_receiver(buffer);
@@ -286,7 +362,7 @@ mod tests {
     }
 
     /// The SACK blocks of an answer.
-    fn blocks(receiver: &Receiver, answer: &Packet) -> Vec<(u64, u64)> {
+    fn blocks(receiver: &mut Receiver, answer: &Packet) -> Vec<(u64, u64)> {
         let sack = if answer.has_sack { receiver.sack(answer) } else { Sack::new() };
         sack.ranges(answer.seq).map(|(start, end)| (start / MSS, end / MSS)).collect()
     }
@@ -344,6 +420,81 @@ mod tests {
         assert_eq!(acked(&filled), 1);
         let filled = receiver.on_packet(ms(0), &data(0, 1)).unwrap();
         assert_eq!(acked(&filled), 4);
+    }
+
+    /// A receiver after a handshake over 40 ms, which compresses; segment 0 came.
+    fn compressing() -> Receiver {
+        let mut receiver = receiver(|profile| profile.compress_sacks = true);
+        let first = Packet { ts_ecr: ms(10), ..data(50, 0) };
+        assert!(receiver.on_packet(ms(50), &first).is_none());
+        receiver
+    }
+
+    fn us(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn after_three_duplicates_acks_are_held_back_for_a_millisecond() {
+        let mut receiver = compressing();
+        for segment in 2..5 {
+            assert_eq!(answered(&mut receiver, &data(60, segment)), [(2, segment + 1)]);
+        }
+        assert!(receiver.on_packet(us(60_100), &data(60, 5)).is_none());
+        assert!(receiver.on_packet(us(60_900), &data(60, 6)).is_none());
+        assert_eq!(receiver.next_wakeup(), Some(us(61_100)));
+        let answer = receiver.on_timer(us(61_100)).unwrap();
+        assert_eq!((acked(&answer), blocks(&mut receiver, &answer)), (1, vec![(2, 7)]));
+        assert_eq!(receiver.next_wakeup(), None);
+        // More data in order: the count begins anew.
+        receiver.on_packet(ms(70), &data(70, 8));
+        assert_eq!(acked(&receiver.on_packet(ms(71), &data(71, 1)).unwrap()), 7);
+        assert_eq!(answered(&mut receiver, &data(72, 9)), [(8, 10)]);
+    }
+
+    #[test]
+    fn over_a_short_path_they_are_held_back_for_a_third_of_its_round_trip_time() {
+        let mut receiver = receiver(|profile| profile.compress_sacks = true);
+        receiver.on_packet(ms(52), &Packet { ts_ecr: ms(50), ..data(52, 0) });
+        for segment in 2..6 {
+            receiver.on_packet(ms(60), &data(60, segment));
+        }
+        assert_eq!(receiver.next_wakeup(), Some(us(60_660)));
+    }
+
+    #[test]
+    fn the_forty_fifth_lets_them_out() {
+        let mut receiver = compressing();
+        let mut answers = |segment| receiver.on_packet(ms(60), &data(60, segment)).is_some();
+        let answered: Vec<u64> = (2..60).filter(|segment| answers(*segment)).collect();
+        assert_eq!(answered, [2, 3, 4, 49]);
+    }
+
+    #[test]
+    fn a_third_block_lets_out_what_was_held_for_the_others() {
+        let mut receiver = compressing();
+        for segment in [2, 3, 4] {
+            receiver.on_packet(ms(60), &data(60, segment));
+        }
+        // The second block waits, the third shows the sender the two before it.
+        assert!(receiver.on_packet(ms(60), &data(60, 7)).is_none());
+        assert_eq!(answered(&mut receiver, &data(60, 9)), [(7, 8), (2, 5)]);
+        assert_eq!(receiver.next_wakeup(), Some(ms(61)));
+        // So does a segment of the oldest of three, and one of the other two does not.
+        assert_eq!(answered(&mut receiver, &data(60, 5)), [(9, 10), (7, 8), (2, 5)]);
+        assert!(receiver.on_packet(ms(60), &data(60, 8)).is_none());
+        let answer = receiver.on_timer(ms(61)).unwrap();
+        assert_eq!(blocks(&mut receiver, &answer), [(7, 10), (2, 6)]);
+    }
+
+    #[test]
+    fn a_duplicate_makes_the_receiver_answer_each_segment_for_a_while() {
+        let mut receiver = receiver(|profile| profile.quick_acks = 3);
+        let answers: Vec<bool> = [0, 1, 2, 3, 4, 1, 5, 6, 7, 8]
+            .into_iter()
+            .map(|segment| receiver.on_packet(ms(9), &data(9, segment)).is_some())
+            .collect();
+        assert_eq!(answers, [true, true, true, false, true, true, true, true, false, true]);
     }
 
     #[test]
@@ -473,10 +624,13 @@ mod tests {
         assert!(receiver.on_packet(ms(0), &data(0, 0)).is_none());
         let marked = Packet { ecn: Ecn::CongestionExperienced, ..data(1, 2) };
         let first = receiver.on_packet(ms(1), &marked).unwrap();
-        assert_eq!((acked(&first), first.ecn_flag, blocks(&receiver, &first)), (1, false, vec![]));
+        assert_eq!((acked(&first), first.ecn_flag, blocks(&mut receiver, &first)), (1, false, vec![]));
         assert_eq!(receiver.next_wakeup(), Some(ms(1)));
         let second = receiver.on_timer(ms(1)).unwrap();
-        assert_eq!((acked(&second), second.ecn_flag, blocks(&receiver, &second)), (1, true, vec![(2, 3)]));
+        assert_eq!(
+            (acked(&second), second.ecn_flag, blocks(&mut receiver, &second)),
+            (1, true, vec![(2, 3)])
+        );
     }
 
     #[test]

@@ -487,6 +487,12 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "The advertised window grows with the data that comes, and each segment is acknowledged at once while it grows, as Linux does.",
     ),
     habit(
+        "compress_sacks",
+        Kind::Flag(|profile, value| profile.compress_sacks = value),
+        "true",
+        "Hold back ACKs that only add to a SACK block, for a third of the round-trip time and a millisecond at most, as Linux does since 4.18.",
+    ),
+    habit(
         "write",
         Kind::Bytes(|profile, value| profile.write = value),
         "\"16kB\"",
