@@ -36,7 +36,8 @@ impl Rack {
         let rtt = now.saturating_since(segment.sent_at());
         // An answer that comes too early, or that echoes an earlier timestamp, is that of the first copy.
         if segment.is(EVER_RETRANSMITTED)
-            && (self.min_rtt.is_some_and(|min| rtt < min) || echo.is_some_and(|echo| echo < segment.sent_at()))
+            && (self.min_rtt.is_some_and(|min| rtt < min)
+                || echo.is_some_and(|echo| echo < segment.sent_at()))
         {
             return;
         }
