@@ -74,7 +74,7 @@ QUEUES = {
     "sfq": Queue(TBF + "sfq limit 127", "sfq:shaper=tbf", 127),
     "red": Queue(TBF + RED, "red:min_th=30kB:max_th=90kB:w_q=0.03125:gentle=false:rules=linux", 100, "ecn"),
     "choke": Queue(TBF + CHOKE, "choke:min=20:max=60:w_q=0.0625:max_p=0.1:shaper=tbf", 100, "ecn"),
-    "codel": Queue(TBF + "codel limit 1000", "codel:shaper=tbf", 1000, "ecn", "noecn", drops_at_head=True),
+    "codel": Queue(TBF + "codel limit 1000", "codel:rules=linux:shaper=tbf", 1000, "ecn", "noecn", drops_at_head=True),
     "fq_codel": Queue(
         TBF + "fq_codel limit 1000", "fq-codel:rules=linux:shaper=tbf", 1000, "ecn", "noecn", drops_at_head=True
     ),

@@ -37,7 +37,7 @@ pub const DESCRIPTION: Description = Description {
         QUANTUM,
         Parameter {
             name: "rules",
-            help: "as RFC 8290 says; or as Linux does, where CoDel spares what is last in all queues and an overflow strengthens it",
+            help: "as RFC 8290 says; or as Linux does, where CoDel spares what is last in all queues, an overflow strengthens it, and roots are approximated",
             default: Value::Choice("rfc-8290"),
             range: Range::OneOf(&["rfc-8290", "linux"]),
         },
@@ -56,7 +56,6 @@ pub struct FqCoDel<P> {
     round: Round,
     hash: FlowHash,
     settings: Settings,
-    as_linux: bool,
 }
 
 impl<P: Packet> FqCoDel<P> {
@@ -70,7 +69,6 @@ impl<P: Packet> FqCoDel<P> {
             round: Round::new(flows, quantum(arguments)),
             hash: FlowHash::new(&mut random),
             settings: Settings::new(arguments),
-            as_linux: arguments.choice("rules") == "linux",
         }
     }
 
@@ -80,7 +78,7 @@ impl<P: Packet> FqCoDel<P> {
         let fattest = self.queues.fattest();
         let half = self.queues.backlog_of(fattest).packets / 2;
         let batch = half.clamp(1, MAX_BATCH);
-        if self.as_linux {
+        if self.settings.as_linux {
             self.codels[fattest].on_overflow(batch as u32);
         }
         for _ in 0..batch {
@@ -104,7 +102,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for FqCoDel<P> {
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
         loop {
             let at = self.round.whose_turn()?;
-            let (queues, as_linux) = (&mut self.queues, self.as_linux);
+            let (queues, as_linux) = (&mut self.queues, self.settings.as_linux);
             let next = || {
                 let packet = queues.pop(at)?;
                 let left = if as_linux { queues.backlog() } else { queues.backlog_of(at) };
