@@ -82,6 +82,7 @@ impl Datagrams {
         let mut rows = Vec::new();
         for scheduler in &self.schedulers {
             let options = Options {
+                carrier: "tcp",
                 cc: self.cc.clone(),
                 path_buffer: Some(*self.path_buffer),
                 ..Options::new(program, &scheduler.0)

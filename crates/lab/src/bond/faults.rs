@@ -11,7 +11,7 @@ use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units::Bytes;
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, TARGET};
 use super::links;
 use super::reliable::{Digests, Outcome, Progress, Way, transfer};
 use crate::error::LabError;
@@ -37,6 +37,9 @@ pub struct Faults {
     /// The bond's scheduler
     #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead")]
     pub scheduler: Parsed<PathScheduler>,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
 }
 
 /// As the options say.
@@ -114,7 +117,10 @@ fn suffer(bench: &Faults, fault: Fault, program: &Path) -> Result<Outcome, LabEr
         Some(emulated) => Hosts::emulated(emulated),
         None => Hosts::plain(2)?,
     };
-    let mut bond = Bond::start(&hosts, &Options::new(program, &bench.scheduler.0))?;
+    let mut bond = Bond::start(
+        &hosts,
+        &Options { carrier: &bench.carrier, ..Options::new(program, &bench.scheduler.0) },
+    )?;
     let progress = Progress::default();
     let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true };
     let most = bench.bytes.get();
