@@ -391,7 +391,10 @@ impl ClientConfigBond {
             Err(_) => {}
         }
         tokio::select! {
-            Ok(connection) = &mut quic => Ok(connection),
+            reached = &mut quic => match reached {
+                Ok(connection) => Ok(connection),
+                Err(_) => tcp.await,
+            },
             reached = &mut tcp => match reached {
                 Ok(connection) => Ok(connection),
                 Err(_) => quic.await,

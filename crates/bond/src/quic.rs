@@ -571,8 +571,8 @@ const AGAIN: Duration = Duration::from_millis(1);
 const PACKET_OVERHEAD: u64 = 40;
 /// No frame of a handshake is longer.
 const MAX_FIRST: usize = 256;
-/// Frames that may be under way at once; more of a kilobyte each than the receive window holds.
-const FRAMES: u32 = 8_192;
+/// Frames that may be under way at once. The stack may keep 32 kB of memory for each of which pieces came out of order.
+const FRAMES: u32 = 1_024;
 /// As much as a kernel lets a TCP connection hold unread (`tcp_rmem`).
 const RECEIVE_WINDOW: u32 = 6 << 20;
 /// As much as a kernel lets a TCP connection hold unsent or unacknowledged (`tcp_wmem`).

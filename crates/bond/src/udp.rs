@@ -9,7 +9,7 @@ use std::time::Instant;
 use quinn_proto::crypto::rustls::{NoInitialCipherSuite, QuicServerConfig};
 use quinn_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
-    HashedConnectionIdGenerator, Incoming, ServerConfig,
+    HashedConnectionIdGenerator, Incoming, ServerConfig, Transmit,
 };
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use ring::hmac;
@@ -30,13 +30,28 @@ pub(crate) struct QuicSocket {
     pub(crate) server: Option<ServerConfig>,
 }
 
-/// The state machine that tells to which connection a datagram belongs, and the connections.
+/// The connections over a socket, without I/O.
 pub(crate) struct Routes {
     pub(crate) endpoint: Endpoint,
     connections: HashMap<ConnectionHandle, mpsc::Sender<ConnectionEvent>>,
 }
 
+/// What is to be done about a datagram.
+enum Taken {
+    /// Nothing more.
+    Whole,
+    /// It is to be answered.
+    Answer(Transmit),
+    /// Somebody wants a connection who has shown that what is sent to its address arrives.
+    Knock(Incoming),
+}
+
 impl Routes {
+    fn new(config: EndpointConfig, server: Option<ServerConfig>, allows_probes: bool) -> Self {
+        let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), allows_probes, None);
+        Self { endpoint, connections: HashMap::new() }
+    }
+
     /// Datagrams for the connection `handle` go to the receiver from now on.
     pub(crate) fn add(&mut self, handle: ConnectionHandle) -> mpsc::Receiver<ConnectionEvent> {
         let (sender, receiver) = mpsc::channel(WAITING);
@@ -46,6 +61,33 @@ impl Routes {
 
     pub(crate) fn remove(&mut self, handle: ConnectionHandle) {
         self.connections.remove(&handle);
+    }
+
+    /// Takes a datagram in. Nothing is kept of those who knock and have not shown that their address is theirs: they get a token,
+    /// with which they come again (RFC 9000 §8.1.2).
+    fn take(&mut self, meta: &RecvMeta, datagram: &[u8], answer: &mut Vec<u8>) -> Taken {
+        let ecn = meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8));
+        let event =
+            self.endpoint.handle(Instant::now(), meta.addr, meta.dst_ip, ecn, datagram.into(), answer);
+        match event {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                // One that is behind loses datagrams, as one whose socket is full does.
+                self.connections.get(&handle).map(|connection| connection.try_send(event));
+                Taken::Whole
+            }
+            Some(DatagramEvent::NewConnection(incoming)) if incoming.remote_address_validated() => {
+                Taken::Knock(incoming)
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => match self.endpoint.retry(incoming, answer) {
+                Ok(transmit) => Taken::Answer(transmit),
+                Err(refused) => {
+                    self.endpoint.ignore(refused.into_incoming());
+                    Taken::Whole
+                }
+            },
+            Some(DatagramEvent::Response(transmit)) => Taken::Answer(transmit),
+            None => Taken::Whole,
+        }
     }
 }
 
@@ -73,14 +115,11 @@ impl QuicSocket {
     fn new(socket: StdSocket, config: EndpointConfig, server: Option<ServerConfig>) -> io::Result<Arc<Self>> {
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        let shared = server.clone().map(Arc::new);
-        let endpoint = Endpoint::new(Arc::new(config), shared, !state.may_fragment(), None);
-        Ok(Arc::new(Self {
-            socket: UdpSocket::from_std(socket)?,
-            state,
-            routes: Mutex::new(Routes { endpoint, connections: HashMap::new() }),
-            server,
-        }))
+        // As much as the kernel lets it.
+        let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), BUFFER);
+        let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), BUFFER);
+        let routes = Routes::new(config, server.clone(), !state.may_fragment());
+        Ok(Arc::new(Self { socket: UdpSocket::from_std(socket)?, state, routes: Mutex::new(routes), server }))
     }
 
     pub(crate) fn routes(&self) -> MutexGuard<'_, Routes> {
@@ -100,7 +139,7 @@ impl QuicSocket {
     ///
     /// # Errors
     /// `WouldBlock` where it has no room now, and `ConnectionRefused` where the other end's port is closed.
-    pub(crate) fn send(&self, transmit: &quinn_proto::Transmit, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&self, transmit: &Transmit, bytes: &[u8]) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: transmit.destination,
             ecn: transmit.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
@@ -126,8 +165,7 @@ impl QuicSocket {
         }
     }
 
-    /// Takes in what comes, for ever: `knock` gets whoever wants a connection and has shown that it gets what is sent to its
-    /// address. Nothing is kept of others: each gets a token, with which it comes again (RFC 9000 §8.1.2).
+    /// Takes in what comes, for ever: `knock` gets whoever wants a connection and has shown that what is sent to its address arrives.
     ///
     /// # Errors
     /// Of a client, when the server's port is closed; the connection ends.
@@ -135,9 +173,10 @@ impl QuicSocket {
         let mut buffers: Vec<_> = (0..BATCH).map(|_| vec![0; MAX_RECEIVED]).collect();
         let mut answer = Vec::new();
         loop {
-            self.socket.readable().await?;
+            let ready = self.socket.ready(ARRIVALS).await?;
+            let what = if ready.is_readable() { Interest::READABLE } else { Interest::ERROR };
             let mut metas = [RecvMeta::default(); BATCH];
-            let received = self.socket.try_io(Interest::READABLE, || {
+            let received = self.socket.try_io(what, || {
                 let mut slices: Vec<_> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
                 self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas)
             });
@@ -153,43 +192,16 @@ impl QuicSocket {
             for (meta, buffer) in metas[..count].iter().zip(&buffers) {
                 for datagram in buffer[..meta.len].chunks(meta.stride.max(1)) {
                     answer.clear();
-                    self.on_datagram(meta, datagram, &mut answer, &mut knock);
+                    let taken = self.routes().take(meta, datagram, &mut answer);
+                    match taken {
+                        Taken::Whole => {}
+                        Taken::Knock(incoming) => knock(incoming),
+                        // What cannot be sent now is lost, and asked for again.
+                        Taken::Answer(transmit) => drop(self.send(&transmit, &answer)),
+                    }
                 }
             }
         }
-    }
-
-    fn on_datagram(
-        &self,
-        meta: &RecvMeta,
-        datagram: &[u8],
-        answer: &mut Vec<u8>,
-        knock: &mut impl FnMut(Incoming),
-    ) {
-        let mut routes = self.routes();
-        let ecn = meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8));
-        let event =
-            routes.endpoint.handle(Instant::now(), meta.addr, meta.dst_ip, ecn, datagram.into(), answer);
-        let transmit = match event {
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                // One that is behind loses datagrams, as one whose socket is full does.
-                routes.connections.get(&handle).map(|connection| connection.try_send(event));
-                return;
-            }
-            Some(DatagramEvent::NewConnection(incoming)) if incoming.remote_address_validated() => {
-                drop(routes);
-                return knock(incoming);
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => match routes.endpoint.retry(incoming, answer) {
-                Ok(transmit) => transmit,
-                Err(refused) => return routes.endpoint.ignore(refused.into_incoming()),
-            },
-            Some(DatagramEvent::Response(transmit)) => transmit,
-            None => return,
-        };
-        drop(routes);
-        // What cannot be sent now is lost, and asked for again.
-        let _ = self.send(&transmit, answer);
     }
 
     /// The configuration of a server's next connection.
@@ -201,9 +213,85 @@ impl QuicSocket {
     }
 }
 
+/// Datagrams, and a closed port at the other end.
+const ARRIVALS: Interest = Interest::READABLE.add(Interest::ERROR);
 /// Datagrams that wait for a connection.
 const WAITING: usize = 4_096;
 /// Reads of the socket at once.
 const BATCH: usize = 8;
+/// Of the socket, in bytes: what comes while this program does something else.
+const BUFFER: usize = 2 << 20;
 /// What the kernel joins to one, at most.
 const MAX_RECEIVED: usize = 65_535;
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use quinn_proto::crypto::rustls::QuicClientConfig;
+    use quinn_proto::{ClientConfig, Connection};
+
+    use super::*;
+    use crate::keys::{PrivateKey, SERVER_NAME, client_config, server_config};
+
+    fn server(key: &PrivateKey, client: &PrivateKey) -> Routes {
+        let tls = server_config(key, &[client.public()].into_iter().collect()).unwrap();
+        let crypto = QuicServerConfig::try_from(tls).unwrap();
+        Routes::new(EndpointConfig::default(), Some(ServerConfig::with_crypto(Arc::new(crypto))), true)
+    }
+
+    /// A client that wants a connection, and its first datagram.
+    fn client(tls: &Arc<rustls::ClientConfig>) -> (Endpoint, ConnectionHandle, Connection, Vec<u8>) {
+        let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+        let crypto = Arc::new(QuicClientConfig::try_from(tls.clone()).unwrap());
+        let config = ClientConfig::new(crypto);
+        let connecting = endpoint.connect(Instant::now(), config, meta(0).addr, SERVER_NAME);
+        let (handle, mut connection) = connecting.unwrap();
+        let mut first = Vec::new();
+        assert!(connection.poll_transmit(Instant::now(), 1, &mut first).is_some());
+        (endpoint, handle, connection, first)
+    }
+
+    fn meta(host: u8) -> RecvMeta {
+        let mut meta = RecvMeta::default();
+        meta.addr = SocketAddr::new(IpAddr::from([192, 0, 2, host]), 4_443);
+        meta
+    }
+
+    #[test]
+    fn who_has_not_shown_that_an_address_is_its_own_leaves_nothing_and_gets_less_than_it_sends() {
+        let [server_key, client_key] = [0; 2].map(|_| PrivateKey::generate().unwrap());
+        let mut routes = server(&server_key, &client_key);
+        let tls = Arc::new(client_config(&client_key, server_key.public()).unwrap());
+        for host in 0..200 {
+            let (.., first) = client(&tls);
+            let mut answer = Vec::new();
+            assert!(matches!(routes.take(&meta(host), &first, &mut answer), Taken::Answer(_)));
+            assert!(!answer.is_empty() && answer.len() < first.len(), "{} for {}", answer.len(), first.len());
+        }
+        assert_eq!((routes.endpoint.open_connections(), routes.endpoint.incoming_buffer_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn who_sends_the_token_back_from_its_address_may_knock_and_from_another_may_not() {
+        let [server_key, client_key] = [0; 2].map(|_| PrivateKey::generate().unwrap());
+        let mut routes = server(&server_key, &client_key);
+        let tls = Arc::new(client_config(&client_key, server_key.public()).unwrap());
+        let (mut endpoint, handle, mut connection, first) = client(&tls);
+        let mut answer = Vec::new();
+        assert!(matches!(routes.take(&meta(1), &first, &mut answer), Taken::Answer(_)));
+        let event =
+            endpoint.handle(Instant::now(), meta(0).addr, None, None, answer[..].into(), &mut Vec::new());
+        let Some(DatagramEvent::ConnectionEvent(to, event)) = event else {
+            panic!("a retry is for the connection")
+        };
+        assert_eq!(to, handle);
+        connection.handle_event(event);
+        let mut second = Vec::new();
+        assert!(connection.poll_transmit(Instant::now(), 1, &mut second).is_some());
+        answer.clear();
+        assert!(matches!(routes.take(&meta(2), &second, &mut answer), Taken::Answer(_)), "it is refused");
+        let Taken::Knock(incoming) = routes.take(&meta(1), &second, &mut answer) else { panic!("let in") };
+        routes.endpoint.ignore(incoming);
+    }
+}

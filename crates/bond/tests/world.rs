@@ -26,7 +26,7 @@ use suimon_units::Bytes;
 use tokio::sync::oneshot;
 
 /// Where clients of the bond find the server, programs the client, and the server its target.
-const SERVER_PORT: u16 = 4_443;
+pub(crate) const SERVER_PORT: u16 = 4_443;
 pub(crate) const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
 pub(crate) const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_090);
 
@@ -91,6 +91,20 @@ impl Running {
         key: &PrivateKey,
         clients: &[PublicKey],
     ) -> Self {
+        Self::server_of(namespace, (address, true), key, clients)
+    }
+
+    /// A server that takes no QUIC.
+    pub(crate) fn server_over_tcp(namespace: &Namespace, key: &PrivateKey, clients: &[PublicKey]) -> Self {
+        Self::server_of(namespace, (Ipv4Addr::UNSPECIFIED.into(), false), key, clients)
+    }
+
+    fn server_of(
+        namespace: &Namespace,
+        (address, takes_quic): (IpAddr, bool),
+        key: &PrivateKey,
+        clients: &[PublicKey],
+    ) -> Self {
         let clients: AuthorizedKeys = clients.iter().copied().collect();
         let config = ServerConfigBond {
             tls: Arc::new(server_config(key, &clients).unwrap()),
@@ -110,12 +124,14 @@ impl Running {
             let address = SocketAddr::new(address, SERVER_PORT);
             let listener = TcpListener::bind(address).unwrap();
             listener.set_nonblocking(true).unwrap();
-            let socket = UdpSocket::bind(address).unwrap();
-            let (serving, by_quic) = (server.clone(), server.clone());
+            if takes_quic {
+                let (by_quic, socket) = (server.clone(), UdpSocket::bind(address).unwrap());
+                tokio::spawn(async move { by_quic.serve_quic(socket).await });
+            }
+            let serving = server.clone();
             tokio::spawn(async move {
                 serving.serve(tokio::net::TcpListener::from_std(listener).unwrap()).await;
             });
-            tokio::spawn(async move { by_quic.serve_quic(socket).await });
             server
         };
         Self::start(namespace, make, Server::report, async |server: Server| server.close().await)
@@ -301,8 +317,8 @@ pub(crate) fn pattern(from: u64, len: usize) -> Vec<u8> {
 
 /// The outcome of one direction.
 #[derive(Debug, Clone, Copy, Default)]
-struct Got {
-    bytes: u64,
+pub(crate) struct Got {
+    pub(crate) bytes: u64,
     longest_stall: Duration,
 }
 
@@ -341,7 +357,11 @@ pub(crate) fn connect(namespace: &Namespace) -> TcpStream {
 }
 
 /// Sends `bytes` each way over one stream while `meanwhile` happens; gives the arrivals (up, down).
-fn exchange((near, far): (&Namespace, &Namespace), bytes: u64, meanwhile: impl FnOnce()) -> (Got, Got) {
+pub(crate) fn exchange(
+    (near, far): (&Namespace, &Namespace),
+    bytes: u64,
+    meanwhile: impl FnOnce(),
+) -> (Got, Got) {
     let listener = listen(far);
     let stream = connect(near);
     thread::scope(|scope| {
