@@ -56,8 +56,9 @@ pub(crate) struct QuicConnection {
     first_bytes: Vec<u8>,
     /// Streams of which there may be more to read.
     readable: Vec<StreamId>,
-    /// Frames of which a part came.
+    /// Frames of which a part came, and the bytes of all.
     partial: HashMap<StreamId, Vec<u8>>,
+    partial_bytes: usize,
     /// Whole frames; the first may be lent.
     inbox: VecDeque<Vec<u8>>,
     lent: Vec<u8>,
@@ -161,6 +162,7 @@ impl QuicConnection {
             first_bytes: Vec::new(),
             readable: Vec::new(),
             partial: HashMap::new(),
+            partial_bytes: 0,
             inbox: VecDeque::new(),
             lent: Vec::new(),
             outbox: VecDeque::new(),
@@ -171,7 +173,7 @@ impl QuicConnection {
             begun: time::Instant::now(),
             rtt_min: WindowedMin::default(),
             meters: Meters::default(),
-            send_buffer: send_buffer.unwrap_or(SEND_BUFFER),
+            send_buffer: send_buffer.map_or(SEND_BUFFER, |bytes| bytes.min(SEND_BUFFER)),
         }
     }
 
@@ -486,10 +488,17 @@ impl QuicConnection {
         let mut stream = self.quic.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return false };
         let mut frame = self.partial.remove(&id).unwrap_or_default();
+        self.partial_bytes -= frame.len();
         loop {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) if frame.len() + chunk.bytes.len() > MAX_DATA + DATA_HEADER => {
                     self.ended.get_or_insert_with(|| invalid("a frame that is longer than any"));
+                    break;
+                }
+                Ok(Some(chunk)) if self.partial_bytes + frame.len() + chunk.bytes.len() > MAX_PARTIAL => {
+                    self.ended.get_or_insert_with(|| {
+                        invalid("more frames without their ends than can be under way")
+                    });
                     break;
                 }
                 Ok(Some(chunk)) => frame.extend_from_slice(&chunk.bytes),
@@ -498,6 +507,7 @@ impl QuicConnection {
                     break;
                 }
                 Err(ReadError::Blocked) => {
+                    self.partial_bytes += frame.len();
                     self.partial.insert(id, frame);
                     break;
                 }
@@ -572,10 +582,12 @@ const PACKET_OVERHEAD: u64 = 40;
 /// No frame of a handshake is longer.
 const MAX_FIRST: usize = 256;
 /// Frames that may be under way at once. The stack may keep 32 kB of memory for each of which pieces came out of order.
-const FRAMES: u32 = 1_024;
+const FRAMES: u32 = 512;
 /// As much as a kernel lets a TCP connection hold unread (`tcp_rmem`).
 const RECEIVE_WINDOW: u32 = 6 << 20;
-/// As much as a kernel lets a TCP connection hold unsent or unacknowledged (`tcp_wmem`).
+/// More than the other end may have under way.
+const MAX_PARTIAL: usize = 6 << 20;
+/// As much as a kernel lets a TCP connection hold unsent or unacknowledged (`tcp_wmem`); the other end takes no more.
 const SEND_BUFFER: Bytes = Bytes::new(4 << 20);
 const REPORTS: usize = 16 * 1024;
 const ACK_DELAY: Duration = Duration::from_millis(1);

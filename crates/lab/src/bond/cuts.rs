@@ -13,7 +13,7 @@ use suimon_study::defaults;
 use suimon_units::Duration;
 
 use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, TARGET};
-use super::reliable::{Digests, Outcome, Progress, Way, transfer};
+use super::reliable::{Digests, Outcome, PATIENCE, Progress, Way, transfer};
 use super::{even_links, long};
 use crate::error::LabError;
 
@@ -87,8 +87,12 @@ impl Cuts {
             &Options { carrier: &self.carrier, ..Options::new(program, &self.scheduler.0) },
         )?;
         let progress = [Progress::default(), Progress::default()];
-        let [up, down] =
-            [true, false].map(|up| Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up });
+        let [up, down] = [true, false].map(|up| Way {
+            near: (&hosts.near, ENTRY),
+            far: (&hosts.far, TARGET),
+            up,
+            patience: PATIENCE,
+        });
         let factor = self.time.as_secs_f64() / self.stands_for.as_secs_f64();
         let until = Instant::now() + long(*self.time);
         let (outcomes, cuts) = thread::scope(|scope| {

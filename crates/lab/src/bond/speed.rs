@@ -13,7 +13,7 @@ use suimon_units as units;
 
 use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, TARGET};
 use super::long;
-use super::reliable::{Digests, Progress, Way, transfer};
+use super::reliable::{Digests, PATIENCE, Progress, Way, transfer};
 use crate::error::LabError;
 
 /// Measure the bond over two pairs of devices that carry what the machine can, and what processors it takes
@@ -70,7 +70,7 @@ impl Speed {
         let bond =
             Bond::start(&hosts, &Options { carrier: &self.carrier, ..Options::new(program, scheduler) })?;
         let progress = Progress::default();
-        let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true };
+        let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true, patience: PATIENCE };
         let (began, before) = (Instant::now(), bond.processor_time()?);
         let (moved, after, took) = thread::scope(|scope| {
             let moving = scope.spawn(|| transfer(&way, u64::MAX, &progress));
