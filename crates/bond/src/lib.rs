@@ -40,3 +40,4 @@ pub use local::{serve_forward, serve_socks};
 pub use server::{Server, ServerConfigBond};
 pub use suimon_quic::SenderConfig;
 pub use tun::{Fail, Routes, Tunnel, TunnelError};
+pub use udp::QuicDoor;

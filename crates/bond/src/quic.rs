@@ -135,7 +135,7 @@ impl QuicConnection {
                 if let Some(transmit) = refused.response {
                     let _ = socket.send(&transmit, &answer);
                 }
-                Err(invalid(refused.cause))
+                Err(why(refused.cause))
             }
         }
     }
@@ -596,3 +596,52 @@ const ACK_DELAY: Duration = Duration::from_millis(1);
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// A connection over which nothing comes for so long is given up by the stack.
 const IDLE_MS: u32 = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{PrivateKey, client_config, server_config};
+
+    /// What both ends of a handshake say where the client's TLS was changed so.
+    fn refusals(change: impl FnOnce(&mut rustls::ClientConfig)) -> [io::Error; 2] {
+        let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
+        let server = server_config(&server_key, &[client_key.public()].into_iter().collect()).unwrap();
+        let mut client = client_config(&client_key, server_key.public()).unwrap();
+        change(&mut client);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let peer = socket.local_addr().unwrap();
+            let socket = QuicSocket::of_server(socket, Arc::new(server), &server_key.reset_secret()).unwrap();
+            let sender: SenderConfig = "cubic".parse().unwrap();
+            let (told, mut refused) = mpsc::channel(1);
+            let (listening, with) = (socket.clone(), sender.clone());
+            tokio::spawn(async move {
+                let knock = |incoming| {
+                    let accepted = QuicConnection::accept(&listening, incoming, &with, None);
+                    let told = told.clone();
+                    tokio::spawn(async move {
+                        let shaken = match accepted {
+                            Ok(mut connection) => connection.established().await,
+                            Err(error) => Err(error),
+                        };
+                        let _ = told.send(shaken.unwrap_err()).await;
+                    });
+                };
+                listening.receive(knock).await
+            });
+            let own = UdpSocket::bind("127.0.0.1:0").unwrap();
+            own.connect(peer).unwrap();
+            let client = QuicConnection::connect(own, peer, Arc::new(client), &sender, None).await;
+            [client.unwrap_err(), refused.recv().await.unwrap()]
+        })
+    }
+
+    #[test]
+    fn ends_of_different_versions_refuse_each_other_over_quic_and_say_why() {
+        for refusal in refusals(|client| client.alpn_protocols = vec![b"suimon-bond/1".to_vec()]) {
+            assert_eq!(refusal.kind(), io::ErrorKind::Unsupported, "{refusal}");
+            assert!(refusal.to_string().contains("another version"), "{refusal}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 use crate::connection::invalid;
-use crate::keys::ResetSecret;
+use crate::keys::{AuthorizedKeys, KeyError, PrivateKey, ResetSecret, server_config};
 
 /// A socket, which the connections over it share.
 pub(crate) struct QuicSocket {
@@ -224,6 +224,49 @@ const BUFFER: usize = 2 << 20;
 /// What the kernel joins to one, at most.
 const MAX_RECEIVED: usize = 65_535;
 
+/// What a server does with the datagrams that come to its port, without a socket, for tools that try any.
+pub struct QuicDoor(Routes);
+
+impl QuicDoor {
+    /// That of a server with `key` and no clients.
+    ///
+    /// # Errors
+    /// Where the library refuses the key.
+    pub fn new(key: &PrivateKey) -> Result<Self, KeyError> {
+        let tls = server_config(key, &AuthorizedKeys::default())?;
+        let crypto = QuicServerConfig::try_from(tls).map_err(|error| KeyError::Make(error.to_string()))?;
+        let server = ServerConfig::with_crypto(Arc::new(crypto));
+        Ok(Self(Routes::new(EndpointConfig::default(), Some(server), true)))
+    }
+
+    /// A datagram comes from `peer`; gives the length of what is sent back.
+    pub fn take(&mut self, peer: SocketAddr, datagram: &[u8]) -> usize {
+        let mut meta = RecvMeta::default();
+        meta.addr = peer;
+        let mut answer = Vec::new();
+        match self.0.take(&meta, datagram, &mut answer) {
+            Taken::Whole => 0,
+            Taken::Answer(transmit) => transmit.size,
+            Taken::Knock(incoming) => {
+                self.0.endpoint.ignore(incoming);
+                0
+            }
+        }
+    }
+
+    /// Connections that it keeps, and bytes of those who knock.
+    #[must_use]
+    pub fn holds(&self) -> (usize, u64) {
+        (self.0.endpoint.open_connections(), self.0.endpoint.incoming_buffer_bytes())
+    }
+}
+
+impl std::fmt::Debug for QuicDoor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("QuicDoor").field(&self.holds()).finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
@@ -232,7 +275,7 @@ mod tests {
     use quinn_proto::{ClientConfig, Connection};
 
     use super::*;
-    use crate::keys::{PrivateKey, SERVER_NAME, client_config, server_config};
+    use crate::keys::{SERVER_NAME, client_config};
 
     fn server(key: &PrivateKey, client: &PrivateKey) -> Routes {
         let tls = server_config(key, &[client.public()].into_iter().collect()).unwrap();

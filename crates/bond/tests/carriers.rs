@@ -1,16 +1,18 @@
 //! QUIC and TCP as carriers of paths: which of them is used, and what only QUIC bears.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_bond::keys::PrivateKey;
+use suimon_bond::status::PathStatusView;
 use suimon_bond::{Carrier, Carriers, ClientConfigBond};
 use suimon_linux::Namespace;
 use suimon_testing::{assert_in_time, can_emulate, in_time};
 
-use crate::world::{Running, SERVER_PORT, exchange, plain_hosts, server_end};
+use crate::world::{Running, SERVER_PORT, each_carrier, exchange, plain_hosts, server_end};
 
 /// A client over both interfaces that chooses its carriers itself.
 fn choosing(near: &Namespace, keys: [&PrivateKey; 2], server: IpAddr) -> Running {
@@ -174,6 +176,48 @@ fn a_nat_that_forgets_costs_quic_no_connection() {
             let paths = client.report().sessions[0].status.paths.clone();
             assert_eq!((paths.len(), paths[0].connections), (1, 1), "it is the first connection: {paths:?}");
         });
+    });
+}
+
+#[test]
+fn a_changed_address_costs_a_connection_and_no_byte() {
+    if !can_emulate() {
+        return;
+    }
+    each_carrier(|carrier| {
+        let (near, far, address) = plain_hosts();
+        let [server_key, client_key] = [0; 2].map(|_| PrivateKey::generate().unwrap());
+        let _server = Running::server(&far, &server_key, &[client_key.public()]);
+        let config = ClientConfigBond {
+            carriers: Carriers::Only(carrier),
+            ..Running::client_config(&client_key, server_key.public(), address, &["near1", "near2"])
+        };
+        let client = Running::client_of(&near, config);
+        client.wait_for_paths(2, Duration::from_secs(5));
+        let ip = |arguments: &[&str]| {
+            let status = near.run(|| Command::new("ip").args(arguments).status()).unwrap().unwrap();
+            assert!(status.success(), "{arguments:?}");
+        };
+        let (up, down) = exchange((&near, &far), 3_000_000, || {
+            ip(&["rule", "add", "from", "10.77.2.9", "lookup", "102"]);
+            ip(&["address", "add", "10.77.2.9/24", "dev", "near2"]);
+            ip(&["address", "del", "10.77.2.1/24", "dev", "near2"]);
+            // The kernel takes the routes over that address away with it.
+            ip(&["address", "replace", "10.77.2.9/24", "dev", "near2"]);
+            ip(&["route", "replace", "10.88.0.1/32", "via", "10.77.2.2", "dev", "near2", "table", "102"]);
+            let until = Instant::now() + Duration::from_secs(5);
+            let moved = || {
+                let paths = client.report().sessions[0].status.paths.clone();
+                let of = |path: &PathStatusView| path.local.clone().unwrap_or_default();
+                paths.iter().any(|path| of(path).starts_with("10.77.2.9:"))
+            };
+            while !moved() {
+                assert_in_time!(Instant::now() < until, "{:?}", client.report());
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        assert_eq!((up.bytes, down.bytes), (3_000_000, 3_000_000));
+        assert_eq!(client.report().sessions[0].status.ended, 0, "it is one session");
     });
 }
 

@@ -299,7 +299,7 @@ impl World {
 }
 
 /// Runs `test` over each carrier.
-fn each_carrier(test: impl Fn(Carrier) + Copy) {
+pub(crate) fn each_carrier(test: impl Fn(Carrier) + Copy) {
     for carrier in [Carrier::Tcp, Carrier::Quic] {
         eprintln!("over {carrier:?}");
         in_time(|| test(carrier));
