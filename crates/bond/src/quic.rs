@@ -438,7 +438,9 @@ impl QuicConnection {
         while let Some(event) = self.quic.poll_endpoint_events() {
             self.is_drained |= event.is_drained();
             let answer = self.socket.routes().endpoint.handle_event(self.handle, event);
-            answer.map(|answer| self.quic.handle_event(answer));
+            if let Some(answer) = answer {
+                self.quic.handle_event(answer);
+            }
         }
         while let Some(event) = self.quic.poll() {
             self.on_event(event);

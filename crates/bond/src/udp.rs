@@ -43,7 +43,7 @@ enum Taken {
     /// It is to be answered.
     Answer(Transmit),
     /// Somebody wants a connection who has shown that what is sent to its address arrives.
-    Knock(Incoming),
+    Knock(Box<Incoming>),
 }
 
 impl Routes {
@@ -72,11 +72,13 @@ impl Routes {
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 // One that is behind loses datagrams, as one whose socket is full does.
-                self.connections.get(&handle).map(|connection| connection.try_send(event));
+                if let Some(connection) = self.connections.get(&handle) {
+                    let _ = connection.try_send(event);
+                }
                 Taken::Whole
             }
             Some(DatagramEvent::NewConnection(incoming)) if incoming.remote_address_validated() => {
-                Taken::Knock(incoming)
+                Taken::Knock(Box::new(incoming))
             }
             Some(DatagramEvent::NewConnection(incoming)) => match self.endpoint.retry(incoming, answer) {
                 Ok(transmit) => Taken::Answer(transmit),
@@ -195,7 +197,7 @@ impl QuicSocket {
                     let taken = self.routes().take(meta, datagram, &mut answer);
                     match taken {
                         Taken::Whole => {}
-                        Taken::Knock(incoming) => knock(incoming),
+                        Taken::Knock(incoming) => knock(*incoming),
                         // What cannot be sent now is lost, and asked for again.
                         Taken::Answer(transmit) => drop(self.send(&transmit, &answer)),
                     }
@@ -241,14 +243,13 @@ impl QuicDoor {
 
     /// A datagram comes from `peer`; gives the length of what is sent back.
     pub fn take(&mut self, peer: SocketAddr, datagram: &[u8]) -> usize {
-        let mut meta = RecvMeta::default();
-        meta.addr = peer;
+        let meta = RecvMeta { addr: peer, ..RecvMeta::default() };
         let mut answer = Vec::new();
         match self.0.take(&meta, datagram, &mut answer) {
             Taken::Whole => 0,
             Taken::Answer(transmit) => transmit.size,
             Taken::Knock(incoming) => {
-                self.0.endpoint.ignore(incoming);
+                self.0.endpoint.ignore(*incoming);
                 0
             }
         }
@@ -296,9 +297,8 @@ mod tests {
     }
 
     fn meta(host: u8) -> RecvMeta {
-        let mut meta = RecvMeta::default();
-        meta.addr = SocketAddr::new(IpAddr::from([192, 0, 2, host]), 4_443);
-        meta
+        let addr = SocketAddr::new(IpAddr::from([192, 0, 2, host]), 4_443);
+        RecvMeta { addr, ..RecvMeta::default() }
     }
 
     #[test]
@@ -335,6 +335,6 @@ mod tests {
         answer.clear();
         assert!(matches!(routes.take(&meta(2), &second, &mut answer), Taken::Answer(_)), "it is refused");
         let Taken::Knock(incoming) = routes.take(&meta(1), &second, &mut answer) else { panic!("let in") };
-        routes.endpoint.ignore(incoming);
+        routes.endpoint.ignore(*incoming);
     }
 }
