@@ -142,7 +142,7 @@ impl HostileQuic {
                     let _ = tokio::time::timeout(Duration::from_millis(1), frame.write_all(&part)).await;
                     frames.push(frame);
                 }
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             let _ = tokio::time::timeout(LIMIT, begun).await;
             // The server hears of the end.
