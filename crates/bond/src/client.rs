@@ -8,25 +8,28 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use suimon_algorithms::path::PathId;
+use suimon_quic::SenderConfig;
 use suimon_units::Bytes;
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::bond::{Bond, ClassedPacket, Stream, random};
 use crate::classes::Classes;
-use crate::connection::{TlsConnection, invalid};
+use crate::connection::{Carrier, Carriers, Connection, invalid};
 use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Ended, Joined, Patience, drive};
 use crate::failover::fail_over;
 use crate::frame::{Frame, Join, MAX_PATHS, Refusal};
 use crate::interfaces::{Via, watch_changes};
+use crate::keys::SERVER_NAME;
+use crate::quic::QuicConnection;
 use suimon_service::Target;
 
 use crate::mux::ResetReason;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
+use crate::tls::TlsConnection;
 
 /// The settings of a client.
 #[derive(Debug, Clone)]
@@ -35,8 +38,12 @@ pub struct ClientConfigBond {
     pub servers: Vec<ServerEnd>,
     /// Ways to the server, one path each.
     pub via: Vec<Via>,
-    /// Congestion control of the connections; the system's where none is named.
+    /// What carries the connections.
+    pub carriers: Carriers,
+    /// Congestion control of connections over TCP; the system's where none is named.
     pub cc: Option<String>,
+    /// Congestion control of connections over QUIC.
+    pub quic_cc: SenderConfig,
     /// Bytes that a connection may hold; as many as its kernel lets it where none is said.
     pub path_buffer: Option<Bytes>,
     /// The session.
@@ -105,6 +112,7 @@ impl Client {
                 attempt: 0,
                 active: active.subscribe(),
                 peers: vec![Vec::new(); config.servers.len()],
+                carriers: config.carriers,
             };
             tokio::spawn(keeper.run(changes.clone()));
         }
@@ -183,6 +191,8 @@ struct Keeper {
     active: watch::Receiver<usize>,
     /// The addresses of each server, as far as they are known.
     peers: Vec<Vec<SocketAddr>>,
+    /// The carriers to try: TCP alone where the network has shown that it lets no UDP pass.
+    carriers: Carriers,
 }
 
 /// A path that is up.
@@ -242,7 +252,11 @@ impl Keeper {
             wait = (wait * 2).min(MAX_WAIT);
             tokio::select! {
                 () = sleep(pause) => {}
-                Ok(()) = changes.changed() => wait = FIRST_WAIT,
+                Ok(()) = changes.changed() => {
+                    // It may be another network.
+                    self.carriers = self.config.carriers;
+                    wait = FIRST_WAIT;
+                }
                 Ok(()) = self.active.changed() => wait = FIRST_WAIT,
             }
         }
@@ -268,12 +282,12 @@ impl Keeper {
         let mut last = invalid(format!("{} has no address", end.name));
         end.look_up(&mut self.peers[server]).await?;
         for peer in self.peers[server].clone() {
-            match self.config.connect(self.via(), peer).await {
-                Ok(tcp) => {
-                    let joined = timeout(HANDSHAKE_TIMEOUT, self.join(tcp, peer, server)).await;
-                    return joined.unwrap_or_else(|_| {
-                        Err(io::Error::new(io::ErrorKind::TimedOut, "it does not shake hands"))
-                    });
+            match self.config.reach(server, self.via(), peer, self.carriers).await {
+                Ok(connection) => {
+                    if connection.carrier() == Carrier::Tcp {
+                        self.carriers = Carriers::Only(Carrier::Tcp);
+                    }
+                    return in_time(self.join(connection, peer, server)).await;
                 }
                 Err(error) => last = error,
             }
@@ -281,8 +295,7 @@ impl Keeper {
         Err(last)
     }
 
-    async fn join(&mut self, tcp: TcpStream, peer: SocketAddr, server: usize) -> io::Result<Up> {
-        let mut connection = self.config.shake_hands(server, tcp, peer).await?;
+    async fn join(&mut self, mut connection: Connection, peer: SocketAddr, server: usize) -> io::Result<Up> {
         self.attempt += 1;
         let (session, nonce, generation) = {
             let state = self.bond.lock();
@@ -355,28 +368,75 @@ impl ServerEnd {
 }
 
 impl ClientConfigBond {
-    pub(crate) async fn connect(&self, via: &Via, peer: SocketAddr) -> io::Result<TcpStream> {
-        let connecting = via.connect(peer, self.cc.as_deref(), self.beside_tunnel);
-        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
-        connected.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer")))
-    }
-
-    /// Has the peer prove that it is the server.
-    pub(crate) async fn shake_hands(
+    /// A connection by `via` to `peer`, which has proved that it is the server. Where QUIC and TCP are tried, QUIC has a head start:
+    /// both need two round trips, so it is there first wherever UDP passes.
+    pub(crate) async fn reach(
         &self,
         server: usize,
-        tcp: TcpStream,
+        via: &Via,
         peer: SocketAddr,
-    ) -> io::Result<TlsConnection> {
-        let name = ServerName::try_from("suimon-bond").expect("a plain name");
-        let tls = ClientConnection::new(self.servers[server].tls.clone(), name).map_err(invalid)?;
-        TlsConnection::handshake(tcp, tls.into(), self.path_buffer).await.map_err(|error| {
-            let kind = error.kind();
-            // The peer speaks another protocol or has another key: one word for both, for people.
-            let of = if kind == io::ErrorKind::Unsupported { "" } else { " is not the server" };
-            io::Error::new(kind, format!("{peer}{of}: {error}"))
-        })
+        carriers: Carriers,
+    ) -> io::Result<Connection> {
+        match carriers {
+            Carriers::Only(Carrier::Tcp) => return self.over_tcp(server, via, peer).await,
+            Carriers::Only(Carrier::Quic) => return self.over_quic(server, via, peer).await,
+            Carriers::Auto => {}
+        }
+        let quic = self.over_quic(server, via, peer);
+        let tcp = self.over_tcp(server, via, peer);
+        tokio::pin!(quic, tcp);
+        match timeout(HEAD_START, &mut quic).await {
+            Ok(Ok(connection)) => return Ok(connection),
+            Ok(Err(_)) => return tcp.await,
+            Err(_) => {}
+        }
+        tokio::select! {
+            reached = &mut quic => match reached {
+                Ok(connection) => Ok(connection),
+                Err(_) => tcp.await,
+            },
+            reached = &mut tcp => match reached {
+                Ok(connection) => Ok(connection),
+                Err(_) => quic.await,
+            },
+        }
     }
+
+    async fn over_quic(&self, server: usize, via: &Via, peer: SocketAddr) -> io::Result<Connection> {
+        let socket = via.datagrams(peer, self.beside_tunnel)?;
+        let tls = self.servers[server].tls.clone();
+        let connecting = QuicConnection::connect(socket, peer, tls, &self.quic_cc, self.path_buffer);
+        let connected = in_time(connecting).await.map_err(|error| no_server(peer, &error))?;
+        Ok(Connection::Quic(Box::new(connected)))
+    }
+
+    async fn over_tcp(&self, server: usize, via: &Via, peer: SocketAddr) -> io::Result<Connection> {
+        let connecting = via.connect(peer, self.cc.as_deref(), self.beside_tunnel);
+        let tcp = timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(no_answer()))?;
+        let name = ServerName::try_from(SERVER_NAME).expect("a plain name");
+        let tls = ClientConnection::new(self.servers[server].tls.clone(), name).map_err(invalid)?;
+        let shaking = TlsConnection::handshake(tcp, tls.into(), self.path_buffer);
+        let connected = in_time(shaking).await.map_err(|error| no_server(peer, &error))?;
+        Ok(Connection::Tls(Box::new(connected)))
+    }
+}
+
+/// What the server gives a handshake, too.
+async fn in_time<T>(shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(HANDSHAKE_TIMEOUT, shaking).await.unwrap_or_else(|_| Err(no_answer()))
+}
+
+fn no_answer() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "no answer")
+}
+
+/// The peer speaks another protocol or has another key: one word for both, for people.
+fn no_server(peer: SocketAddr, error: &io::Error) -> io::Error {
+    let of = match error.kind() {
+        io::ErrorKind::Unsupported | io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused => "",
+        _ => " is not the server",
+    };
+    io::Error::new(error.kind(), format!("{peer}{of}: {error}"))
 }
 
 fn text(address: Option<SocketAddr>) -> String {
@@ -394,6 +454,8 @@ const FIRST_LOOKUP: Duration = Duration::from_secs(10);
 const LATER_LOOKUP: Duration = Duration::from_secs(1);
 /// The kernel sends a SYN again after 1 and 3 s; a new try is as good.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2_500);
+/// How long QUIC is tried alone: as long as one of a host's addresses is before the next (RFC 8305 §5).
+const HEAD_START: Duration = Duration::from_millis(250);
 /// The server's own limit.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a program that wants a connection waits while no path is up.

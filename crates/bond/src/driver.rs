@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 
 use crate::bond::{Bond, State};
-use crate::connection::TlsConnection;
+use crate::connection::Connection;
 use crate::frame::{Frame, MAX_PATHS};
 use crate::status::{PathStatusView, SessionStatus};
 
@@ -30,7 +30,7 @@ pub(crate) enum Command {
 /// A connection that the other end has taken in.
 #[derive(Debug)]
 pub(crate) struct Joined {
-    pub(crate) connection: TlsConnection,
+    pub(crate) connection: Connection,
     pub(crate) path: PathId,
     pub(crate) attempt: u32,
     /// The session that it joined.
@@ -90,7 +90,7 @@ struct Driver<'a> {
 }
 
 struct Path {
-    connection: TlsConnection,
+    connection: Connection,
     ended: Option<oneshot::Sender<String>>,
     joined_at: Instant,
     heard_at: Instant,
@@ -187,6 +187,7 @@ impl Driver<'_> {
         let address = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
         let view = PathStatusView {
             name,
+            carrier: connection.carrier(),
             local: address(local),
             peer: address(peer),
             connections: u64::from(attempt),
@@ -242,21 +243,18 @@ impl Driver<'_> {
                     Problem::Ended(ended) => Err(ended),
                 };
             }
-            match slot.connection.poll_read_ready(cx) {
+            match slot.connection.poll_read(cx, &mut self.scratch) {
                 Poll::Pending => return Ok(false),
-                Poll::Ready(_) => match slot.connection.read(&mut self.scratch) {
-                    Ok(()) => {
-                        slot.heard_at = now;
-                        slot.stale = true;
-                        state.session.on_heard(now, path);
-                        state.heard_at = now;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => {
-                        self.lose(now, state, path, &reason(&error));
-                        return Ok(false);
-                    }
-                },
+                Poll::Ready(Ok(())) => {
+                    slot.heard_at = now;
+                    slot.stale = true;
+                    state.session.on_heard(now, path);
+                    state.heard_at = now;
+                }
+                Poll::Ready(Err(error)) => {
+                    self.lose(now, state, path, &reason(&error));
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
@@ -271,18 +269,23 @@ impl Driver<'_> {
         }
         for _ in 0..WRITES {
             self.frame.clear();
-            let path = match state.session.feedback(now) {
+            let (path, is_report) = match state.session.feedback(now) {
                 Some((path, frame)) => {
                     frame.encode(&mut self.frame);
-                    path
+                    (path, true)
                 }
                 None => match state.session.transmit(now, &mut self.frame) {
-                    Some(path) => path,
+                    Some(path) => (path, false),
                     None => return false,
                 },
             };
             let Some(slot) = &mut self.paths[path.0] else { continue };
-            match slot.connection.send(&self.frame) {
+            let sent = if is_report {
+                slot.connection.send_report(&self.frame)
+            } else {
+                slot.connection.send(&self.frame)
+            };
+            match sent {
                 Ok(()) => self.refresh(now, state, path),
                 Err(error) => self.lose(now, state, path, &reason(&error)),
             }
@@ -321,7 +324,7 @@ impl Driver<'_> {
             let sent = if slot.connection.is_clogged() {
                 slot.connection.flush()
             } else {
-                slot.connection.send(&frame)
+                slot.connection.send_report(&frame)
             };
             if let Err(error) = sent {
                 self.lose(now, state, path, &reason(&error));
@@ -366,11 +369,9 @@ impl Driver<'_> {
     }
 
     fn end(&mut self, ended: &Ended) {
-        let mut frame = Vec::new();
-        Frame::Close.encode(&mut frame);
         for slot in self.paths.iter_mut().flatten() {
             // The session is over for this end, whether the other hears it or not.
-            let _ = slot.connection.send(&frame);
+            let _ = slot.connection.send_last(&Frame::Close);
             if let Some(told) = slot.ended.take() {
                 let _ = told.send(format!("the session is over, {ended}"));
             }
@@ -388,7 +389,7 @@ fn take_frames(
     now: Instant,
     state: &mut State,
     path: PathId,
-    connection: &mut TlsConnection,
+    connection: &mut Connection,
 ) -> Result<(), Problem> {
     let violated = |violation: crate::mux::Violation| Problem::Ended(Ended::Violated(violation.to_string()));
     loop {

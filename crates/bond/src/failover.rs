@@ -87,9 +87,7 @@ async fn answers(config: &ClientConfigBond, server: usize, way: usize) -> bool {
         return false;
     }
     for peer in addresses {
-        if let Ok(tcp) = config.connect(&config.via[way], peer).await
-            && config.shake_hands(server, tcp, peer).await.is_ok()
-        {
+        if config.reach(server, &config.via[way], peer, config.carriers).await.is_ok() {
             return true;
         }
     }

@@ -208,6 +208,18 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Malformed> {
     }
 }
 
+/// The only frame in `bytes`.
+///
+/// # Errors
+/// The bytes are no frame, or a frame and more.
+pub fn decode_whole(bytes: &[u8]) -> Result<Frame<'_>, Malformed> {
+    match decode(bytes)? {
+        Some((frame, len)) if len == bytes.len() => Ok(frame),
+        Some(_) => Err(Malformed("more than a frame")),
+        None => Err(Malformed("a frame without its end")),
+    }
+}
+
 /// Longer names than Linux gives interfaces.
 const MAX_NAME: usize = 64;
 
@@ -371,7 +383,10 @@ mod tests {
             }
             let len = bytes.len();
             bytes.extend_from_slice(b"more");
-            assert_eq!(decode(&bytes), Ok(Some((frame, len))));
+            assert_eq!(decode(&bytes), Ok(Some((frame.clone(), len))));
+            assert_eq!(decode_whole(&bytes[..len]), Ok(frame));
+            assert_eq!(decode_whole(&bytes).unwrap_err().to_string(), "more than a frame");
+            assert_eq!(decode_whole(&bytes[..len - 1]).unwrap_err().to_string(), "a frame without its end");
         }
     }
 

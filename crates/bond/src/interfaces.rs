@@ -1,7 +1,7 @@
 //! Interfaces that come and go.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -57,7 +57,32 @@ impl Via {
         cc: Option<&str>,
         bound: bool,
     ) -> io::Result<TcpStream> {
-        let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))?;
+        let socket = self.socket(peer, (Type::STREAM, Protocol::TCP), bound)?;
+        if let Some(cc) = cc {
+            let what =
+                |error: io::Error| io::Error::new(error.kind(), format!("congestion control {cc}: {error}"));
+            socket.set_tcp_congestion(cc.as_bytes()).map_err(what)?;
+        }
+        socket.set_nonblocking(true)?;
+        TcpSocket::from_std_stream(socket.into()).connect(peer).await
+    }
+
+    /// A socket for datagrams to and from `peer` alone by this way.
+    pub(crate) fn datagrams(&self, peer: SocketAddr, bound: bool) -> io::Result<UdpSocket> {
+        let socket = self.socket(peer, (Type::DGRAM, Protocol::UDP), bound)?;
+        // The kernel then says where the peer's port is closed.
+        socket.connect(&peer.into())?;
+        Ok(socket.into())
+    }
+
+    /// A socket for `peer` by this way.
+    fn socket(
+        &self,
+        peer: SocketAddr,
+        (kind, protocol): (Type, Protocol),
+        bound: bool,
+    ) -> io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(peer), kind, Some(protocol))?;
         match self {
             Self::Interface(name) => {
                 let what = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
@@ -75,13 +100,7 @@ impl Via {
                 socket.bind(&SocketAddr::new(*address, 0).into())?;
             }
         }
-        if let Some(cc) = cc {
-            let what =
-                |error: io::Error| io::Error::new(error.kind(), format!("congestion control {cc}: {error}"));
-            socket.set_tcp_congestion(cc.as_bytes()).map_err(what)?;
-        }
-        socket.set_nonblocking(true)?;
-        TcpSocket::from_std_stream(socket.into()).connect(peer).await
+        Ok(socket)
     }
 
     /// The footing of a connection from `local`, for [`is_gone`](Self::is_gone) to compare.

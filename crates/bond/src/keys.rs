@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::client::AlwaysResolvesClientRawPublicKeys;
@@ -59,6 +60,22 @@ pub enum KeyError {
     /// The system has no randomness, or the library refuses the key.
     #[error("cannot make a key: {0}")]
     Make(String),
+}
+
+/// What a server that was restarted has in common with the one before, so that it can tell clients that it has lost their QUIC
+/// connections (RFC 9000 §10.3).
+#[derive(Clone)]
+pub struct ResetSecret {
+    /// The key of the tokens by which it proves this.
+    pub(crate) token: [u8; 32],
+    /// The key by which it knows identifiers of its connections.
+    pub(crate) identifiers: u64,
+}
+
+impl fmt::Debug for ResetSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetSecret")
+    }
 }
 
 /// The first bytes of every Ed25519 public key as a SubjectPublicKeyInfo (RFC 8410 §4).
@@ -131,6 +148,17 @@ impl PrivateKey {
         self.public
     }
 
+    /// What only the holder of this key can know, the same at each start.
+    #[must_use]
+    pub fn reset_secret(&self) -> ResetSecret {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.pkcs8);
+        let derive = |purpose: &str| hmac::sign(&key, purpose.as_bytes());
+        let (token, identifiers) = (derive("suimon-bond reset token"), derive("suimon-bond identifiers"));
+        let token = token.as_ref().try_into().expect("SHA-256 gives 32 bytes");
+        let identifiers = identifiers.as_ref().first_chunk().expect("SHA-256 gives more than 8 bytes");
+        ResetSecret { token, identifiers: u64::from_be_bytes(*identifiers) }
+    }
+
     /// Writes it to a new file that only its owner may read.
     ///
     /// # Errors
@@ -181,6 +209,9 @@ impl PrivateKey {
 
 /// Both ends speak this version of the protocol and no other ([`VERSION`](crate::frame::VERSION)).
 const ALPN: &[u8] = b"suimon-bond/3";
+
+/// What a client says as the server's name, which TLS and QUIC want and nobody looks at: the key says who it is.
+pub(crate) const SERVER_NAME: &str = "suimon-bond";
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())

@@ -2,26 +2,28 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection};
 use suimon_algorithms::path::PathId;
+use suimon_quic::SenderConfig;
 use suimon_units::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Place};
 use crate::bond::{Bond, Stream, random};
-use crate::connection::{TlsConnection, invalid};
+use crate::connection::{Connection, invalid};
 use crate::datagrams;
 use crate::descriptors::{Descriptors, Share};
 use crate::driver::{Command, Joined, Patience, drive};
 use crate::frame::{Frame, Join, Refusal, Welcome};
-use crate::keys::{AuthorizedKeys, PublicKey};
+use crate::keys::{AuthorizedKeys, PublicKey, ResetSecret};
+use crate::quic::QuicConnection;
 use suimon_service::descriptors::pause;
 use suimon_service::{Names, Target};
 
@@ -29,6 +31,8 @@ use crate::mux::ResetReason;
 use crate::relay::relay;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
+use crate::tls::TlsConnection;
+use crate::udp::QuicSocket;
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -39,8 +43,12 @@ pub struct ServerConfigBond {
     pub clients: AuthorizedKeys,
     /// Bytes that a connection may hold; as many as its kernel lets it where none is said.
     pub path_buffer: Option<Bytes>,
-    /// Congestion control of the connections; the system's where none is named.
+    /// Congestion control of connections over TCP; the system's where none is named.
     pub cc: Option<String>,
+    /// Congestion control of connections over QUIC.
+    pub quic_cc: SenderConfig,
+    /// Of the server's key.
+    pub reset_secret: ResetSecret,
     /// Each session.
     pub session: SessionConfig,
     /// Sessions at most.
@@ -99,25 +107,57 @@ impl Server {
                     continue;
                 }
             };
-            let (place, displaced) = self.0.admission.enter(peer.ip());
             let server = self.clone();
-            tokio::spawn(async move {
-                let taken = async {
-                    timeout(FIRST_BYTE_TIMEOUT, tcp.peek(&mut [0])).await??;
-                    place.is_heard();
-                    server.take_in(tcp, peer).await
-                };
-                let refused = tokio::select! {
-                    taken = timeout(HANDSHAKE_TIMEOUT, taken) => match taken {
-                        Ok(Ok(())) => return,
-                        Ok(Err(error)) if error.kind() != io::ErrorKind::TimedOut => error.to_string(),
-                        _ => "it does not shake hands in time".to_owned(),
-                    },
-                    _ = displaced => "its network has too many handshakes at once".to_owned(),
-                };
-                server.0.refuse(peer.ip(), &refused);
+            self.admit(peer, async move |place| {
+                timeout(FIRST_BYTE_TIMEOUT, tcp.peek(&mut [0])).await??;
+                place.is_heard();
+                server.over_tcp(tcp, peer).await
             });
         }
+    }
+
+    /// Takes in whoever knocks at `socket` by QUIC, for ever.
+    ///
+    /// # Errors
+    /// Where the socket cannot be used.
+    pub async fn serve_quic(&self, socket: UdpSocket) -> io::Result<()> {
+        let config = &self.0.config;
+        let socket = QuicSocket::of_server(socket, config.tls.clone(), &config.reset_secret)?;
+        socket
+            .receive(|incoming| {
+                let peer = incoming.remote_address();
+                let accepted = QuicConnection::accept(&socket, incoming, &config.quic_cc, config.path_buffer);
+                let server = self.clone();
+                self.admit(peer, async move |place| {
+                    // It has sent again what it got here.
+                    place.is_heard();
+                    let mut connection = accepted?;
+                    connection.established().await?;
+                    server.take_in(Connection::Quic(Box::new(connection)), peer).await
+                });
+            })
+            .await
+    }
+
+    /// Gives `take_in` its time for the handshake with `peer`, if there is a place.
+    fn admit<F>(&self, peer: SocketAddr, take_in: impl FnOnce(Place) -> F)
+    where
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
+        let (place, displaced) = self.0.admission.enter(peer.ip());
+        let server = self.clone();
+        let taken = take_in(place);
+        tokio::spawn(async move {
+            let refused = tokio::select! {
+                taken = timeout(HANDSHAKE_TIMEOUT, taken) => match taken {
+                    Ok(Ok(())) => return,
+                    Ok(Err(error)) if error.kind() != io::ErrorKind::TimedOut => error.to_string(),
+                    _ => "it does not shake hands in time".to_owned(),
+                },
+                _ = displaced => "its network has too many handshakes at once".to_owned(),
+            };
+            server.0.refuse(peer.ip(), &refused);
+        });
     }
 
     /// The state of each session, with the client's key.
@@ -156,13 +196,19 @@ impl Server {
         all.len()
     }
 
-    async fn take_in(&self, tcp: TcpStream, peer: SocketAddr) -> io::Result<()> {
+    async fn over_tcp(&self, tcp: TcpStream, peer: SocketAddr) -> io::Result<()> {
         let config = &self.0.config;
         if let Some(cc) = &config.cc {
             socket2::SockRef::from(&tcp).set_tcp_congestion(cc.as_bytes())?;
         }
         let tls = ServerConnection::new(config.tls.clone()).map_err(invalid)?;
-        let mut connection = TlsConnection::handshake(tcp, tls.into(), config.path_buffer).await?;
+        let connection = TlsConnection::handshake(tcp, tls.into(), config.path_buffer).await?;
+        self.take_in(Connection::Tls(Box::new(connection)), peer).await
+    }
+
+    /// Makes a connection a path of the session that its client asks for.
+    async fn take_in(&self, mut connection: Connection, peer: SocketAddr) -> io::Result<()> {
+        let config = &self.0.config;
         let key = connection.peer_key().ok_or_else(|| invalid("it has no key"))?;
         let join = connection
             .receive(|frame| match frame {
@@ -177,7 +223,7 @@ impl Server {
         let entry = match self.find(key, &join) {
             Ok(entry) => entry,
             Err(refusal) => {
-                let _ = connection.send_all(&Frame::Refuse(refusal)).await;
+                let _ = connection.send_last(&Frame::Refuse(refusal));
                 // A client may ask for a session from before a restart; the refusal is no offence.
                 info!("{peer} ({}): not taken in: {refusal}", join.name);
                 return Ok(());

@@ -772,6 +772,48 @@ mod tests {
         }
     }
 
+    /// Ten thousand streams are open at once, over paths of which one breaks now and then, and each brings what was written.
+    #[test]
+    fn ten_thousand_streams_at_once_each_bring_their_own() {
+        const STREAMS: u32 = 10_000;
+        let mut config = config("look-ahead", 1_000_000);
+        config.mux = MuxLimits { streams: STREAMS, pool: 1_000_000, ..config.mux };
+        let mut world = World::with(&config);
+        (0..PATHS).for_each(|path| world.mend_path(path));
+        for stream in 0..STREAMS {
+            assert_eq!(world.ends[0].mux.open(ServiceClass::Default, &"x:1".parse().unwrap()), Some(stream));
+            let bytes: Vec<_> = (0..300).map(|index| byte(stream, 0, index)).collect();
+            world.ends[0].mux.write(stream, &bytes).unwrap();
+        }
+        assert_eq!(world.ends[0].mux.open(ServiceClass::Default, &"x:1".parse().unwrap()), None);
+        let mut came = vec![0; STREAMS as usize];
+        for round in 0..4_000 {
+            if round % 50 == 10 {
+                world.break_path(round / 50 % PATHS);
+            }
+            (0..PATHS).for_each(|path| world.deliver(path, 20_000));
+            if round % 50 == 30 {
+                (0..PATHS).for_each(|path| world.mend_path(path));
+            }
+            world.now += Duration::from_millis(2);
+            world.transmit();
+            for event in world.events(1) {
+                let Event::Readable(stream) = event else { continue };
+                let bytes = world.ends[1].mux.take(stream).unwrap().unwrap();
+                let place = &mut came[stream as usize];
+                assert!(bytes.iter().enumerate().all(|(at, got)| *got == byte(stream, 0, *place + at)));
+                *place += bytes.len();
+                world.ends[1].mux.consumed(stream, bytes.len());
+            }
+        }
+        assert!(
+            came.iter().all(|count| *count == 300),
+            "{} bytes are missing",
+            3_000_000 - came.iter().sum::<usize>()
+        );
+        assert_eq!(world.ends[1].mux.open_streams(), STREAMS as usize, "all are open still");
+    }
+
     fn piece() -> impl Strategy<Value = Vec<u8>> {
         let mux = prop::collection::vec(prop_oneof![3 => 0..8_u8, 1 => any::<u8>()], 1..60);
         let data = (0..4_u64, mux.clone()).prop_map(|(at, bytes)| {

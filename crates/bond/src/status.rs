@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_units::{Bytes, Duration, Rate};
 
-use crate::connection::Reading;
+use crate::connection::{Carrier, Reading};
 use crate::session::SessionView;
 
 /// One session.
@@ -52,6 +52,8 @@ pub struct AggregateStatus {
 pub struct PathStatusView {
     /// The client's interface.
     pub name: String,
+    /// What carries the connection.
+    pub carrier: Carrier,
     /// This end's address.
     pub local: Option<String>,
     /// The other end's.
@@ -72,7 +74,7 @@ pub struct PathStatusView {
     pub sent_bps: u64,
     /// Goodput in.
     pub received_bps: u64,
-    /// Bytes in the kernel's send buffer.
+    /// Bytes that the connection holds, unsent or not acknowledged.
     pub buffered_bytes: u64,
     /// Of these, bytes never sent.
     pub unsent_bytes: u64,
@@ -96,17 +98,17 @@ pub struct PathStatusView {
 
 impl PathStatusView {
     pub(crate) fn update(&mut self, reading: &Reading) {
-        let Reading { status, connection, loss, .. } = reading;
+        let Reading { status, loss, .. } = reading;
         self.loss = loss.get();
         self.buffered_bytes = status.buffered.get();
         self.unsent_bytes = status.unsent.get();
         self.cwnd_bytes = status.cwnd.get();
         self.rtt_ms = status.rtt.map(|rtt| rtt.srtt.as_millis_f64());
-        self.rtt_min_ms = connection.rtt_min.map(Duration::as_millis_f64);
+        self.rtt_min_ms = reading.rtt_min.map(Duration::as_millis_f64);
         self.queue_ms = self.rtt_ms.zip(self.rtt_min_ms).map(|(rtt, least)| (rtt - least).max(0.0));
         self.capacity_bps = status.delivery_rate.map(Rate::as_bps);
-        self.retransmitted_segments = connection.retransmissions;
-        self.last_ack_ms = (connection.since_ack.as_nanos() / 1_000_000) as u32;
+        self.retransmitted_segments = reading.lost;
+        self.last_ack_ms = (reading.since_ack.as_nanos() / 1_000_000) as u32;
     }
 
     /// Carried (in, out) so many bytes before and now, `time` apart.

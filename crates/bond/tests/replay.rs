@@ -10,7 +10,7 @@ use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::keys::{PrivateKey, client_config, server_config};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
-use suimon_bond::{Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Via};
+use suimon_bond::{Carrier, Carriers, Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Via};
 use suimon_service::Names;
 use suimon_units::Bytes;
 
@@ -66,6 +66,8 @@ fn a_recorded_client_played_again_is_refused_and_leaves_nothing() {
         clients,
         path_buffer: None,
         cc: None,
+        quic_cc: "cubic".parse().unwrap(),
+        reset_secret: server_key.reset_secret(),
         session: session(),
         sessions: 4,
         path_timeout: Duration::from_secs(2),
@@ -88,7 +90,9 @@ fn a_recorded_client_played_again_is_refused_and_leaves_nothing() {
                 addresses: None,
             }],
             via: vec![Via::Address("127.0.0.1".parse().unwrap())],
+            carriers: Carriers::Only(Carrier::Tcp),
             cc: None,
+            quic_cc: "cubic".parse().unwrap(),
             path_buffer: None,
             session: session(),
             classes: suimon_bond::Classes::default(),

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_bond::keys::{AuthorizedKeys, PrivateKey, PublicKey, client_config, server_config};
-use suimon_bond::{Classes, Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Via};
+use suimon_bond::{Carriers, Classes, Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Via};
 use suimon_linux::{Namespace, Route};
 use suimon_service::Names;
 use suimon_testing::{assert_in_time, can_emulate, in_time};
@@ -126,7 +126,9 @@ fn client(server: SocketAddr, server_key: PublicKey, key: &PrivateKey) -> Client
     let config = ClientConfigBond {
         servers: vec![ServerEnd { name: server.to_string(), tls, addresses: None }],
         via: vec![Via::Address("127.0.0.1".parse().unwrap())],
+        carriers: Carriers::Auto,
         cc: None,
+        quic_cc: "cubic".parse().unwrap(),
         path_buffer: None,
         session: session(),
         classes: Classes::default(),
@@ -150,6 +152,8 @@ fn clients_come_and_go_with_the_servers_list_and_the_others_notice_nothing() {
             clients,
             path_buffer: None,
             cc: None,
+            quic_cc: "cubic".parse().unwrap(),
+            reset_secret: server_key.reset_secret(),
             session: session(),
             sessions: 4,
             path_timeout: Duration::from_secs(2),

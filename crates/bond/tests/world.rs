@@ -14,7 +14,8 @@ use suimon_bond::keys::{AuthorizedKeys, PrivateKey, PublicKey, client_config, se
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
 use suimon_bond::{
-    Classes, Client, ClientConfigBond, Fail, Server, ServerConfigBond, ServerEnd, Tunnel, Via, serve_forward,
+    Carrier, Carriers, Classes, Client, ClientConfigBond, Fail, Server, ServerConfigBond, ServerEnd, Tunnel,
+    Via, serve_forward,
 };
 use suimon_emulator::{Setup, TwoHosts, Way};
 use suimon_linux::{Namespace, Route};
@@ -25,7 +26,7 @@ use suimon_units::Bytes;
 use tokio::sync::oneshot;
 
 /// Where clients of the bond find the server, programs the client, and the server its target.
-const SERVER_PORT: u16 = 4_443;
+pub(crate) const SERVER_PORT: u16 = 4_443;
 pub(crate) const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
 pub(crate) const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_090);
 
@@ -90,12 +91,28 @@ impl Running {
         key: &PrivateKey,
         clients: &[PublicKey],
     ) -> Self {
+        Self::server_of(namespace, (address, true), key, clients)
+    }
+
+    /// A server that takes no QUIC.
+    pub(crate) fn server_over_tcp(namespace: &Namespace, key: &PrivateKey, clients: &[PublicKey]) -> Self {
+        Self::server_of(namespace, (Ipv4Addr::UNSPECIFIED.into(), false), key, clients)
+    }
+
+    fn server_of(
+        namespace: &Namespace,
+        (address, takes_quic): (IpAddr, bool),
+        key: &PrivateKey,
+        clients: &[PublicKey],
+    ) -> Self {
         let clients: AuthorizedKeys = clients.iter().copied().collect();
         let config = ServerConfigBond {
             tls: Arc::new(server_config(key, &clients).unwrap()),
             clients,
             path_buffer: None,
             cc: Some("cubic".to_owned()),
+            quic_cc: "cubic".parse().unwrap(),
+            reset_secret: key.reset_secret(),
             session: session(),
             sessions: 4,
             path_timeout: Duration::from_secs(2),
@@ -107,6 +124,10 @@ impl Running {
             let address = SocketAddr::new(address, SERVER_PORT);
             let listener = TcpListener::bind(address).unwrap();
             listener.set_nonblocking(true).unwrap();
+            if takes_quic {
+                let (by_quic, socket) = (server.clone(), UdpSocket::bind(address).unwrap());
+                tokio::spawn(async move { by_quic.serve_quic(socket).await });
+            }
             let serving = server.clone();
             tokio::spawn(async move {
                 serving.serve(tokio::net::TcpListener::from_std(listener).unwrap()).await;
@@ -167,7 +188,9 @@ impl Running {
         ClientConfigBond {
             servers: vec![server_end(key, server_key, server)],
             via: via.iter().map(|via| via.parse::<Via>().unwrap()).collect(),
+            carriers: Carriers::Only(Carrier::Tcp),
             cc: Some("cubic".to_owned()),
+            quic_cc: "cubic".parse().unwrap(),
             path_buffer: None,
             session: session(),
             classes: Classes::default(),
@@ -246,13 +269,22 @@ fn link(text: &str) -> [Link; 2] {
 
 impl World {
     pub(crate) fn new(links: &[&str]) -> Self {
+        Self::over(Carrier::Tcp, links)
+    }
+
+    /// Every connection is of that carrier.
+    pub(crate) fn over(carrier: Carrier, links: &[&str]) -> Self {
         let links: Vec<_> = links.iter().map(|text| link(text)).collect();
         let hosts = TwoHosts::new(&Setup::default(), &links).unwrap();
         let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
         let server = Running::server(&hosts.far, &server_key, &[client_key.public()]);
         let via: Vec<_> = hosts.paths.iter().map(|path| path.device.as_str()).collect();
         let address = hosts.paths[0].far.into();
-        let client = Running::client(&hosts.near, &client_key, server_key.public(), address, &via);
+        let config = ClientConfigBond {
+            carriers: Carriers::Only(carrier),
+            ..Running::client_config(&client_key, server_key.public(), address, &via)
+        };
+        let client = Running::client_of(&hosts.near, config);
         client.wait_for_paths(links.len(), Duration::from_secs(10));
         Self { client: Some(client), server: Some(server), hosts, server_key, client_key }
     }
@@ -263,6 +295,14 @@ impl World {
 
     fn both(&self) -> (&Namespace, &Namespace) {
         (&self.hosts.near, &self.hosts.far)
+    }
+}
+
+/// Runs `test` over each carrier.
+pub(crate) fn each_carrier(test: impl Fn(Carrier) + Copy) {
+    for carrier in [Carrier::Tcp, Carrier::Quic] {
+        eprintln!("over {carrier:?}");
+        in_time(|| test(carrier));
     }
 }
 
@@ -277,8 +317,8 @@ pub(crate) fn pattern(from: u64, len: usize) -> Vec<u8> {
 
 /// The outcome of one direction.
 #[derive(Debug, Clone, Copy, Default)]
-struct Got {
-    bytes: u64,
+pub(crate) struct Got {
+    pub(crate) bytes: u64,
     longest_stall: Duration,
 }
 
@@ -317,7 +357,11 @@ pub(crate) fn connect(namespace: &Namespace) -> TcpStream {
 }
 
 /// Sends `bytes` each way over one stream while `meanwhile` happens; gives the arrivals (up, down).
-fn exchange((near, far): (&Namespace, &Namespace), bytes: u64, meanwhile: impl FnOnce()) -> (Got, Got) {
+pub(crate) fn exchange(
+    (near, far): (&Namespace, &Namespace),
+    bytes: u64,
+    meanwhile: impl FnOnce(),
+) -> (Got, Got) {
     let listener = listen(far);
     let stream = connect(near);
     thread::scope(|scope| {
@@ -346,9 +390,9 @@ fn streams_use_all_paths_both_ways() {
     if !can_emulate() {
         return;
     }
-    in_time(|| {
+    each_carrier(|carrier| {
         // In virtual time, where there are guests: a guest's processor is slow, and other work makes no copies there.
-        let world = World::new(&["6Mbit 4ms 100packets", "3Mbit 30ms 100packets"]);
+        let world = World::over(carrier, &["6Mbit 4ms 100packets", "3Mbit 30ms 100packets"]);
         let bytes = 1_000_000;
         let (up, down) = exchange(world.both(), bytes, || ());
         assert_eq!((up.bytes, down.bytes), (bytes, bytes));
@@ -370,8 +414,8 @@ fn a_cut_path_costs_a_timeout_and_no_byte() {
     if !can_emulate() {
         return;
     }
-    in_time(|| {
-        let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+    each_carrier(|carrier| {
+        let world = World::over(carrier, &["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
         let (up, down) = exchange(world.both(), 5_000_000, || {
             thread::sleep(Duration::from_millis(500));
             world.hosts.emulation.cut(0, Way::Both);
@@ -393,8 +437,8 @@ fn a_session_without_paths_for_seconds_goes_on_where_it_was() {
     if !can_emulate() {
         return;
     }
-    in_time(|| {
-        let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+    each_carrier(|carrier| {
+        let world = World::over(carrier, &["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
         let cut = Duration::from_millis(4_000);
         let (up, down) = exchange(world.both(), 4_000_000, || {
             thread::sleep(Duration::from_millis(500));
@@ -421,8 +465,8 @@ fn random_cuts_lose_nothing() {
     if !can_emulate() {
         return;
     }
-    in_time(|| {
-        let world = World::new(&["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
+    each_carrier(|carrier| {
+        let world = World::over(carrier, &["20Mbit 10ms 100packets", "10Mbit 30ms 100packets"]);
         let (up, down) = exchange(world.both(), 5_000_000, || {
             let mut seed = 7_u64;
             let mut random = |most: u64| {
@@ -448,8 +492,8 @@ fn a_restarted_server_ends_streams_with_an_error_and_serves_new_ones() {
     if !can_emulate() {
         return;
     }
-    in_time(|| {
-        let mut world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
+    each_carrier(|carrier| {
+        let mut world = World::over(carrier, &["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
         let listener = listen(&world.hosts.far);
         let mut stream = connect(&world.hosts.near);
         let (mut target, _) = listener.accept().unwrap();
@@ -474,8 +518,8 @@ fn a_client_comes_back_whenever_its_server_does() {
     if !can_emulate() {
         return;
     }
-    in_time(|| {
-        let mut world = World::new(&["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
+    each_carrier(|carrier| {
+        let mut world = World::over(carrier, &["20Mbit 4ms 100packets", "10Mbit 30ms 100packets"]);
         for told in [true, false] {
             let server = world.server.take().unwrap();
             // A server that is told to end says so to its clients; one that is killed says nothing.

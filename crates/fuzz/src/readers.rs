@@ -1,6 +1,8 @@
 //! The readers, and what each promises of any input.
 
+use std::cell::RefCell;
 use std::io::Cursor;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use suimon_aggregation::Feedback;
@@ -8,7 +10,9 @@ use suimon_algorithms::path::PathId;
 use suimon_algorithms::queue::Packet;
 use suimon_algorithms::queue::integer::{PROGRAMS, Program, Settings};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
-use suimon_bond::frame::{Frame, decode};
+use suimon_bond::QuicDoor;
+use suimon_bond::frame::{Frame, decode, decode_whole};
+use suimon_bond::keys::PrivateKey;
 use suimon_bond::mux::{Mux, MuxLimits, ServiceClass};
 use suimon_bond::session::{Session, SessionConfig};
 use suimon_capture::{Capture, Truth};
@@ -27,7 +31,7 @@ use suimon_units::{Bytes, Duration, Instant, Rate};
 use crate::Reader;
 
 /// Every reader of what comes from outside.
-pub const READERS: [Reader; 13] = [
+pub const READERS: [Reader; 14] = [
     Reader { name: "scenario", read: scenario, seeds: scenarios, words: SCENARIO_WORDS, weight: 16 },
     Reader { name: "link line", read: link_line, seeds: link_lines, words: LINK_WORDS, weight: 16 },
     Reader {
@@ -39,6 +43,7 @@ pub const READERS: [Reader; 13] = [
     },
     Reader { name: "capture", read: capture, seeds: captures, words: &[], weight: 6 },
     Reader { name: "bond frames", read: bond, seeds: bond_frames, words: &["SUIMON"], weight: 16 },
+    Reader { name: "bond datagrams", read: datagrams, seeds: datagram_seeds, words: &[], weight: 6 },
     Reader { name: "bond streams", read: streams, seeds: stream_frames, words: &["host:80"], weight: 16 },
     Reader { name: "measure messages", read: messages, seeds: message_seeds, words: &[], weight: 16 },
     Reader { name: "recording", read: recording, seeds: recordings, words: RECORDING_WORDS, weight: 12 },
@@ -241,6 +246,8 @@ fn bond(bytes: &[u8]) {
     let mut session = Session::new(false, &config);
     session.on_peer_buffer(config.reorder_buffer);
     session.path_up(Instant::ZERO, PathId(0), 1);
+    let whole = decode_whole(bytes).is_ok();
+    assert_eq!(whole, matches!(decode(bytes), Ok(Some((_, len))) if len == bytes.len()));
     let mut at = 0;
     while let Ok(Some((frame, len))) = decode(&bytes[at..]) {
         at += len;
@@ -256,6 +263,38 @@ fn bond(bytes: &[u8]) {
             break;
         }
     }
+}
+
+/// Datagrams to the port of a bond's server, of which each has two bytes of length before it: nothing is kept of them, and nobody
+/// gets more than it sent.
+fn datagrams(bytes: &[u8]) {
+    thread_local! {
+        static DOOR: RefCell<QuicDoor> =
+            RefCell::new(PrivateKey::generate().and_then(|key| QuicDoor::new(&key)).expect("a key"));
+    }
+    DOOR.with_borrow_mut(|door| {
+        let mut rest = bytes;
+        while let Some((len, after)) = rest.split_first_chunk() {
+            let (datagram, after) = after.split_at(after.len().min(u16::from_be_bytes(*len).into()));
+            let answered = door.take(SocketAddr::from(([192, 0, 2, 1], 443)), datagram);
+            assert!(answered <= datagram.len(), "{answered} bytes for {}", datagram.len());
+            assert_eq!(door.holds(), (0, 0));
+            rest = after;
+        }
+    });
+}
+
+/// Packets that seem to begin a connection, to go on with one, and to speak another version (RFC 9000 §17).
+fn datagram_seeds() -> Vec<Vec<u8>> {
+    let of = |head: &[u8]| {
+        let mut datagram = vec![0; 1_200];
+        datagram[..head.len()].copy_from_slice(head);
+        [&1_200_u16.to_be_bytes()[..], &datagram].concat()
+    };
+    let begins = of(&[0xc3, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x44, 0x90]);
+    let goes_on = of(&[0x43, 1, 2, 3, 4, 5, 6, 7, 8]);
+    let other = of(&[0xc3, 1, 2, 3, 4, 8, 1, 2, 3, 4, 5, 6, 7, 8, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
+    vec![[&begins[..], &goes_on, &other].concat(), begins, goes_on, other]
 }
 
 fn encoded(frames: &[Frame<'_>]) -> Vec<u8> {

@@ -7,11 +7,15 @@ use suimon_algorithms::congestion::MarkResponse;
 use suimon_algorithms::registry::{AlgorithmSpec, Role, SpecError};
 
 use crate::sender::Sender;
+use crate::watch::Watch;
 
 /// The congestion control of an endpoint's connections: the stack's transport configuration takes it as its factory of
 /// controllers.
 #[derive(Debug, Clone)]
-pub struct SenderConfig(AlgorithmSpec);
+pub struct SenderConfig {
+    spec: AlgorithmSpec,
+    watch: Option<Watch>,
+}
 
 /// Why a sender cannot drive QUIC.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -49,13 +53,20 @@ impl SenderConfig {
         if matches!(spec.build_congestion().mark_response(), MarkResponse::ByShare(_)) {
             return Err(SenderError::CountsMarks(spec.label().to_owned()));
         }
-        Ok(Self(spec))
+        Ok(Self { spec, watch: None })
+    }
+
+    /// The same for one connection, whose sender the [`Watch`] shows.
+    #[must_use]
+    pub fn watched(&self) -> (Self, Watch) {
+        let watch = Watch::default();
+        (Self { watch: Some(watch.clone()), ..self.clone() }, watch)
     }
 
     /// The sender of a connection that begins at `now` with UDP payloads of `mtu` bytes at most.
     #[must_use]
     pub fn begin(&self, now: Instant, mtu: u16) -> Sender {
-        Sender::new(self.0.build_congestion(), now, mtu)
+        Sender::new(self.spec.build_congestion(), now, mtu, self.watch.clone())
     }
 }
 

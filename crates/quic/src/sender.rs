@@ -10,6 +10,7 @@ use suimon_algorithms::congestion::{
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::deliveries::Deliveries;
+use crate::watch::{Seen, Watch};
 
 /// The congestion control of one connection over one path.
 ///
@@ -41,6 +42,7 @@ pub struct Sender {
     /// The limits before the last cut because of a loss.
     before_cut: Option<Limits>,
     deliveries: Deliveries,
+    watch: Option<Watch>,
 }
 
 /// The network's signal of congestion, as QUIC's loss recovery tells it.
@@ -55,7 +57,12 @@ pub enum Loss {
 }
 
 impl Sender {
-    pub(crate) fn new(mut algorithm: Box<dyn CongestionControl>, now: time::Instant, mtu: u16) -> Self {
+    pub(crate) fn new(
+        mut algorithm: Box<dyn CongestionControl>,
+        now: time::Instant,
+        mtu: u16,
+        watch: Option<Watch>,
+    ) -> Self {
         let mss = Bytes::new(u64::from(mtu));
         let initial_window = initial_window(mss);
         let mut limits = Limits::initial(initial_window);
@@ -76,6 +83,7 @@ impl Sender {
             recovery_began: None,
             before_cut: None,
             deliveries: Deliveries::new(),
+            watch,
         }
     }
 
@@ -113,6 +121,7 @@ impl Sender {
         self.now = self.since_beginning(now);
         self.in_flight += bytes;
         self.deliveries.on_sent(self.now);
+        self.show(|seen| seen.sent += bytes);
     }
 
     /// The ACK frame under way acknowledges a packet of `bytes` that was `sent` at that time.
@@ -135,6 +144,12 @@ impl Sender {
         // An ACK that came late tells no round trip (RFC 9002 §5.1).
         let rtt = (sent >= self.newest_sent).then(|| self.now.saturating_since(sent));
         self.newest_sent = self.newest_sent.max(sent);
+        self.show(|seen| {
+            seen.acknowledged += delivered;
+            if let Some(rtt) = rtt {
+                seen.on_rtt(now, rtt);
+            }
+        });
         let ack = Ack {
             newly_acked: delivered,
             delivered,
@@ -177,6 +192,7 @@ impl Sender {
         let snd_nxt = (self.gone + self.in_flight).get();
         self.in_flight = self.in_flight.saturating_sub(lost);
         self.gone += lost;
+        self.show(|_| ());
         // One cut for all that was sent before it (RFC 9002 §7.3.2).
         let sent = self.since_beginning(sent);
         if self.recovery_began.is_some_and(|began| sent <= began) && kind != CongestionKind::Timeout {
@@ -207,6 +223,15 @@ impl Sender {
         own(&mut self.algorithm).on_spurious(self.now, &mut self.limits);
     }
 
+    /// Lets the connection's program see a change, and what is in flight.
+    fn show(&self, change: impl FnOnce(&mut Seen)) {
+        let Some(watch) = &self.watch else { return };
+        watch.update(|seen| {
+            change(seen);
+            seen.in_flight = self.in_flight;
+        });
+    }
+
     /// RFC 9002 §7.2.
     fn minimum_window(&self) -> Bytes {
         self.mss * 2
@@ -231,7 +256,12 @@ fn initial_window(mss: Bytes) -> Bytes {
 impl Clone for Sender {
     fn clone(&self) -> Self {
         let algorithm = self.algorithm.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Self { algorithm: Mutex::new(algorithm), deliveries: self.deliveries.clone(), ..*self }
+        Self {
+            algorithm: Mutex::new(algorithm),
+            deliveries: self.deliveries.clone(),
+            watch: self.watch.clone(),
+            ..*self
+        }
     }
 }
 

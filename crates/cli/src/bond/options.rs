@@ -7,6 +7,7 @@ use clap::Args;
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_bond::mux::MuxLimits;
 use suimon_bond::session::SessionConfig;
+use suimon_bond::{Carriers, SenderConfig};
 use suimon_service::Target;
 use suimon_units::{Bytes, Duration};
 
@@ -18,16 +19,22 @@ pub(crate) struct SharedOptions {
     /// Which path carries what that this end sends; `suimon list` has them all
     #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead", value_parser = scheduler)]
     scheduler: AlgorithmSpec,
-    /// Congestion control of this end's connections, as the kernel calls it; its default where none is said
+    /// What carries connections: a client tries QUIC and takes TCP where no UDP passes (auto), a server takes both
+    #[arg(long, value_name = "auto|quic|tcp", default_value = "auto")]
+    pub(crate) carrier: Carriers,
+    /// Congestion control of this end's connections over TCP, as the kernel calls it; its default where none is said
     #[arg(long, value_name = "NAME")]
     pub(crate) cc: Option<String>,
+    /// Congestion control of this end's connections over QUIC, a sender of `suimon list`
+    #[arg(long, value_name = "SENDER", default_value = "cubic")]
+    pub(crate) quic_cc: SenderConfig,
     /// Bytes that wait here for others which a slower path carries
     #[arg(long, value_name = "BYTES", default_value = "8MB")]
     reorder_buffer: Bytes,
     /// Bytes that are kept here until the other end has them
     #[arg(long, value_name = "BYTES", default_value = "16MB")]
     send_buffer: Bytes,
-    /// Bytes that a connection may hold in its kernel's send buffer; as many as the kernel lets it if not said
+    /// Bytes that a connection may hold, unsent or not acknowledged; as many as the kernel lets it if not said
     #[arg(long, value_name = "BYTES")]
     pub(crate) path_buffer: Option<Bytes>,
     /// Bytes that all streams of a session may hold here unread, beyond 64 kB each

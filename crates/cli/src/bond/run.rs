@@ -1,13 +1,13 @@
 //! Runs an end of a bond until it is told to stop.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use suimon_bond::control::metrics;
 use suimon_bond::keys::{PrivateKey, PublicKey, client_config, server_config};
 use suimon_bond::{
-    Classes, Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Tunnel, TunnelError, serve_forward, serve_socks,
+    Carrier, Carriers, Classes, Client, ClientConfigBond, Server, ServerConfigBond, ServerEnd, Tunnel, TunnelError, serve_forward, serve_socks,
 };
 use suimon_service::Names;
 use suimon_service::descriptors::raise_limit;
@@ -37,6 +37,8 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
         clients: authorized,
         path_buffer: shared.path_buffer,
         cc: shared.cc.clone(),
+        quic_cc: shared.quic_cc.clone(),
+        reset_secret: key.reset_secret(),
         session: shared.session(),
         sessions: arguments.max_sessions,
         path_timeout: shared.path_timeout(),
@@ -45,14 +47,29 @@ pub(super) fn server(arguments: &ServerArguments) -> Result<(), CliError> {
     });
     run(&shared.service, async {
         for address in &arguments.listen {
-            let listener = bind("--listen", *address).await?;
+            let takes = |carrier| [Carriers::Auto, Carriers::Only(carrier)].contains(&shared.carrier);
+            if takes(Carrier::Tcp) {
+                let listener = bind("--listen", *address).await?;
+                let server = server.clone();
+                tokio::spawn(async move { server.serve(listener).await });
+            }
+            if takes(Carrier::Quic) {
+                let socket = UdpSocket::bind(address).map_err(|error| CliError::Option {
+                    option: "--listen",
+                    problem: format!("{address}, UDP: {error}; without QUIC: --carrier tcp"),
+                })?;
+                let server = server.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = server.serve_quic(socket).await {
+                        tracing::error!("no QUIC: {error}");
+                    }
+                });
+            }
             tracing::info!(
                 "listening at {address}; {} clients may come; key {}",
                 clients.len(),
                 key.public()
             );
-            let server = server.clone();
-            tokio::spawn(async move { server.serve(listener).await });
         }
         let reporter = server.clone();
         tell(&shared.service, "suimon-bond-server", move || reporter.report(), metrics).await?;
@@ -100,7 +117,9 @@ pub(super) fn client(arguments: &ClientArguments) -> Result<(), CliError> {
     let mut config = ClientConfigBond {
         servers: servers(arguments, &key)?,
         via: arguments.via.clone(),
+        carriers: shared.carrier,
         cc: shared.cc.clone(),
+        quic_cc: shared.quic_cc.clone(),
         path_buffer: shared.path_buffer,
         session: shared.session(),
         classes: Classes::new(arguments.realtime.clone(), arguments.redundant.clone()),

@@ -90,6 +90,7 @@ fn show_session(role: &str, session: &SessionReport) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_header([
         "path",
+        "over",
         "out",
         "in",
         "send buffer",
@@ -107,6 +108,7 @@ fn show_session(role: &str, session: &SessionReport) -> String {
         let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
         table.add_row([
             path.name.clone(),
+            path.carrier.to_string(),
             mbit(path.sent_bps),
             mbit(path.received_bps),
             kilobytes(path.buffered_bytes),
@@ -121,7 +123,7 @@ fn show_session(role: &str, session: &SessionReport) -> String {
             state(path),
         ]);
     }
-    for column in table.column_iter_mut().skip(1) {
+    for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let paths = if status.paths.is_empty() { "  no path is up\n".to_owned() } else { format!("{table}\n") };

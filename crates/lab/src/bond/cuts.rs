@@ -12,8 +12,8 @@ use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units::Duration;
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
-use super::reliable::{Digests, Outcome, Progress, Way, transfer};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, TARGET};
+use super::reliable::{Digests, Outcome, PATIENCE, Progress, Way, transfer};
 use super::{even_links, long};
 use crate::error::LabError;
 
@@ -42,6 +42,9 @@ pub struct Cuts {
     /// The bond's scheduler
     #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead")]
     pub scheduler: Parsed<PathScheduler>,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
 }
 
 /// As the options say.
@@ -79,10 +82,17 @@ impl Cuts {
         let hosts = TwoHosts::new(&Setup::default(), &even_links(&self.paths.0))?;
         let emulation = &hosts.emulation;
         let hosts = Hosts::emulated(&hosts);
-        let _bond = Bond::start(&hosts, &Options::new(program, &self.scheduler.0))?;
+        let _bond = Bond::start(
+            &hosts,
+            &Options { carrier: &self.carrier, ..Options::new(program, &self.scheduler.0) },
+        )?;
         let progress = [Progress::default(), Progress::default()];
-        let [up, down] =
-            [true, false].map(|up| Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up });
+        let [up, down] = [true, false].map(|up| Way {
+            near: (&hosts.near, ENTRY),
+            far: (&hosts.far, TARGET),
+            up,
+            patience: PATIENCE,
+        });
         let factor = self.time.as_secs_f64() / self.stands_for.as_secs_f64();
         let until = Instant::now() + long(*self.time);
         let (outcomes, cuts) = thread::scope(|scope| {

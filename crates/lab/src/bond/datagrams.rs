@@ -15,7 +15,7 @@ use suimon_study::defaults;
 use suimon_units::{self as units, Bytes, Rate};
 
 use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
-use super::reliable::{Progress, Way, transfer};
+use super::reliable::{PATIENCE, Progress, Way, transfer};
 use super::{links, long};
 use crate::error::LabError;
 
@@ -82,6 +82,7 @@ impl Datagrams {
         let mut rows = Vec::new();
         for scheduler in &self.schedulers {
             let options = Options {
+                carrier: "tcp",
                 cc: self.cc.clone(),
                 path_buffer: Some(*self.path_buffer),
                 ..Options::new(program, &scheduler.0)
@@ -119,7 +120,7 @@ fn measure(
     let hosts = Hosts::emulated(&emulated);
     let _bond = Bond::start(&hosts, options)?;
     let progress = Progress::default();
-    let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true };
+    let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true, patience: PATIENCE };
     let path = &emulated.paths[0];
     let socket = |namespace: &suimon_linux::Namespace, address: IpAddr| {
         namespace.run(|| UdpSocket::bind(SocketAddr::new(address, PORT)))

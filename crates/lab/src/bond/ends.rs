@@ -21,6 +21,10 @@ use crate::error::LabError;
 pub(super) const ENTRY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5_002);
 pub(super) const TARGET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5_001);
 const BOND_PORT: u16 = 4_443;
+/// What `suimon bond --carrier` takes, and has unless told otherwise.
+pub(super) const CARRIERS: [&str; 3] = ["auto", "quic", "tcp"];
+/// What `suimon bond --quic-cc` has unless told otherwise.
+pub(super) const QUIC_CC: &str = "cubic";
 
 /// Two hosts and what the bond is to go by.
 #[derive(Debug, Clone)]
@@ -89,6 +93,9 @@ pub(super) struct Options<'a> {
     pub(super) program: &'a Path,
     pub(super) scheduler: AlgorithmSpec,
     pub(super) cc: String,
+    /// What carries the connections, and the sender of those over QUIC.
+    pub(super) carrier: &'a str,
+    pub(super) quic_cc: &'a str,
     pub(super) reorder_buffer: Bytes,
     pub(super) path_buffer: Option<Bytes>,
     /// All traffic of the near host goes over the bond.
@@ -104,6 +111,8 @@ impl<'a> Options<'a> {
             program,
             scheduler: scheduler.clone(),
             cc: "cubic".to_owned(),
+            carrier: CARRIERS[0],
+            quic_cc: QUIC_CC,
             reorder_buffer: Bytes::new(8_000_000),
             path_buffer: None,
             tun: false,
@@ -154,6 +163,13 @@ impl Bond {
             let mut arguments = vec!["bond".to_owned(), end.to_owned(), "--key".to_owned(), text(key)];
             arguments
                 .extend(["--scheduler", options.scheduler.label(), "--cc", &options.cc].map(str::to_owned));
+            // Builds before there was a choice are measured too.
+            if options.carrier != CARRIERS[0] {
+                arguments.extend(["--carrier", options.carrier].map(str::to_owned));
+            }
+            if options.quic_cc != QUIC_CC {
+                arguments.extend(["--quic-cc", options.quic_cc].map(str::to_owned));
+            }
             arguments.extend(["--log".to_owned(), "error".to_owned(), "--control".to_owned(), text(&socket)]);
             arguments.extend(["--reorder-buffer".to_owned(), format!("{}B", options.reorder_buffer.get())]);
             if let Some(buffer) = options.path_buffer {

@@ -11,9 +11,9 @@ use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units::Bytes;
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, TARGET};
 use super::links;
-use super::reliable::{Digests, Outcome, Progress, Way, transfer};
+use super::reliable::{Digests, Outcome, PATIENCE, Progress, Way, transfer};
 use crate::error::LabError;
 
 /// Move data while paths are cut, a device is unplugged, the server restarted; tell stalls and compare digests
@@ -37,6 +37,9 @@ pub struct Faults {
     /// The bond's scheduler
     #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead")]
     pub scheduler: Parsed<PathScheduler>,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
 }
 
 /// As the options say.
@@ -56,6 +59,8 @@ pub enum Fault {
     Cut,
     /// No path carries anything for 10 s
     BothCut,
+    /// No path carries anything for an hour
+    Hour,
     /// An interface is removed, and made anew when as much again has come; over devices that carry what the machine can
     Unplugged,
     /// The server is killed and started anew 1 s later; the program goes on over a new stream
@@ -105,6 +110,8 @@ impl Faults {
     }
 }
 
+const HOUR: Duration = Duration::from_secs(3_600);
+
 fn suffer(bench: &Faults, fault: Fault, program: &Path) -> Result<Outcome, LabError> {
     let emulated = match fault {
         Fault::Unplugged => None,
@@ -114,9 +121,13 @@ fn suffer(bench: &Faults, fault: Fault, program: &Path) -> Result<Outcome, LabEr
         Some(emulated) => Hosts::emulated(emulated),
         None => Hosts::plain(2)?,
     };
-    let mut bond = Bond::start(&hosts, &Options::new(program, &bench.scheduler.0))?;
+    let mut bond = Bond::start(
+        &hosts,
+        &Options { carrier: &bench.carrier, ..Options::new(program, &bench.scheduler.0) },
+    )?;
     let progress = Progress::default();
-    let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true };
+    let patience = if fault == Fault::Hour { HOUR * 2 } else { PATIENCE };
+    let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true, patience };
     let most = bench.bytes.get();
     thread::scope(|scope| {
         let moving = scope.spawn(|| transfer(&way, most, &progress));
@@ -131,6 +142,7 @@ fn suffer(bench: &Faults, fault: Fault, program: &Path) -> Result<Outcome, LabEr
             Fault::None => {}
             Fault::Cut => cut(1, 5),
             Fault::BothCut => cut(hosts.via.len(), 10),
+            Fault::Hour => cut(hosts.via.len(), HOUR.as_secs()),
             Fault::Unplugged => {
                 hosts.near.delete_device("near2")?;
                 progress.wait_for(most / 2);

@@ -15,7 +15,7 @@ use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units::{self as units, Bytes, Rate};
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, QUIC_CC, TARGET};
 use super::sockets::{Transport, offer_subflows};
 use super::{links, long};
 use crate::error::LabError;
@@ -37,6 +37,12 @@ pub struct Goodput {
     /// Congestion control of every connection
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub cc: String,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
+    /// Congestion control of the bond's connections over QUIC
+    #[arg(long, value_name = "SENDER", default_value = QUIC_CC)]
+    pub quic_cc: String,
     /// How long each transfer is measured
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Parsed<units::Duration>,
@@ -144,6 +150,8 @@ impl Goodput {
             let world = World::new(&links, buffer)?;
             let options = Options {
                 cc: self.cc.clone(),
+                carrier: &self.carrier,
+                quic_cc: &self.quic_cc,
                 reorder_buffer: buffer,
                 ..Options::new(program, &scheduler.0)
             };

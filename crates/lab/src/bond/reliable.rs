@@ -89,12 +89,14 @@ pub(super) struct Way<'a> {
     pub(super) far: (&'a Namespace, SocketAddr),
     /// Whether the near one sends.
     pub(super) up: bool,
+    /// A connection on which nothing moves for so long is tried anew, and a transfer without progress for twice as long is given up.
+    pub(super) patience: Duration,
 }
 
 /// Moves up to `most` bytes along `way`, while `progress` tells how far it is.
 ///
 /// # Errors
-/// Where nobody can listen, or the transfer makes no progress for a minute.
+/// Where nobody can listen, or the transfer makes no progress for twice its patience.
 pub(super) fn transfer(way: &Way<'_>, most: u64, progress: &Progress) -> io::Result<Outcome> {
     let (far, target) = way.far;
     let listener = far.run(|| TcpListener::bind(target)).map_err(io::Error::other)??;
@@ -102,15 +104,16 @@ pub(super) fn transfer(way: &Way<'_>, most: u64, progress: &Progress) -> io::Res
     let mut sink = Sink::new(most, progress);
     let moved = thread::scope(|scope| {
         let source = scope.spawn(|| {
-            repeat(progress, || {
-                let stream = if way.up { connect(way.near)? } else { accept(&listener, progress)? };
-                send(stream, most, progress)
+            repeat(way.patience, progress, || {
+                let stream =
+                    if way.up { connect(way.near)? } else { accept(&listener, way.patience, progress)? };
+                send(stream, most, way.patience, progress)
             })
         });
-        let received = repeat(progress, || {
-            let stream = if way.up { accept(&listener, progress)? } else { connect(way.near)? };
+        let received = repeat(way.patience, progress, || {
+            let stream = if way.up { accept(&listener, way.patience, progress)? } else { connect(way.near)? };
             sink.streams += 1;
-            sink.receive(stream)
+            sink.receive(stream, way.patience)
         });
         progress.done.store(true, Ordering::Relaxed);
         let _ = source.join();
@@ -121,7 +124,11 @@ pub(super) fn transfer(way: &Way<'_>, most: u64, progress: &Progress) -> io::Res
 }
 
 /// Tries until it is done: streams may end early, and what is waited for may come late.
-fn repeat(progress: &Progress, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+fn repeat(
+    patience: Duration,
+    progress: &Progress,
+    mut attempt: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
     let (mut since, mut before) = (Instant::now(), 0);
     loop {
         let Err(error) = attempt() else { return Ok(()) };
@@ -131,7 +138,7 @@ fn repeat(progress: &Progress, mut attempt: impl FnMut() -> io::Result<()>) -> i
         let received = progress.received.load(Ordering::Relaxed);
         if received > before {
             (since, before) = (Instant::now(), received);
-        } else if since.elapsed() > PATIENCE {
+        } else if since.elapsed() > patience * 2 {
             return Err(error);
         }
         thread::sleep(Duration::from_millis(20));
@@ -142,8 +149,8 @@ fn connect((namespace, address): (&Namespace, SocketAddr)) -> io::Result<TcpStre
     namespace.run(|| TcpStream::connect(address)).map_err(io::Error::other)?
 }
 
-fn accept(listener: &TcpListener, progress: &Progress) -> io::Result<TcpStream> {
-    let until = Instant::now() + PATIENCE;
+fn accept(listener: &TcpListener, patience: Duration, progress: &Progress) -> io::Result<TcpStream> {
+    let until = Instant::now() + patience * 2;
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
@@ -162,9 +169,9 @@ fn accept(listener: &TcpListener, progress: &Progress) -> io::Result<TcpStream> 
 }
 
 /// Sends from where the receiver is, which it says first.
-fn send(mut stream: TcpStream, most: u64, progress: &Progress) -> io::Result<()> {
-    stream.set_read_timeout(Some(STUCK))?;
-    stream.set_write_timeout(Some(STUCK))?;
+fn send(mut stream: TcpStream, most: u64, patience: Duration, progress: &Progress) -> io::Result<()> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     let mut from = [0; 8];
     stream.read_exact(&mut from)?;
     let mut at = u64::from_be_bytes(from);
@@ -205,8 +212,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    fn receive(&mut self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(STUCK))?;
+    fn receive(&mut self, mut stream: TcpStream, patience: Duration) -> io::Result<()> {
+        stream.set_read_timeout(Some(patience))?;
         stream.write_all(&self.bytes.to_be_bytes())?;
         let mut buffer = vec![0; PIECE];
         loop {
@@ -268,9 +275,8 @@ fn pattern(from: u64, out: &mut [u8]) {
     }
 }
 
-/// A connection on which nothing moves for so long is tried anew, and a transfer that makes no progress is given up.
-const STUCK: Duration = Duration::from_secs(30);
-const PATIENCE: Duration = Duration::from_secs(60);
+/// What a transfer without an outage of its own has.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 const PIECE: usize = 1 << 17;
 
 #[cfg(test)]

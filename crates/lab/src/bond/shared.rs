@@ -13,7 +13,7 @@ use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units::{self as units, Bytes, Rate};
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, QUIC_CC, TARGET};
 use super::goodput::{drain, fill};
 use super::sockets::Transport;
 use super::{even_links, long};
@@ -41,6 +41,12 @@ pub struct Shared {
     /// Congestion control of all connections
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub cc: String,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
+    /// Congestion control of the bond's connections over QUIC
+    #[arg(long, value_name = "SENDER", default_value = QUIC_CC)]
+    pub quic_cc: String,
     /// How long they send before they are measured
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub warmup: Parsed<units::Duration>,
@@ -107,7 +113,12 @@ impl Shared {
         let ends = Hosts { far: middle.far.clone(), server: far, ..Hosts::emulated(&hosts) };
         let _bond = match bond {
             Some((program, _)) => {
-                let options = Options { cc: self.cc.clone(), ..Options::new(program, &self.scheduler.0) };
+                let options = Options {
+                    cc: self.cc.clone(),
+                    carrier: &self.carrier,
+                    quic_cc: &self.quic_cc,
+                    ..Options::new(program, &self.scheduler.0)
+                };
                 Some(Bond::start(&ends, &options)?)
             }
             None => None,

@@ -11,9 +11,9 @@ use suimon_study::comparison::{Parsed, PathScheduler};
 use suimon_study::defaults;
 use suimon_units as units;
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, TARGET};
 use super::long;
-use super::reliable::{Digests, Progress, Way, transfer};
+use super::reliable::{Digests, PATIENCE, Progress, Way, transfer};
 use crate::error::LabError;
 
 /// Measure the bond over two pairs of devices that carry what the machine can, and what processors it takes
@@ -29,6 +29,9 @@ pub struct Speed {
     /// Schedulers of the bond
     #[arg(long, value_name = "SCHEDULER,...", value_delimiter = ',', default_value = "look-ahead")]
     pub schedulers: Vec<Parsed<PathScheduler>>,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
 }
 
 /// As the options say.
@@ -64,9 +67,10 @@ impl Speed {
 
     fn row(&self, scheduler: &AlgorithmSpec, program: &Path) -> Result<Row, LabError> {
         let hosts = Hosts::plain(self.paths)?;
-        let bond = Bond::start(&hosts, &Options::new(program, scheduler))?;
+        let bond =
+            Bond::start(&hosts, &Options { carrier: &self.carrier, ..Options::new(program, scheduler) })?;
         let progress = Progress::default();
-        let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true };
+        let way = Way { near: (&hosts.near, ENTRY), far: (&hosts.far, TARGET), up: true, patience: PATIENCE };
         let (began, before) = (Instant::now(), bond.processor_time()?);
         let (moved, after, took) = thread::scope(|scope| {
             let moving = scope.spawn(|| transfer(&way, u64::MAX, &progress));

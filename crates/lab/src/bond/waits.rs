@@ -11,7 +11,7 @@ use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units as units;
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, QUIC_CC, TARGET};
 use super::sockets::Transport;
 use super::traffic::{Bulk, CALL, Call, RECOVERY, Server, Times, World, joined};
 use super::{even_links, long};
@@ -31,6 +31,12 @@ pub struct Waits {
     /// Congestion control of the bond's connections
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub cc: String,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
+    /// Congestion control of the bond's connections over QUIC
+    #[arg(long, value_name = "SENDER", default_value = QUIC_CC)]
+    pub quic_cc: String,
     /// How long each of the parts is measured
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Parsed<units::Duration>,
@@ -179,7 +185,14 @@ impl Waits {
         let hosts = TwoHosts::new(&Setup::default(), &even_links(&self.paths.0))?;
         hosts.far.add_address("lo", CALLEE, 32)?;
         let options = Options::new(program, &self.scheduler.0);
-        let options = Options { cc: self.cc.clone(), tun: true, client: class.options(), ..options };
+        let options = Options {
+            cc: self.cc.clone(),
+            carrier: &self.carrier,
+            quic_cc: &self.quic_cc,
+            tun: true,
+            client: class.options(),
+            ..options
+        };
         let _bond = Bond::start(&Hosts::emulated(&hosts), &options)?;
         let _server = Server::start(&hosts.far, TARGET)?;
         let world = World {

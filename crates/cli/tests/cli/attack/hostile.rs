@@ -1,7 +1,7 @@
 //! Clients that keep to no rule but those that get them in.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use suimon_bond::frame::{Frame, Join, decode};
 use suimon_bond::keys::{PrivateKey, client_config};
+use tokio::runtime::Runtime;
 
 use super::arena::Arena;
 
@@ -67,6 +68,90 @@ pub(super) fn knock(arena: &Arena, from: Ipv4Addr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// A socket whose datagrams from `from` go to the server.
+pub(super) fn knock_by_udp(arena: &Arena, from: Ipv4Addr) -> io::Result<UdpSocket> {
+    let bind = || UdpSocket::bind(SocketAddr::new(from.into(), 0));
+    let socket = arena.far().run(bind).map_err(io::Error::other)??;
+    socket.connect(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), arena.port()))?;
+    Ok(socket)
+}
+
+/// The first frame of a client.
+fn first(session: [u8; 16]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Frame::Join(Join {
+        session,
+        nonce: 0,
+        path: 0,
+        attempt: 1,
+        reorder_buffer: 1 << 20,
+        window: 1 << 16,
+        name: "hostile0".to_owned(),
+    })
+    .encode(&mut bytes);
+    bytes
+}
+
+/// A connection over QUIC of a client that has joined.
+pub(super) struct HostileQuic {
+    connection: quinn::Connection,
+    runtime: Runtime,
+}
+
+impl HostileQuic {
+    /// Joins `session` by `key`, from an address.
+    pub(super) fn join(
+        arena: &Arena,
+        key: &PrivateKey,
+        from: Ipv4Addr,
+        session: [u8; 16],
+    ) -> io::Result<Self> {
+        let bind = || UdpSocket::bind(SocketAddr::new(from.into(), 0));
+        let socket = arena.far().run(bind).map_err(io::Error::other)??;
+        let tls = client_config(key, arena.server_key.public()).map_err(io::Error::other)?;
+        let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
+        let to = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), arena.port());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let joining = async {
+            let stack = Arc::new(quinn::TokioRuntime);
+            let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), None, socket, stack)?;
+            let config = quinn::ClientConfig::new(Arc::new(crypto));
+            let connecting = endpoint.connect_with(config, to, "suimon-bond").map_err(io::Error::other)?;
+            let connection = connecting.await?;
+            let (mut send, mut receive) = connection.open_bi().await?;
+            send.write_all(&first(session)).await?;
+            let mut answer = [0; 256];
+            let count = receive.read(&mut answer).await.map_err(io::Error::other)?.unwrap_or_default();
+            match decode(&answer[..count]) {
+                Ok(Some((Frame::Welcome(_), _))) => Ok(connection),
+                _ => Err(io::Error::other("refused")),
+            }
+        };
+        let connection = runtime.block_on(async { tokio::time::timeout(LIMIT, joining).await })??;
+        Ok(Self { connection, runtime })
+    }
+
+    /// Begins up to `count` frames, sends up to `bytes` of each, and never ends them.
+    pub(super) fn begin_frames(&self, count: usize, bytes: usize) {
+        self.runtime.block_on(async {
+            let begun = async {
+                let mut frames = Vec::new();
+                while frames.len() < count {
+                    let Ok(mut frame) = self.connection.open_uni().await else { return };
+                    let part = vec![4; bytes];
+                    let _ = tokio::time::timeout(Duration::from_millis(1), frame.write_all(&part)).await;
+                    frames.push(frame);
+                }
+                std::future::pending::<()>().await;
+            };
+            let _ = tokio::time::timeout(LIMIT, begun).await;
+            // The server hears of the end.
+            self.connection.close(0_u32.into(), b"");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        });
+    }
+}
+
 impl Hostile {
     /// Joins `session` by `key`, from an address.
     pub(super) fn join(
@@ -80,15 +165,7 @@ impl Hostile {
         let name = ServerName::try_from("suimon-bond").expect("a plain name");
         let tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
         let mut joined = Self { tls: StreamOwned::new(tls, stream), sent: 0 };
-        joined.send(&Frame::Join(Join {
-            session,
-            nonce: 0,
-            path: 0,
-            attempt: 1,
-            reorder_buffer: 1 << 20,
-            window: 1 << 16,
-            name: "hostile0".to_owned(),
-        }))?;
+        joined.send_all(&first(session))?;
         let mut answer = Vec::new();
         let mut buffer = [0; 256];
         loop {

@@ -17,7 +17,7 @@ use suimon_bond::keys::PrivateKey;
 use suimon_testing::{assert_in_time, can_emulate, in_time};
 
 use self::arena::{Arena, DESCRIPTORS, FLOODS, MEMORY, SILENT};
-use self::hostile::{Hostile, data, end, head, kind, knock, open};
+use self::hostile::{Hostile, HostileQuic, data, end, head, kind, knock, knock_by_udp, open};
 
 /// One kind of attack: its name, how many do it at once, and one turn of it, which is taken again and again.
 struct Attack {
@@ -26,13 +26,17 @@ struct Attack {
     turn: fn(&Arena, &mut RandomStream) -> io::Result<()>,
 }
 
-const ATTACKS: [Attack; 14] = [
+const ATTACKS: [Attack; 18] = [
     Attack { name: "names that nobody answers", threads: 1, turn: slow_names },
     Attack { name: "targets that are none", threads: 1, turn: bad_targets },
     Attack { name: "silent connections of four networks", threads: 4, turn: silent_connections },
     Attack { name: "connections that say one byte", threads: 4, turn: one_byte },
     Attack { name: "no TLS at all", threads: 2, turn: noise },
+    Attack { name: "datagrams that are no QUIC", threads: 2, turn: no_quic },
+    Attack { name: "handshakes of strangers over QUIC", threads: 4, turn: strangers },
     Attack { name: "sessions that are joined and left", threads: 1, turn: join_and_leave },
+    Attack { name: "sessions that are joined and left over QUIC", threads: 1, turn: join_and_leave_by_quic },
+    Attack { name: "frames over QUIC that never end", threads: 1, turn: endless_frames },
     Attack { name: "shortest frames with gaps between", threads: 1, turn: pieces },
     Attack { name: "single bytes at every second place of streams", threads: 1, turn: single_bytes },
     Attack { name: "frames that tell nothing new", threads: 1, turn: nothing_new },
@@ -131,6 +135,47 @@ fn join_and_leave(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
     for _ in 0..20 {
         drop(join(arena, random)?);
     }
+    Ok(())
+}
+
+/// Packets that seem to begin a connection, to go on with one, to speak another version, and nothing of these.
+fn no_quic(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
+    let socket = knock_by_udp(arena, a_network())?;
+    for _ in 0..200 {
+        let mut bytes: Vec<u8> = (0..1_200).map(|_| random.below(256) as u8).collect();
+        match random.below(4) {
+            0 => bytes[..6].copy_from_slice(&[0xc3, 0, 0, 0, 1, 8]),
+            1 => bytes[0] = 0x43,
+            2 => bytes[..5].copy_from_slice(&[0xc3, 1, 2, 3, 4]),
+            _ => {}
+        }
+        socket.send(&bytes)?;
+        thread::sleep(Duration::from_micros(200));
+    }
+    Ok(())
+}
+
+fn strangers(arena: &Arena, _: &mut RandomStream) -> io::Result<()> {
+    let stranger = PrivateKey::generate().map_err(io::Error::other)?;
+    match HostileQuic::join(arena, &stranger, a_network(), [7; 16]) {
+        Ok(_) => panic!("a stranger has joined"),
+        Err(error) => Err(error),
+    }
+}
+
+fn join_and_leave_by_quic(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
+    for _ in 0..20 {
+        let session = std::array::from_fn(|_| random.below(256) as u8);
+        drop(HostileQuic::join(arena, &arena.hostile_key, Ipv4Addr::LOCALHOST, session)?);
+    }
+    Ok(())
+}
+
+/// As much as the server gives credit for.
+fn endless_frames(arena: &Arena, random: &mut RandomStream) -> io::Result<()> {
+    let session = std::array::from_fn(|_| random.below(256) as u8);
+    let client = HostileQuic::join(arena, &arena.hostile_key, Ipv4Addr::LOCALHOST, session)?;
+    client.begin_frames(2_000, 60_000);
     Ok(())
 }
 
