@@ -72,6 +72,37 @@ impl Path {
     }
 }
 
+/// A round trip that became longer at once, for as long as it stays (9). Zero stands for none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Step {
+    /// Half way up, below which the step is undone.
+    half: u64,
+    /// The round trip that stays, and the window when it was first seen.
+    stays: u64,
+    window: u64,
+}
+
+/// A step is longer than this in microseconds, and than `rtt_min` over this.
+const STEP: u64 = 10_000;
+const STEP_PART: u64 = 4;
+/// Round trips that differ by no more than 1 over this are the same.
+const SAME: u64 = 64;
+
+impl Step {
+    /// (9) for a round with the round trip `low`, after one with `last`, at the window `w`: true where another path is the
+    /// cause, since the window has come down to half and the round trip is the same.
+    pub(super) fn is_path(&mut self, last: u64, low: u64, rtt_min: u64, w: u64) -> bool {
+        if last > 0 && low > last.saturating_add(STEP.max(rtt_min / STEP_PART)) {
+            *self = Self { half: last.midpoint(low), stays: low, window: w };
+        } else if low < self.half {
+            *self = Self::default();
+        } else if low.abs_diff(self.stays) > low / SAME {
+            (self.stays, self.window) = (low, w);
+        }
+        self.half > 0 && w <= self.window / 2
+    }
+}
+
 /// From a time until all that was in flight then is acknowledged, or as much has left the flight: in a long recovery
 /// `snd_una` waits for a segment that was lost.
 #[derive(Debug, Clone)]
@@ -144,6 +175,7 @@ impl<C> FsAtOpen<C> {
         self.path = Path::default();
         self.round = Round::default();
         self.drains = Drains::default();
+        self.step = Step::default();
         self.rivals = Rivals::default();
         (self.low, self.queueing, self.mean_queueing, self.longest) = (0, 0, 0, [0; 2]);
     }
