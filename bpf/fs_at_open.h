@@ -39,6 +39,13 @@
 #define OPEN_COMPETE 3000000
 #define OPEN_COMPETE_ON 3
 #define OPEN_PERIODS_BESIDE 24
+/* (11): rounds of a trial, of which so many with a queue that is longer than this, and than rtt_min over the next, tell of others;
+ * and the most segments whose square takes 64 bits. */
+#define OPEN_TRIAL_ROUNDS 10
+#define OPEN_ROUNDS_FILLED 3
+#define OPEN_TRIAL_QUEUE 2000
+#define OPEN_TRIAL_QUEUE_PART 16
+#define OPEN_MOST_SEGMENTS (1ULL << 20)
 /* (9): a step is longer than this, and than rtt_min over the next; round trips that differ by no more than 1 over the last stay. */
 #define OPEN_STEP 10000
 #define OPEN_STEP_PART 4
@@ -100,6 +107,16 @@ struct open_step {
 	u64 window;		/* the window when it was first seen */
 };
 
+/* What came since the last trial, and the trial that is on. */
+struct open_trial {
+	u64 began;
+	u64 delivered;
+	u64 lost;		/* losses, not bytes */
+	u64 left;		/* rounds */
+	u64 filled;		/* rounds that saw a queue */
+	u64 found;		/* a trial found the senders that the flow competes with */
+};
+
 /* The queue's length as others move it. */
 struct open_rivals {
 	u64 rounds;		/* since the flow itself made the queue shorter */
@@ -120,6 +137,7 @@ struct fs_at_open {
 	struct open_drains drains;
 	struct open_step step;
 	struct open_rivals rivals;
+	struct open_trial trial;
 	u64 window;
 	u64 rcv_bytes;
 	u64 low;		/* the smallest round trip of the last round */
@@ -250,6 +268,7 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	__builtin_memset(&f->drains, 0, sizeof(f->drains));
 	__builtin_memset(&f->step, 0, sizeof(f->step));
 	__builtin_memset(&f->rivals, 0, sizeof(f->rivals));
+	__builtin_memset(&f->trial, 0, sizeof(f->trial));
 	f->low = 0;
 	f->queueing = 0;
 	f->mean_queueing = 0;
@@ -404,7 +423,7 @@ static __always_inline void open_end_competing_round(struct fs_at_open *f, const
 {
 	u64 full = open_queueing(&f->path, f->rivals.full);
 
-	if (open_queueing(&f->path, low) > full / 4 * 5) {
+	if (open_queueing(&f->path, low) > full / 4 * 5 && !f->trial.found) {
 		/* The queue was not full, so nothing tells of others. */
 		f->window = min(l->cwnd, max(f->rcv_bytes, 2 * a->mss));
 		open_begin_drain(f, a, 0, 0);
@@ -428,6 +447,44 @@ static __always_inline void open_end_held_round(struct fs_at_open *f, const stru
 		f->mode = OPEN_STEADY;
 		f->mean_queueing = 0;
 		f->window = min(f->window, max(f->rcv_bytes, 2 * a->mss));
+	}
+}
+
+/* (11): once a period, where more is lost than lets Reno have this window. */
+static __always_inline int open_is_trial_due(const struct fs_at_open *f, u64 now, u64 mss)
+{
+	u64 segments = min(f->window / mss, OPEN_MOST_SEGMENTS);
+
+	return f->trial.lost && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * f->trial.lost) &&
+	       less(now, f->trial.began) >= open_period(f);
+}
+
+/* The window keeps no backlog, while the queue is empty or should be. */
+static __always_inline void open_begin_trial(struct fs_at_open *f, u64 now, u64 mss)
+{
+	u64 found = f->trial.found;
+
+	__builtin_memset(&f->trial, 0, sizeof(f->trial));
+	f->trial.began = now;
+	f->trial.left = OPEN_TRIAL_ROUNDS;
+	f->trial.found = found;
+	f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
+}
+
+/* A round of a trial. */
+static __always_inline void open_end_trial_round(struct fs_at_open *f, const struct open_ack *a, u64 q, struct open_limits *l)
+{
+	int is_filled;
+
+	f->longest[0] = max(f->longest[0], q);
+	f->trial.left--;
+	f->trial.filled += q > OPEN_TRIAL_QUEUE + open_rtt_min(&f->path) / OPEN_TRIAL_QUEUE_PART;
+	is_filled = f->trial.filled >= OPEN_ROUNDS_FILLED;
+	if (is_filled)
+		open_begin_competition(f, a, l);
+	if (is_filled || !f->trial.left) {
+		f->trial.left = 0;
+		f->trial.found = is_filled;
 	}
 }
 
@@ -472,12 +529,20 @@ static __always_inline void open_take_path(struct fs_at_open *f, u64 now, u64 rt
 static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 low, u64 q, int is_path,
 						  struct open_limits *l)
 {
+	if (f->trial.left) {
+		open_end_trial_round(f, a, q, l);
+		return;
+	}
 	if (f->drains.resting) {
 		f->drains.resting--;
 		return;
 	}
 	if (is_path) {
 		open_take_path(f, a->now, low);
+		return;
+	}
+	if (open_is_near_min(&f->path, low) && open_is_trial_due(f, a->now, a->mss)) {
+		open_begin_trial(f, a->now, a->mss);
 		return;
 	}
 	f->longest[0] = max(f->longest[0], q);
@@ -504,6 +569,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 		return;
 	q = open_queueing(&f->path, low);
 	is_path = open_is_path(f, low);
+	f->trial.delivered += f->round.delivered;
 	f->queueing = q;
 	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
 	if (f->mode == OPEN_STARTUP) {
@@ -543,7 +609,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	f->path.renewed = a->now;
 	if (!(remains && is_long)) {
 		f->drains.dirty = 0;
-		if (f->drain.competing) {
+		if (f->drain.competing && !f->trial.found) {
 			f->mode = OPEN_HOLDING;
 			/* Without a loss nothing has told that the queue is full: hold no more than the path does. */
 			if (!f->rivals.is_due)
@@ -556,6 +622,8 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	} else {
 		open_drain_again(f, a->now);
 	}
+	if (f->mode == OPEN_STEADY && (f->trial.found || open_is_trial_due(f, a->now, mss)))
+		open_begin_trial(f, a->now, mss);
 	l->ssthresh = max(f->window, 2 * mss);
 	l->cwnd = min(l->cwnd, l->ssthresh);
 	f->drains.last = a->now;
@@ -759,8 +827,10 @@ static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_co
 		l->ssthresh = f->window;
 		return 0;
 	}
-	if (f->mode == OPEN_STEADY)
+	if (f->mode == OPEN_STEADY) {
+		f->trial.lost++;
 		open_judge_loss(f, mss);
+	}
 	l->ssthresh = max(l->cwnd, 2 * mss);
 	return f->window == before;
 }

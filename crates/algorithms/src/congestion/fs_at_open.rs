@@ -17,10 +17,12 @@ mod drain;
 mod path;
 mod rivals;
 mod startup;
+mod trial;
 
 use self::drain::{Drain, Drains};
 use self::path::{MOST_BYTES, Path, Round, Step, micros, sample_of, share};
 use self::rivals::Rivals;
+use self::trial::Trial;
 
 /// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
@@ -99,6 +101,7 @@ pub struct FsAtOpen<C> {
     drains: Drains,
     step: Step,
     rivals: Rivals,
+    trial: Trial,
     /// For the algorithm below, where it rules.
     heard: Option<Delivery>,
 }
@@ -124,6 +127,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             drains: Drains::default(),
             step: Step::default(),
             rivals: Rivals::default(),
+            trial: Trial::default(),
             heard: None,
         }
     }
@@ -146,15 +150,20 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
         let (q, rtt_min, mss) = (self.path.queueing(low), self.path.rtt_min(), ack.mss.get());
         let is_path = self.step.is_path(core::mem::replace(&mut self.low, low), low, rtt_min, self.window);
+        self.trial.delivered = self.trial.delivered.saturating_add(self.round.delivered);
         self.queueing = q;
         self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
         match self.mode {
             Mode::Startup => self.end_startup_round(ack, q, elapsed),
+            Mode::Steady if self.trial.left > 0 => self.end_trial_round(ack, now, q, limits),
             Mode::Steady if self.drains.resting > 0 => self.drains.resting -= 1,
             Mode::Steady if is_path => {
                 self.path = Path::of(low, now);
                 self.step = Step::default();
                 (self.drains.dirty, self.mean_queueing) = (0, 0);
+            }
+            Mode::Steady if self.path.is_near_min(low) && self.is_trial_due(now, mss) => {
+                self.begin_trial(now, mss)
             }
             Mode::Steady => {
                 self.longest[0] = self.longest[0].max(q);
@@ -275,6 +284,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
                 limits.ssthresh = Bytes::new(self.window);
             }
             (Mode::Steady, CongestionKind::Loss) => {
+                self.trial.lost += 1;
                 self.judge_loss(mss);
                 limits.ssthresh = limits.cwnd.max(event.mss * 2);
             }

@@ -106,7 +106,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.path.renewed = now;
         if !(remains && is_long && self.compete) {
             self.drains.dirty = 0;
-            if drain.competing {
+            if drain.competing && !self.trial.found {
                 self.mode = Mode::Holding;
                 if !self.rivals.is_due {
                     // No loss has told that the queue is full: hold no more than the path does.
@@ -119,6 +119,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.begin_competition(ack, now, limits);
         } else {
             self.drain_again(now);
+        }
+        if self.tries_after_drain(now, mss) {
+            self.begin_trial(now, mss);
         }
         limits.ssthresh = Bytes::new(self.window.max(2 * mss));
         limits.cwnd = limits.cwnd.min(limits.ssthresh);

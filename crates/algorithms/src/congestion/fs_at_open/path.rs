@@ -4,6 +4,7 @@ use suimon_units::Duration;
 
 use super::drain::Drains;
 use super::rivals::Rivals;
+use super::trial::Trial;
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, Limits};
 
@@ -177,6 +178,7 @@ impl<C> FsAtOpen<C> {
         self.drains = Drains::default();
         self.step = Step::default();
         self.rivals = Rivals::default();
+        self.trial = Trial::default();
         (self.low, self.queueing, self.mean_queueing, self.longest) = (0, 0, 0, [0; 2]);
     }
 }

@@ -129,7 +129,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// A round of competition.
     pub(super) fn end_competing_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &Limits) {
         let (queueing, full) = (self.path.queueing(low), self.path.queueing(self.rivals.full));
-        if queueing > full / 4 * 5 {
+        if queueing > full / 4 * 5 && !self.trial.found {
             // The queue was not full, so nothing tells of others.
             self.window = limits.cwnd.get().min(self.rcv_bytes.max(2 * ack.mss.get()));
             self.begin_drain(ack, false, false);
