@@ -6,7 +6,7 @@ use suimon_algorithms::congestion::MarkResponse;
 use suimon_algorithms::queue::Ecn;
 use suimon_algorithms::receiver::{ReceiveWindow, Received};
 use suimon_model::StackProfile;
-use suimon_units::{Bytes, Instant};
+use suimon_units::{Bytes, Duration, Instant};
 
 use super::ranges::RangeSet;
 use super::rcv_ssthresh::RcvSsthresh;
@@ -41,6 +41,10 @@ pub(crate) struct Receiver {
     /// `TS.Recent` and `Last.ACK.sent` of RFC 7323 §4.3.
     ts_recent: Instant,
     last_ack_sent: u64,
+    /// The round-trip time of the handshake.
+    rtt: Duration,
+    /// When the last segment in order came.
+    last_in_order: Instant,
     unacknowledged: u32,
     delayed_until: Option<Instant>,
     quick_acks: u32,
@@ -85,6 +89,8 @@ impl Receiver {
             advertised: 0,
             ts_recent: Instant::ZERO,
             last_ack_sent: 0,
+            rtt: Duration::ZERO,
+            last_in_order: Instant::ZERO,
             unacknowledged: 0,
             delayed_until: None,
             echo_congestion: false,
@@ -132,11 +138,14 @@ impl Receiver {
         let fills_a_gap = in_order && !self.out_of_order.is_empty();
         let mut earlier = None;
         if in_order {
-            if self.rcv_nxt == 0
-                && let Some(compression) = &mut self.sack_compression
-            {
-                compression.on_handshake(now.saturating_since(packet.ts_ecr));
+            if self.rcv_nxt == 0 {
+                // The only measurement of a side that sends no data.
+                self.rtt = now.saturating_since(packet.ts_ecr);
+            } else if now.saturating_since(self.last_in_order) > self.rtt + self.profile.rto_min {
+                // As after a restart: the sender's window may be small (`tcp_event_data_recv` of Linux).
+                self.quick_acks = self.quick_acks.max(self.profile.quick_acks);
             }
+            self.last_in_order = now;
             self.rcv_nxt = end;
             while let Some(end) = self.out_of_order.take_first_reaching(self.rcv_nxt) {
                 self.rcv_nxt = self.rcv_nxt.max(end);
@@ -160,9 +169,13 @@ impl Receiver {
         if !self.window_is_fixed {
             self.show_segment(now, packet, in_order);
         }
+        if earlier.is_some() {
+            // Linux takes it for the answer to this segment too, of which only the next ACK tells.
+            return earlier;
+        }
         let quickly = has_cut || self.quick_acks > 0;
         if !quickly && (!in_order || fills_a_gap) && self.hold_back(now) {
-            return earlier;
+            return None;
         }
         // Duplicates and gaps are answered at once (RFC 5681 §4.2), and whoever may send a packet or two only.
         let at_once = !in_order
@@ -173,11 +186,6 @@ impl Receiver {
             || self.unacknowledged >= SEGMENTS_PER_ACK;
         if at_once {
             self.quick_acks = self.quick_acks.saturating_sub(1);
-            if earlier.is_some() {
-                // One answer at a time: this one is due in no time.
-                self.delayed_until = Some(now);
-                return earlier;
-            }
             return Some(self.answer(now, PacketKind::Ack));
         }
         self.delayed_until.get_or_insert(now + self.profile.delayed_ack_timeout);
@@ -192,7 +200,7 @@ impl Receiver {
         if self.out_of_order.is_empty() || more_than_a_segment {
             return false;
         }
-        let delay = compression.delay(self.rcv_nxt);
+        let delay = compression.delay(self.rcv_nxt, self.rtt);
         if let Some(delay) = delay {
             self.delayed_until.get_or_insert(now + delay);
         }
@@ -479,12 +487,15 @@ mod tests {
         // The second block waits, the third shows the sender the two before it.
         assert!(receiver.on_packet(ms(60), &data(60, 7)).is_none());
         assert_eq!(answered(&mut receiver, &data(60, 9)), [(7, 8), (2, 5)]);
-        assert_eq!(receiver.next_wakeup(), Some(ms(61)));
-        // So does a segment of the oldest of three, and one of the other two does not.
-        assert_eq!(answered(&mut receiver, &data(60, 5)), [(9, 10), (7, 8), (2, 5)]);
-        assert!(receiver.on_packet(ms(60), &data(60, 8)).is_none());
-        let answer = receiver.on_timer(ms(61)).unwrap();
-        assert_eq!(blocks(&mut receiver, &answer), [(7, 10), (2, 6)]);
+        // The third itself is told of with the next, and nothing waits.
+        assert_eq!(receiver.next_wakeup(), None);
+        assert!(receiver.on_packet(ms(61), &data(61, 10)).is_none());
+        assert_eq!(receiver.next_wakeup(), Some(ms(62)));
+        // A segment of the oldest of three lets the held one out too, and one of the other two does not.
+        assert_eq!(answered(&mut receiver, &data(61, 5)), [(9, 11), (7, 8), (2, 5)]);
+        assert!(receiver.on_packet(ms(61), &data(61, 8)).is_none());
+        let answer = receiver.on_timer(ms(62)).unwrap();
+        assert_eq!(blocks(&mut receiver, &answer), [(7, 11), (2, 6)]);
     }
 
     #[test]

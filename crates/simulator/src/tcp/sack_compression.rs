@@ -22,18 +22,12 @@ pub(super) struct SackCompression {
     rcv_nxt: u64,
     duplicates: u32,
     held: u32,
-    rtt: Duration,
 }
 
 impl SackCompression {
-    /// The handshake gave this round-trip time, the only one that a side which sends no data has.
-    pub(super) fn on_handshake(&mut self, rtt: Duration) {
-        self.rtt = rtt;
-    }
-
-    /// The ACK for a segment that leaves a gap behind `rcv_nxt`: how long it may wait, or none where it goes out at
-    /// once.
-    pub(super) fn delay(&mut self, rcv_nxt: u64) -> Option<Duration> {
+    /// The ACK for a segment that leaves a gap behind `rcv_nxt`: how long it may wait on a path of this round-trip time, or
+    /// none where it goes out at once.
+    pub(super) fn delay(&mut self, rcv_nxt: u64, rtt: Duration) -> Option<Duration> {
         if self.held >= MAX_HELD {
             return None;
         }
@@ -46,7 +40,7 @@ impl SackCompression {
             return None;
         }
         self.held += 1;
-        Some(MAX_DELAY.min(self.rtt * RTT_PERCENT / 100))
+        Some(MAX_DELAY.min(rtt * RTT_PERCENT / 100))
     }
 
     pub(super) fn is_holding(&self) -> bool {

@@ -31,7 +31,7 @@ struct Record {
     /// Modulo 2^32, as in the header.
     seq: u32,
     len: u32,
-    /// When it was sent last, in nanoseconds, above its flags: that lasts for 36 years.
+    /// When it was sent last, in nanoseconds, above its flags: that lasts for 18 years.
     sent_and_flags: u64,
 }
 
@@ -42,7 +42,10 @@ const LOST: u64 = 2;
 /// Retransmitted, and the retransmission is in flight.
 const RETRANSMITTED: u64 = 4;
 const EVER_RETRANSMITTED: u64 = 8;
-const FLAG_BITS: u32 = 4;
+/// Time showed it to be lost, and it was not sent again since: time looks at it no more, even where the loss is forgiven
+/// (Linux's `tcp_rack_detect_loss` takes it out of `tsorted_sent_queue`).
+const UNTIMED: u64 = 16;
+const FLAG_BITS: u32 = 5;
 const FLAGS: u64 = (1 << FLAG_BITS) - 1;
 
 impl Record {
@@ -98,8 +101,9 @@ pub(crate) struct Scoreboard {
     rack: Option<Rack>,
     /// `None` where the peer tells what it holds (SACK).
     duplicates: Option<Duplicates>,
-    /// How often a segment was found to be lost.
+    /// How often a segment was found to be lost, and how often such a one was a retransmission.
     losses: u64,
+    lost_copies: u64,
     /// Retransmissions in order: position, and `snd_nxt` when sent. `None` where the stack does not
     /// notice that one was lost.
     retransmissions: Option<VecDeque<(u64, u64)>>,
@@ -131,8 +135,14 @@ pub(crate) struct Update {
     pub(crate) newest_sent_at: Option<Instant>,
     /// When the oldest and the newest of the segments were sent that were SACKed first now and sent once only.
     pub(crate) sacked_sent_at: Option<(Instant, Instant)>,
-    /// A segment was found to be lost. Loss detection follows the acknowledgement, and its caller sets this.
+    /// The block of a SACK told of something new.
+    pub(crate) sacked: bool,
+    /// Where the first of the segments ends that were confirmed first now and sent once only.
+    pub(crate) first_original: Option<u64>,
+    /// A segment was found to be lost, or a retransmission was. Loss detection follows the acknowledgement, and its caller
+    /// sets these.
     pub(crate) lost: bool,
+    pub(crate) lost_copy: bool,
 }
 
 impl Scoreboard {
@@ -151,6 +161,7 @@ impl Scoreboard {
             rack: (detection == LossDetection::Rack).then(Rack::default),
             duplicates: (detection == LossDetection::DuplicateAcks).then(Duplicates::default),
             losses: 0,
+            lost_copies: 0,
             retransmissions: detects_lost_retransmissions.then(VecDeque::new),
             snd_una: 0,
             snd_nxt: 0,
@@ -179,13 +190,23 @@ impl Scoreboard {
         self.lost > 0
     }
 
-    pub(crate) fn has_retransmissions_in_flight(&self) -> bool {
+    pub(crate) fn has_copies_in_flight(&self) -> bool {
         self.retransmitted > 0
+    }
+
+    /// A retransmission may still be answered (`tcp_any_retrans_done` of Linux).
+    pub(crate) fn has_retransmissions_out(&self) -> bool {
+        self.retransmitted > 0 || self.segments.front().is_some_and(|first| first.is(EVER_RETRANSMITTED))
     }
 
     /// How often a segment was found to be lost so far.
     pub(crate) fn losses(&self) -> u64 {
         self.losses
+    }
+
+    /// How often a retransmission was found to be lost so far.
+    pub(crate) fn lost_copies(&self) -> u64 {
+        self.lost_copies
     }
 
     /// A round-trip time was measured.
@@ -222,11 +243,6 @@ impl Scoreboard {
         found
     }
 
-    /// The first unacknowledged segment.
-    pub(crate) fn first(&self) -> Option<Segment> {
-        self.segments.front().map(|segment| self.shown(segment))
-    }
-
     /// When the first unacknowledged segment was sent last.
     pub(crate) fn first_sent_at(&self) -> Option<Instant> {
         self.segments.front().map(Record::sent_at)
@@ -242,7 +258,7 @@ impl Scoreboard {
         let snd_nxt = self.snd_nxt;
         if let Some(segment) = self.segments.len().checked_sub(1).and_then(|last| self.segments.get_mut(last))
         {
-            let flags = segment.sent_and_flags & FLAGS;
+            let flags = segment.sent_and_flags & FLAGS & !UNTIMED;
             *segment = Record::new(now, segment.seq(snd_nxt), segment.len);
             segment.set(flags | EVER_RETRANSMITTED);
         }
@@ -262,7 +278,7 @@ impl Scoreboard {
         if !segment.is(RETRANSMITTED) {
             self.retransmitted += u64::from(segment.len);
         }
-        let flags = segment.sent_and_flags & FLAGS;
+        let flags = segment.sent_and_flags & FLAGS & !UNTIMED;
         *segment = Record::new(now, seq, segment.len);
         segment.set(flags | LOST | RETRANSMITTED | EVER_RETRANSMITTED);
         self.retransmit_from = seq + u64::from(segment.len);
@@ -271,19 +287,19 @@ impl Scoreboard {
         }
     }
 
-    /// Takes in a cumulative acknowledgement up to `ack` and SACK blocks.
+    /// Takes in a cumulative acknowledgement up to `ack` that echoes the timestamp `echo`, and SACK blocks.
     #[inline(always)]
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
-        ack: u64,
+        (ack, echo): (u64, Option<Instant>),
         blocks: impl Iterator<Item = (u64, u64)>,
     ) -> Update {
         let mut update = Update::default();
         let has_sack = self.duplicates.is_none();
         let (highest_sacked, duplicate) =
             if has_sack { (self.highest_sacked, None) } else { (0, self.duplicate(ack)) };
-        self.acknowledge(now, ack, highest_sacked, &mut update);
+        self.acknowledge(now, (ack, echo), highest_sacked, &mut update);
         for (start, end) in blocks.filter(|_| has_sack).chain(duplicate) {
             if end > start.max(self.snd_una) && end <= self.snd_nxt {
                 let block = (start.max(self.snd_una), end);
@@ -294,7 +310,13 @@ impl Scoreboard {
     }
 
     #[inline(always)]
-    fn acknowledge(&mut self, now: Instant, ack: u64, highest_sacked: u64, update: &mut Update) {
+    fn acknowledge(
+        &mut self,
+        now: Instant,
+        (ack, echo): (u64, Option<Instant>),
+        highest_sacked: u64,
+        update: &mut Update,
+    ) {
         if ack <= self.snd_una {
             return;
         }
@@ -307,7 +329,7 @@ impl Scoreboard {
             } else {
                 update.delivered += len;
                 if let Some(rack) = &mut self.rack {
-                    rack.on_delivered(now, &segment, segment.end(snd_nxt));
+                    rack.on_delivered(now, echo, &segment, segment.end(snd_nxt));
                 }
                 if !segment.is(EVER_RETRANSMITTED) && segment.seq(snd_nxt) < highest_sacked {
                     self.saw_reordering(segment.seq(snd_nxt), highest_sacked, len);
@@ -324,6 +346,7 @@ impl Scoreboard {
             } else if !segment.is(SACKED) {
                 update.oldest_sent_at.get_or_insert(segment.sent_at());
                 update.newest_sent_at = Some(segment.sent_at());
+                update.first_original.get_or_insert(segment.end(snd_nxt));
             }
         }
         if !all_original {
@@ -361,11 +384,13 @@ impl Scoreboard {
             self.sacked += len;
             update.delivered += len;
             if let Some(rack) = &mut self.rack {
-                rack.on_delivered(now, segment, segment.end(snd_nxt));
+                rack.on_delivered(now, None, segment, segment.end(snd_nxt));
             }
+            update.sacked = true;
             let original = !segment.is(EVER_RETRANSMITTED);
             if original {
-                let sent_at = segment.sent_at();
+                let (sent_at, end) = (segment.sent_at(), segment.end(snd_nxt));
+                update.first_original = Some(update.first_original.map_or(end, |first| first.min(end)));
                 let (oldest, newest) = update.sacked_sent_at.unwrap_or((sent_at, sent_at));
                 update.sacked_sent_at = Some((oldest.min(sent_at), newest.max(sent_at)));
             }
@@ -471,6 +496,7 @@ impl Scoreboard {
                     segment.clear(RETRANSMITTED);
                     self.retransmitted -= u64::from(segment.len);
                     self.losses += 1;
+                    self.lost_copies += 1;
                     self.retransmit_from = self.retransmit_from.min(seq);
                 }
             }
@@ -479,42 +505,39 @@ impl Scoreboard {
         self.retransmissions = Some(retransmissions);
     }
 
-    /// After a timeout everything that is not SACKed counts as lost (RFC 6675 §5.1).
-    pub(crate) fn mark_all_lost(&mut self) {
+    /// After a timeout everything that is not SACKed counts as lost (RFC 6675 §5.1), but for what the peer has had no time
+    /// to answer, where losses are detected by time (`tcp_timeout_mark_lost` of Linux). The first segment always does.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.forget_duplicates();
         self.ignore_duplicates();
-        self.lost = 0;
-        for segment in self.segments.iter_mut() {
-            if !segment.is(SACKED) {
-                segment.clear(FLAGS & !EVER_RETRANSMITTED);
-                segment.set(LOST);
-                self.lost += u64::from(segment.len);
-            }
-        }
-        self.retransmitted = 0;
-        self.retransmit_from = self.snd_una;
         self.marked_up_to = self.snd_nxt;
-        if let Some(retransmissions) = &mut self.retransmissions {
-            retransmissions.clear();
-        }
-    }
-
-    /// Counts segments sent below `until` as lost, unless SACKed or retransmitted already.
-    pub(crate) fn mark_lost_below(&mut self, until: u64) {
-        let snd_nxt = self.snd_nxt;
-        for segment in self.segments.iter_mut().take_while(|segment| segment.seq(snd_nxt) < until) {
-            if !segment.is(SACKED | LOST) {
-                segment.set(LOST);
-                self.lost += u64::from(segment.len);
+        let (snd_nxt, snd_una, rack) = (self.snd_nxt, self.snd_una, self.rack);
+        for segment in self.segments.iter_mut().filter(|segment| !segment.is(SACKED)) {
+            let (seq, len) = (segment.seq(snd_nxt), u64::from(segment.len));
+            if seq > snd_una && rack.is_some_and(|rack| rack.may_be_answered(segment, now)) {
+                self.marked_up_to = self.marked_up_to.min(seq);
+                continue;
             }
+            if segment.is(RETRANSMITTED) {
+                self.retransmitted -= len;
+            }
+            if !segment.is(LOST) {
+                self.lost += len;
+            }
+            segment.clear(RETRANSMITTED);
+            segment.set(LOST);
         }
         self.retransmit_from = self.snd_una;
-        self.marked_up_to = self.marked_up_to.max(until);
+        if let Some(mut retransmissions) = self.retransmissions.take() {
+            retransmissions.retain(|(seq, _)| {
+                self.segments.get(self.index_of(*seq)).is_some_and(|segment| segment.is(RETRANSMITTED))
+            });
+            self.retransmissions = Some(retransmissions);
+        }
     }
 
-    /// The segments marked lost were only late: the original of the segment at `late` has arrived. Takes back the
-    /// marks, forgets the retransmissions, and expects as much reordering again.
-    pub(crate) fn forgive(&mut self, late: u64, mss: Bytes) {
+    /// The segments marked lost were only late. Takes back the marks and forgets the retransmissions.
+    pub(crate) fn forgive(&mut self) {
         for segment in self.segments.iter_mut() {
             segment.clear(LOST | RETRANSMITTED);
         }
@@ -524,11 +547,15 @@ impl Scoreboard {
         if let Some(retransmissions) = &mut self.retransmissions {
             retransmissions.clear();
         }
-        if late < self.highest_sacked {
-            self.saw_reordering(late, self.highest_sacked, mss.get());
-        }
         if let Some(rack) = &mut self.rack {
             rack.on_spurious();
+        }
+    }
+
+    /// The original of the segment at `late` arrived in spite of a retransmission: expects as much reordering again.
+    pub(crate) fn saw_late(&mut self, late: u64, mss: Bytes) {
+        if late < self.highest_sacked {
+            self.saw_reordering(late, self.highest_sacked, mss.get());
         }
     }
 
@@ -589,7 +616,7 @@ mod tests {
 
     fn sack(board: &mut Scoreboard, blocks: &[(u64, u64)]) -> Update {
         let blocks = blocks.iter().map(|b| (b.0 * 1_000, b.1 * 1_000));
-        let update = board.on_ack(Instant::ZERO, board.snd_una(), blocks);
+        let update = board.on_ack(Instant::ZERO, (board.snd_una(), None), blocks);
         board.detect_losses(MSS);
         update
     }
@@ -632,7 +659,7 @@ mod tests {
         assert_eq!(sack(&mut board, &[(2, 4)]).delivered, 2_000);
         assert_eq!(sack(&mut board, &[(2, 5)]).delivered, 1_000);
         assert_eq!(sack(&mut board, &[(2, 5)]).delivered, 0);
-        let update = board.on_ack(Instant::ZERO, 6_000, std::iter::empty());
+        let update = board.on_ack(Instant::ZERO, (6_000, None), std::iter::empty());
         assert_eq!((update.newly_acked, update.delivered), (6_000, 3_000));
     }
 
@@ -654,7 +681,7 @@ mod tests {
     fn reordering_raises_the_threshold() {
         let mut board = board(LossDetection::Rfc6675, 20);
         sack(&mut board, &[(1, 6)]);
-        board.on_ack(Instant::ZERO, 6_000, std::iter::empty());
+        board.on_ack(Instant::ZERO, (6_000, None), std::iter::empty());
         sack(&mut board, &[(7, 12)]);
         assert!(!board.has_lost(), "five above were enough to be wrong the last time");
         sack(&mut board, &[(7, 13)]);
@@ -665,7 +692,7 @@ mod tests {
     fn after_a_timeout_all_but_the_sacked_is_lost() {
         let mut board = board(LossDetection::Rfc6675, 5);
         sack(&mut board, &[(3, 4)]);
-        board.mark_all_lost();
+        board.on_timeout(Instant::ZERO);
         assert_eq!(board.flight_size(), Bytes::ZERO);
         assert_eq!(lost(&mut board), [0, 1, 2, 4]);
     }
@@ -676,11 +703,11 @@ mod tests {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         board.on_sent(at(1), 1_000);
         board.on_sent(at(2), 1_000);
-        let update = board.on_ack(Instant::ZERO, 2_000, std::iter::empty());
+        let update = board.on_ack(Instant::ZERO, (2_000, None), std::iter::empty());
         assert_eq!((update.oldest_sent_at, update.newest_sent_at), (Some(at(1)), Some(at(2))));
         board.on_sent(at(3), 1_000);
         board.on_retransmitted(at(4), 2_000);
-        assert_eq!(board.on_ack(Instant::ZERO, 3_000, std::iter::empty()).newest_sent_at, None);
+        assert_eq!(board.on_ack(Instant::ZERO, (3_000, None), std::iter::empty()).newest_sent_at, None);
     }
 
     #[derive(Debug, Clone)]
@@ -691,7 +718,6 @@ mod tests {
         Retransmit,
         Timeout,
         Undo,
-        Revert(u64),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -702,7 +728,6 @@ mod tests {
             2 => Just(Step::Retransmit),
             1 => Just(Step::Timeout),
             1 => Just(Step::Undo),
-            1 => (0_u64..30).prop_map(Step::Revert),
         ]
     }
 
@@ -716,7 +741,7 @@ mod tests {
                     Step::Send => board.on_sent(Instant::ZERO, 1_000),
                     Step::Ack(to) => {
                         let to = (to * 1_000).min(board.snd_nxt());
-                        delivered += board.on_ack(Instant::ZERO, to, std::iter::empty()).delivered;
+                        delivered += board.on_ack(Instant::ZERO, (to, None), std::iter::empty()).delivered;
                     }
                     Step::Sack(start, end) => delivered += sack(&mut board, &[(start, end)]).delivered,
                     Step::Retransmit => {
@@ -724,9 +749,8 @@ mod tests {
                             board.on_retransmitted(Instant::ZERO, segment.seq);
                         }
                     }
-                    Step::Timeout => board.mark_all_lost(),
-                    Step::Undo => board.forgive(board.snd_una(), MSS),
-                    Step::Revert(to) => board.mark_lost_below(to * 1_000),
+                    Step::Timeout => board.on_timeout(Instant::ZERO),
+                    Step::Undo => board.forgive(),
                 }
                 prop_assert_eq!(board.counts(), board.recount());
                 let (sacked, _, _) = board.counts();

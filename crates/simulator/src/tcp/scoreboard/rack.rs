@@ -3,7 +3,7 @@
 
 use suimon_units::{Duration, Instant};
 
-use super::{EVER_RETRANSMITTED, LOST, Look, RETRANSMITTED, Record, SACKED, Scoreboard};
+use super::{EVER_RETRANSMITTED, LOST, Look, RETRANSMITTED, Record, SACKED, Scoreboard, UNTIMED};
 
 /// The reordering window stays larger than at first for so many recoveries (RFC 8985 §6.2.4; `RACK_RECOVERY_THRESH`).
 const RECOVERIES: u32 = 16;
@@ -31,11 +31,14 @@ pub(super) struct Rack {
 }
 
 impl Rack {
-    /// `segment`, which ends at `end`, was confirmed (RFC 8985 §6.2, step 2).
-    pub(super) fn on_delivered(&mut self, now: Instant, segment: &Record, end: u64) {
+    /// `segment`, which ends at `end`, was confirmed by an ACK that echoes the timestamp `echo` (RFC 8985 §6.2, step 2).
+    pub(super) fn on_delivered(&mut self, now: Instant, echo: Option<Instant>, segment: &Record, end: u64) {
         let rtt = now.saturating_since(segment.sent_at());
-        // An answer that comes too early is that of the first copy.
-        if segment.is(EVER_RETRANSMITTED) && self.min_rtt.is_some_and(|min| rtt < min) {
+        // An answer that comes too early, or that echoes an earlier timestamp, is that of the first copy.
+        if segment.is(EVER_RETRANSMITTED)
+            && (self.min_rtt.is_some_and(|min| rtt < min)
+                || echo.is_some_and(|echo| echo < segment.sent_at()))
+        {
             return;
         }
         self.advanced = true;
@@ -56,6 +59,11 @@ impl Rack {
         if self.persist == 0 {
             self.more_steps = 0;
         }
+    }
+
+    /// The answer to this segment may still be on its way, by the round-trip time of the segment confirmed last.
+    pub(super) fn may_be_answered(&self, segment: &Record, now: Instant) -> bool {
+        segment.sent_at() + self.rtt > now
     }
 
     /// True where a segment was confirmed that was sent after this one, which ends at `end`.
@@ -98,7 +106,7 @@ impl Scoreboard {
         for index in from..self.segments.len() {
             let Some(segment) = self.segments.get_mut(index) else { break };
             let (seq, end) = (segment.seq(snd_nxt), segment.end(snd_nxt));
-            if !segment.is(SACKED | LOST) {
+            if !segment.is(SACKED | LOST | UNTIMED) {
                 let left = (segment.sent_at() + patience).saturating_since(now);
                 if !rack.is_past(segment, end) {
                     settled = false;
@@ -110,7 +118,7 @@ impl Scoreboard {
                     settled = false;
                     wait = wait.max(left);
                 } else {
-                    segment.set(LOST);
+                    segment.set(LOST | UNTIMED);
                     self.lost += u64::from(segment.len);
                     self.losses += 1;
                     self.retransmit_from = self.retransmit_from.min(seq);
@@ -144,8 +152,10 @@ impl Scoreboard {
                     continue;
                 }
                 segment.clear(RETRANSMITTED);
+                segment.set(UNTIMED);
                 self.retransmitted -= u64::from(segment.len);
                 self.losses += 1;
+                self.lost_copies += 1;
                 self.retransmit_from = self.retransmit_from.min(seq);
             }
             retransmissions.remove(place);

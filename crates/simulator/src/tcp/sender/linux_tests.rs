@@ -185,3 +185,41 @@ fn below_ssthresh_an_ack_that_shows_another_loss_lets_out_no_more_than_it_delive
     script.sack(301, 2, &[(7, 10)]).sends("r5 r6");
     script.sack(302, 3, &[(7, 10)]).sends("10");
 }
+
+/// F-RTO looks again after each timeout of the same segment (`icsk_retransmits` in `tcp_enter_loss`).
+#[test]
+fn the_second_of_two_timeouts_may_turn_out_to_be_a_mistake_where_the_first_came_in_recovery() {
+    let timeout_in_recovery = || {
+        let (mut script, _) = ten_in_flight();
+        script.sack(200, 0, &[(1, 4)]).sends("r0 10");
+        script.wakes(500).sends("r0");
+        script
+    };
+    // The fifth was sent once, and comes late.
+    let mut once = timeout_in_recovery();
+    once.sack(501, 0, &[(1, 5)]).sends_nothing();
+    assert_eq!(once.sender.counters.spurious, 0);
+    let mut twice = timeout_in_recovery();
+    twice.wakes(1_100).sends("r0");
+    twice.sack(1_101, 0, &[(1, 5)]).sends("11 12 13");
+    assert_eq!(twice.sender.counters.spurious, 1);
+}
+
+/// A loss that is forgiven before it was repaired is one that time never finds again (`tsorted_sent_queue`), so that the
+/// timeout has to.
+#[test]
+fn what_was_lost_and_forgiven_waits_for_a_timeout() {
+    let (mut script, _) = ten_in_flight();
+    // Seven are lost at once, of which three are sent again.
+    script.sack(200, 0, &[(7, 10)]).sends("r0 r1 r2");
+    script.wakes(500).sends("r0");
+    script.wakes(1_100).sends("r0");
+    // The fifth was only late: the timeout counts as a mistake.
+    script.sack(1_101, 0, &[(4, 5), (7, 10)]).sends("10 11 12 13");
+    // New data arrives. Time tells of the retransmissions, and no more of those that were lost and never repaired.
+    script.sack(1_201, 0, &[(4, 5), (7, 14)]).sends("r1");
+    script.wakes(1_258).sends("r0");
+    script.sack(1_301, 0, &[(1, 2), (4, 5), (7, 14)]).sends("r2");
+    script.sack(1_401, 3, &[(4, 5), (7, 14)]).sends("14 15");
+    script.sack(1_501, 3, &[(4, 5), (7, 16)]).sends("16 17");
+}

@@ -21,7 +21,7 @@ use suimon_results::EventKind;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::delivery::Deliveries;
-use self::phase::{Phase, Undo};
+use self::phase::Phase;
 use self::probe::{Probe, Purpose, Timer};
 use self::usage::Usage;
 use super::rto::Rto;
@@ -52,7 +52,12 @@ pub(crate) struct Sender {
     rto: Rto,
     /// First byte that the peer does not let us send.
     window_edge: u64,
-    undo: Option<Undo>,
+    /// The window before the last cut, in case it was a mistake.
+    undo: Option<Limits>,
+    /// When the first retransmission was sent since all was well (`retrans_stamp` of Linux).
+    first_retransmission: Option<Instant>,
+    /// Nothing is retransmitted before the next ACK.
+    new_data_first: bool,
     timer: Option<Timer>,
     /// The tail loss probe that is under way.
     probe: Option<Probe>,
@@ -132,6 +137,8 @@ impl Sender {
             source,
             window_edge: 0,
             undo: None,
+            first_retransmission: None,
+            new_data_first: false,
             timer: None,
             probe: None,
             paced_until: Instant::ZERO,
@@ -297,19 +304,21 @@ impl Sender {
             return;
         }
         let prior_flight_size = self.board.flight_size();
-        let losses = self.board.losses();
-        let mut update = self.board.on_ack(now, packet.seq, sack.ranges(packet.seq));
-        // F-RTO judges by the next arrivals, so nothing may be given up before.
+        let (losses, lost_copies) = (self.board.losses(), self.board.lost_copies());
+        let echo = self.profile.timestamps.then_some(packet.ts_ecr);
+        let mut update = self.board.on_ack(now, (packet.seq, echo), sack.ranges(packet.seq));
+        let was_unnecessary = self.was_unnecessary(packet, &update);
         let mut reordering = None;
-        if !matches!(self.phase, Phase::ForwardRto { .. }) {
-            if self.board.has_clock() {
-                let look = self.look(now);
-                reordering = self.board.detect_once_advanced(&look);
-            } else {
-                self.board.detect_losses(self.profile.mss);
-            }
+        if was_unnecessary && self.waits_for_copies() {
+            self.new_data_first = true;
+        } else if self.board.has_clock() {
+            let look = self.look(now);
+            reordering = self.board.detect_once_advanced(&look);
+        } else {
+            self.board.detect_losses(self.profile.mss);
         }
         update.lost = self.board.losses() > losses;
+        update.lost_copy = update.lost && self.board.lost_copies() > lost_copies;
         self.rto.on_acknowledged(now, self.board.snd_una());
         let rtt = self.measure(now, packet, &update);
         if let Some(deliveries) = &mut self.deliveries
@@ -329,7 +338,7 @@ impl Sender {
         if let Some(probe) = self.probe {
             self.judge_probe(now, probe, &update, prior_flight_size);
         }
-        self.advance_phase(now, packet, &update, prior_flight_size);
+        self.advance_phase(now, packet, &update, prior_flight_size, was_unnecessary);
         match reordering {
             Some(wait) => self.wait_for_reordered(now, wait),
             None if update.newly_acked > 0 => self.wait_for_probe(now, now),
@@ -360,7 +369,7 @@ impl Sender {
             },
             app_limited: self.stopped_by == StoppedBy::Application,
             in_recovery: match self.phase {
-                Phase::Recovery { .. } | Phase::ForwardRto { .. } => true,
+                Phase::Recovery { .. } => true,
                 // An algorithm that answers the share of marks grows on meanwhile.
                 _ if self.hears_shares => false,
                 Phase::Cut { .. } => true,
@@ -437,12 +446,14 @@ impl Sender {
         }
         self.restart_after_idle(now);
         let snd_nxt = self.board.snd_nxt();
+        let new_data_first = std::mem::take(&mut self.new_data_first);
+        let retransmits =
+            matches!(self.phase, Phase::Recovery { .. } | Phase::Loss { .. }) && !new_data_first;
         let reason = loop {
             if now < self.paced_until {
                 break StoppedBy::Pacing;
             }
             let flight_size = self.board.flight_size();
-            let retransmits = matches!(self.phase, Phase::Recovery { .. } | Phase::Loss { .. });
             if retransmits && let Some(segment) = self.board.next_lost() {
                 if flight_size + Bytes::new(u64::from(segment.len)) > self.limits.cwnd {
                     break StoppedBy::CongestionWindow;
@@ -495,7 +506,7 @@ impl Sender {
             return Err(StoppedBy::CongestionWindow);
         }
         // F-RTO's probes go out whatever an algorithm's own limit says.
-        let probing = matches!(self.phase, Phase::ForwardRto { .. });
+        let probing = matches!(self.phase, Phase::Loss { f_rto: true, .. });
         if flight_size + len > self.limits.space.min(self.share) && !probing {
             return Err(StoppedBy::Space);
         }
@@ -535,9 +546,7 @@ impl Sender {
         self.board.on_retransmitted(now, segment.seq);
         self.counters.retransmissions += 1;
         self.rto.on_retransmitted();
-        if let Some(undo) = &mut self.undo {
-            undo.first_retransmission.get_or_insert(now);
-        }
+        self.first_retransmission.get_or_insert(now);
         self.account(now, &packet);
         out.push(packet);
     }

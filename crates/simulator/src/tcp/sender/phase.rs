@@ -1,6 +1,6 @@
 //! How a sender goes through congestion: recovery, timeouts, and mistakes about either.
 
-use suimon_algorithms::congestion::{Congestion, CongestionKind, Limits};
+use suimon_algorithms::congestion::{Congestion, CongestionKind};
 use suimon_algorithms::queue::Ecn;
 use suimon_model::{CwndValidation, LossDetection};
 use suimon_results::EventKind;
@@ -11,11 +11,6 @@ use crate::packet::Packet;
 use crate::tcp::recovery::{Progress, Reduction};
 use crate::tcp::scoreboard::Update;
 
-/// Congestion window after a timeout that F-RTO found to be real (RFC 5682 §2.1, step 3).
-const WINDOW_AFTER_REAL_TIMEOUT: u64 = 3;
-/// New segments that F-RTO sends to find out (RFC 5682 §2.1, step 2b).
-const F_RTO_PROBES: u64 = 2;
-
 /// Where the connection stands with congestion.
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -25,17 +20,8 @@ pub(super) enum Phase {
     Cut { until: u64, reduction: Reduction },
     /// Lost segments are being retransmitted, likewise.
     Recovery { until: u64, reduction: Reduction },
-    /// After a timeout, finding out whether it was a mistake (RFC 5682).
-    ForwardRto { until: u64, probing: bool },
-    /// After a timeout, beginning anew, likewise until.
-    Loss { until: u64, una_at_timeout: u64 },
-}
-
-/// How things were before the first retransmission of an episode, in case it was a mistake.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Undo {
-    limits: Limits,
-    pub(super) first_retransmission: Option<Instant>,
+    /// After a timeout, beginning anew, likewise until. It may turn out to be a mistake (F-RTO with SACK, RFC 5682 §3.1).
+    Loss { until: u64, una_at_timeout: u64, f_rto: bool },
 }
 
 impl Sender {
@@ -46,9 +32,21 @@ impl Sender {
         packet: &Packet,
         update: &Update,
         prior_flight_size: Bytes,
+        was_unnecessary: bool,
     ) {
-        if self.was_unnecessary(packet, update) {
-            self.restore(now, update);
+        if self.first_retransmission.is_some()
+            && matches!(self.phase, Phase::Open)
+            && !self.board.has_retransmissions_out()
+        {
+            self.first_retransmission = None;
+        }
+        if was_unnecessary {
+            if matches!(self.phase, Phase::Recovery { .. }) {
+                self.board.saw_late(self.board.snd_una() - update.newly_acked, self.profile.mss);
+            }
+            if !self.waits_for_copies() {
+                self.restore(now);
+            }
         }
         match &self.phase {
             Phase::Open => {
@@ -57,16 +55,16 @@ impl Sender {
                 }
             }
             Phase::Cut { .. } | Phase::Recovery { .. } => self.advance_reduction(update),
-            Phase::ForwardRto { until, probing } => {
-                let (until, probing) = (*until, *probing);
-                self.advance_forward_rto(now, until, probing, update);
+            Phase::Loss { until, una_at_timeout, f_rto } => {
+                let (until, una_at_timeout, f_rto) = (*until, *una_at_timeout, *f_rto);
+                self.advance_loss(now, (until, una_at_timeout), f_rto, update);
             }
-            Phase::Loss { until, .. } => {
-                if self.board.snd_una() >= *until {
-                    self.board.on_recovered();
-                    self.phase = Phase::Open;
-                }
-            }
+        }
+        let lost_again =
+            matches!(self.phase, Phase::Loss { .. }) && update.lost_copy && self.board.has_clock();
+        if lost_again {
+            // As in Linux, which takes this for congestion anew (`FLAG_LOST_RETRANS` in `tcp_fastretrans_alert`).
+            self.begin_recovery(now, prior_flight_size, self.progress(update));
         }
         if matches!(self.phase, Phase::Open | Phase::Cut { .. }) && self.board.has_lost() {
             self.begin_recovery(now, prior_flight_size, self.progress(update));
@@ -103,24 +101,33 @@ impl Sender {
     }
 
     /// The Eifel detection algorithm (RFC 3522): the acknowledged segment was sent before the retransmission.
-    fn was_unnecessary(&self, packet: &Packet, update: &Update) -> bool {
-        let retransmitted = self.undo.and_then(|undo| undo.first_retransmission);
-        self.profile.timestamps
+    pub(super) fn was_unnecessary(&self, packet: &Packet, update: &Update) -> bool {
+        !matches!(self.phase, Phase::Open)
+            && self.profile.timestamps
             && update.newly_acked > 0
-            && !matches!(self.phase, Phase::Open)
-            && retransmitted.is_some_and(|at| packet.ts_ecr < at)
+            && self.undo.is_some()
+            && self.first_retransmission.is_some_and(|at| packet.ts_ecr < at)
     }
 
-    fn restore(&mut self, now: Instant, update: &Update) {
-        let Some(undo) = self.undo.take() else { return };
-        self.limits.cwnd = match self.phase {
-            // The probes' part is no window that was ever earned.
-            Phase::ForwardRto { .. } => undo.limits.cwnd,
-            _ => self.limits.cwnd.max(undo.limits.cwnd),
+    /// Within a recovery the window is not restored before all retransmissions were answered, and nothing more is
+    /// retransmitted until then (`tcp_try_undo_partial` of Linux).
+    pub(super) fn waits_for_copies(&self) -> bool {
+        let is_under_way = match &self.phase {
+            Phase::Recovery { until, .. } => self.board.snd_una() < *until,
+            _ => false,
         };
-        self.limits.ssthresh = undo.limits.ssthresh;
-        self.board.forgive(self.board.snd_una() - update.newly_acked, self.profile.mss);
+        is_under_way && self.board.has_copies_in_flight()
+    }
+
+    fn restore(&mut self, now: Instant) {
+        let Some(undo) = self.undo.take() else { return };
+        self.limits.cwnd = self.limits.cwnd.max(undo.cwnd);
+        self.limits.ssthresh = undo.ssthresh;
+        self.board.forgive();
         self.phase = Phase::Open;
+        if self.board.has_clock() {
+            self.board.detect_by_time(&self.look(now));
+        }
         self.cc.on_spurious(now, &mut self.limits);
         self.counters.spurious += 1;
         self.counters.event = Some(EventKind::Spurious);
@@ -166,9 +173,7 @@ impl Sender {
             // A mark has cut the window for this flight already.
             Phase::Cut { reduction, .. } if !self.hears_shares => reduction,
             _ => {
-                // While older retransmissions are out, an echo older than the next one proves nothing.
-                let provable = !self.board.has_retransmissions_in_flight();
-                self.undo = provable.then_some(Undo { limits: self.limits, first_retransmission: None });
+                self.undo = Some(self.limits);
                 self.notify(now, CongestionKind::Loss, prior_flight_size);
                 let mut reduction = self.reduction(self.limits.ssthresh, prior_flight_size);
                 self.limits.cwnd = reduction.on_ack(self.limits.cwnd, progress, mss);
@@ -197,36 +202,33 @@ impl Sender {
         Reduction::new(algorithm, self.limits.cwnd, target, flight_size)
     }
 
-    /// RFC 5682 §2.1, steps 2 and 3.
-    fn advance_forward_rto(&mut self, now: Instant, until: u64, probing: bool, update: &Update) {
-        let mss = self.profile.mss;
+    /// RFC 5682 §3.1, steps 2 and 3, as Linux has them (`tcp_process_loss`).
+    fn advance_loss(
+        &mut self,
+        now: Instant,
+        (until, una_at_timeout): (u64, u64),
+        f_rto: bool,
+        update: &Update,
+    ) {
+        let is_over = self.board.snd_una() >= until;
+        let has_probed = self.board.snd_nxt() > until;
         let advanced = update.newly_acked > 0;
-        if advanced && probing {
-            // (3b) What arrived was not retransmitted.
-            self.restore(now, update);
-        } else if self.board.snd_una() >= until {
-            // Everything of before is acknowledged, which says nothing about the timeout.
+        if f_rto && update.first_original.is_some_and(|end| end <= until) {
+            // (3b) What arrived was sent before the timeout, and once only.
+            self.restore(now);
+        } else if is_over {
+            self.board.on_recovered();
             self.phase = Phase::Open;
-        } else if advanced {
-            let flight_size = self.board.flight_size();
-            self.limits.cwnd = flight_size + mss * F_RTO_PROBES;
-            self.phase = Phase::ForwardRto { until, probing: true };
-            let verdict = self.new_segment(now, flight_size);
-            if matches!(verdict, Err(StoppedBy::Application | StoppedBy::PeerWindow)) {
-                // Nothing to probe with, and waiting for it might take another timeout.
-                self.limits.cwnd = mss * 2;
-                self.retransmit_rest(until);
-            }
-        } else {
-            self.limits.cwnd = mss * if probing { WINDOW_AFTER_REAL_TIMEOUT } else { 1 };
-            self.retransmit_rest(until);
+        } else if f_rto && !has_probed && advanced {
+            // (2b) New data tells, unless there is none.
+            let may_probe = self.new_segment(now, self.board.flight_size());
+            let goes_on = !matches!(may_probe, Err(StoppedBy::Application | StoppedBy::PeerWindow));
+            self.new_data_first = goes_on;
+            self.phase = Phase::Loss { until, una_at_timeout, f_rto: goes_on };
+        } else if f_rto && has_probed && (update.sacked || !advanced) {
+            // (3a) The new data arrived, and nothing of before.
+            self.phase = Phase::Loss { until, una_at_timeout, f_rto: false };
         }
-    }
-
-    /// The timeout was real: segments sent before it are lost, but for those retransmitted since.
-    fn retransmit_rest(&mut self, until: u64) {
-        self.board.mark_lost_below(until);
-        self.phase = Phase::Loss { until, una_at_timeout: self.board.snd_una() };
     }
 
     /// The retransmission timer ran out.
@@ -240,31 +242,23 @@ impl Sender {
             self.open_again(now, out);
             return;
         }
-        let is_news = match &self.phase {
-            Phase::Open => true,
-            // As in Linux: the window was cut for this flight already.
-            Phase::Cut { .. } | Phase::Recovery { .. } | Phase::ForwardRto { .. } => false,
-            // A retransmission was lost too: congestion anew only if something got through between.
-            Phase::Loss { una_at_timeout, .. } => self.board.snd_una() > *una_at_timeout,
+        let snd_una = self.board.snd_una();
+        // As in Linux: within a recovery the window was cut for this flight already, and after another timeout there is
+        // congestion anew only if something got through between.
+        let (is_news, in_doubt) = match &self.phase {
+            Phase::Open => (true, true),
+            Phase::Cut { .. } => (false, true),
+            Phase::Recovery { .. } => (false, false),
+            Phase::Loss { una_at_timeout, .. } => (snd_una > *una_at_timeout, snd_una == *una_at_timeout),
         };
-        let was_open = matches!(self.phase, Phase::Open);
-        if was_open {
-            self.undo = Some(Undo { limits: self.limits, first_retransmission: None });
-        }
         if is_news {
+            self.undo = Some(self.limits);
             self.notify(now, CongestionKind::Timeout, self.board.flight_size());
         }
-        self.limits.cwnd = self.profile.mss;
+        self.board.on_timeout(now);
+        self.limits.cwnd = self.board.flight_size() + self.profile.mss;
+        let f_rto = self.profile.f_rto && in_doubt;
         let until = self.board.snd_nxt();
-        match self.board.first() {
-            Some(first) if self.profile.f_rto && was_open => {
-                self.phase = Phase::ForwardRto { until, probing: false };
-                self.retransmit(now, first, out);
-            }
-            _ => {
-                self.board.mark_all_lost();
-                self.phase = Phase::Loss { until, una_at_timeout: self.board.snd_una() };
-            }
-        }
+        self.phase = Phase::Loss { until, una_at_timeout: snd_una, f_rto };
     }
 }

@@ -160,7 +160,6 @@ impl Sender {
             mss: self.profile.mss,
             in_recovery: match &self.phase {
                 Phase::Recovery { until, .. } | Phase::Loss { until, .. } => snd_una < *until,
-                Phase::ForwardRto { .. } => true,
                 Phase::Open | Phase::Cut { .. } => false,
             },
             srtt: self.rto.srtt().unwrap_or_default(),
