@@ -287,6 +287,7 @@ static __always_inline void open_cong_control(struct sock *sk, const struct rate
 	if (went_this_way(tp, &c->way) && rs->rtt_us > 0)
 		a.rtt = rs->rtt_us;
 	a.app_limited = app_limited(sk);
+	a.in_recovery = tcp_ca_state(sk) == TCP_CA_RECOVERY;
 	open_sample(&c->open, &a);
 	if (open_below_rules(&c->open))
 		grow_below(sk, c, rs->acked_sacked, &d);

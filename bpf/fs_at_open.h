@@ -26,8 +26,9 @@
 #define OPEN_SAMPLES_IN_STARTUP 8
 /* Round trips up to 1/32 above the smallest count as that. */
 #define OPEN_NEAR 32
-/* (4) */
-#define OPEN_DRAIN 2
+/* (4): so many times the flow's own backlog less than rcv_bytes, for a queue up to rtt_min over the other. */
+#define OPEN_DRAIN 3
+#define OPEN_MOST_QUEUE 4
 #define OPEN_DRAIN_WAIT 100000
 #define OPEN_FALLING_ROUNDS 8
 #define OPEN_ROUNDS_TO_REFILL 2
@@ -38,8 +39,17 @@
 #define OPEN_COMPETE 3000000
 #define OPEN_COMPETE_ON 3
 #define OPEN_PERIODS_BESIDE 24
-/* (9): floors that differ by no more than 1 over this are one path's. */
-#define OPEN_SAME_FLOOR 64
+/* (11): rounds of a trial, of which so many with a queue that is longer than this, and than rtt_min over the next, tell of others;
+ * and the most segments whose square takes 64 bits. */
+#define OPEN_TRIAL_ROUNDS 10
+#define OPEN_ROUNDS_FILLED 3
+#define OPEN_TRIAL_QUEUE 2000
+#define OPEN_TRIAL_QUEUE_PART 16
+#define OPEN_MOST_SEGMENTS (1ULL << 20)
+/* (9): a step is longer than this, and than rtt_min over the next; round trips that differ by no more than 1 over the last stay. */
+#define OPEN_STEP 10000
+#define OPEN_STEP_PART 4
+#define OPEN_SAME 64
 
 /* (10): a queue is full from 7/8 of its longest on, and far from full below 5/8. */
 #define OPEN_FULL 7
@@ -76,6 +86,7 @@ struct open_drain {
 	u64 rounds;
 	u64 before;
 	u64 floor;
+	u64 target;		/* what it leaves in flight */
 	u8 is_down;
 	u8 first;		/* right after slow start */
 	u8 competing;		/* the flow competed before */
@@ -87,8 +98,23 @@ struct open_drains {
 	u64 resting;
 	u64 dirty;
 	u64 dirty_queueing;
-	u64 step;		/* half way up to the longer round trip that came from one round to the next and stays */
-	u64 floor;		/* what the last drain after such a step left */
+};
+
+/* A round trip that became longer at once, for as long as it stays; zero stands for none. */
+struct open_step {
+	u64 half;		/* half way up, below which the step is undone */
+	u64 stays;		/* the round trip that stays */
+	u64 window;		/* the window when it was first seen */
+};
+
+/* What came since the last trial, and the trial that is on. */
+struct open_trial {
+	u64 began;
+	u64 delivered;
+	u64 lost;		/* losses, not bytes */
+	u64 left;		/* rounds */
+	u64 filled;		/* rounds that saw a queue */
+	u64 found;		/* a trial found the senders that the flow competes with */
 };
 
 /* The queue's length as others move it. */
@@ -101,7 +127,6 @@ struct open_rivals {
 	u64 drain_from;		/* a drain follows the first loss from then on */
 	u64 lost;		/* when the last loss came */
 	u64 between_losses;
-	u8 is_known;		/* the queue gets no longer than `full` */
 	u8 is_due;		/* a loss that a drain follows has come */
 };
 
@@ -110,7 +135,9 @@ struct fs_at_open {
 	struct open_round round;
 	struct open_drain drain;
 	struct open_drains drains;
+	struct open_step step;
 	struct open_rivals rivals;
+	struct open_trial trial;
 	u64 window;
 	u64 rcv_bytes;
 	u64 low;		/* the smallest round trip of the last round */
@@ -118,6 +145,7 @@ struct fs_at_open {
 	u64 mean_queueing;
 	u64 longest[2];
 	u8 mode;
+	u8 bears_loss;		/* slow start goes on in this recovery, since the loss was judged one of the radio */
 };
 
 /* What the sender obeys; the algorithm below has cwnd and ssthresh too. */
@@ -138,6 +166,7 @@ struct open_ack {
 	u64 mss;
 	u32 rtt;		/* 0: no sample */
 	u8 app_limited;
+	u8 in_recovery;
 };
 
 static __always_inline u64 less(u64 a, u64 b)
@@ -237,7 +266,9 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	__builtin_memset(&f->path, 0, sizeof(f->path));
 	open_clear_round(&f->round);
 	__builtin_memset(&f->drains, 0, sizeof(f->drains));
+	__builtin_memset(&f->step, 0, sizeof(f->step));
 	__builtin_memset(&f->rivals, 0, sizeof(f->rivals));
+	__builtin_memset(&f->trial, 0, sizeof(f->trial));
 	f->low = 0;
 	f->queueing = 0;
 	f->mean_queueing = 0;
@@ -258,19 +289,18 @@ static __always_inline u64 open_backlog(const struct fs_at_open *f, u64 mss, u64
 	return share_of(mss, OPEN_BACKLOG, q * q);
 }
 
-static __always_inline u64 open_drain_target(const struct fs_at_open *f, u64 mss)
-{
-	return max(f->rcv_bytes / OPEN_DRAIN, 2 * mss);
-}
-
 static __always_inline void open_begin_drain(struct fs_at_open *f, const struct open_ack *a, u8 first, u8 competing)
 {
+	u64 rtt_min = open_rtt_min(&f->path), q = min(open_queueing(&f->path, f->round.low), rtt_min / OPEN_MOST_QUEUE);
+	u64 target = less(f->rcv_bytes, share_of(f->rcv_bytes, OPEN_DRAIN * q, rtt_min));
+
 	__builtin_memset(&f->drain, 0, sizeof(f->drain));
 	f->mode = OPEN_DRAINING;
 	f->drain.first = first;
 	f->drain.competing = competing;
 	f->drain.before = f->round.low;
 	f->drain.floor = OPEN_NONE;
+	f->drain.target = max(target, 2 * a->mss);
 	open_begin_round(&f->round, a);
 }
 
@@ -281,11 +311,13 @@ static __always_inline void open_end_startup(struct fs_at_open *f, const struct 
 	open_begin_drain(f, a, 1, 0);
 }
 
-/* A round of slow start in which enough samples came: twice (2) waits. */
+/* In a round of slow start, once enough samples came: whether twice (2) waits. */
 static __always_inline void open_look(struct fs_at_open *f, const struct open_ack *a)
 {
 	u64 low = f->round.low, q = open_queueing(&f->path, low), flight = a->flight_size + a->delivered;
 
+	if (f->round.samples != OPEN_SAMPLES_IN_STARTUP || !f->round.end || open_is_over(&f->round, a))
+		return;
 	if (share_of(flight, q, low) > 2 * open_backlog(f, a->mss, q))
 		open_end_startup(f, a, share_of(flight, open_rtt_min(&f->path), low), q);
 }
@@ -377,11 +409,10 @@ static __always_inline void open_take_up(struct fs_at_open *f, const struct open
 	l->ssthresh = l->cwnd;
 }
 
-/* Competition begins. With `is_known` the queue gets no longer than it was. */
-static __always_inline void open_begin_competition(struct fs_at_open *f, const struct open_ack *a, u8 is_known, struct open_limits *l)
+/* Competition begins, in a queue that is taken to have been full when it was longest. */
+static __always_inline void open_begin_competition(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
 	f->rivals.full = open_rtt_min(&f->path) + max(f->longest[0], f->longest[1]);
-	f->rivals.is_known = is_known;
 	f->rivals.returns = 0;
 	f->window = max(f->window, 4 * a->mss);
 	open_take_up(f, a, l);
@@ -392,14 +423,12 @@ static __always_inline void open_end_competing_round(struct fs_at_open *f, const
 {
 	u64 full = open_queueing(&f->path, f->rivals.full);
 
-	if (f->rivals.is_known && open_queueing(&f->path, low) > full / 4 * 5) {
+	if (open_queueing(&f->path, low) > full / 4 * 5 && !f->trial.found) {
 		/* The queue was not full, so nothing tells of others. */
 		f->window = min(l->cwnd, max(f->rcv_bytes, 2 * a->mss));
 		open_begin_drain(f, a, 0, 0);
 		return;
 	}
-	if (!f->rivals.is_known)
-		f->rivals.full = max(f->rivals.full, low);
 	if (f->rivals.is_due || less(a->now, max(f->drains.last, f->rivals.lost)) > 2 * open_period(f)) {
 		f->window = l->cwnd;
 		open_begin_drain(f, a, 0, 1);
@@ -421,58 +450,132 @@ static __always_inline void open_end_held_round(struct fs_at_open *f, const stru
 	}
 }
 
-static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 low, u64 q, struct open_limits *l)
+/* (11): once a period, where more is lost than lets Reno have this window. */
+static __always_inline int open_is_trial_due(const struct fs_at_open *f, u64 now, u64 mss)
 {
+	u64 segments = min(f->window / mss, OPEN_MOST_SEGMENTS);
+
+	return f->trial.lost && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * f->trial.lost) &&
+	       less(now, f->trial.began) >= open_period(f);
+}
+
+/* The window keeps no backlog, while the queue is empty or should be. */
+static __always_inline void open_begin_trial(struct fs_at_open *f, u64 now, u64 mss)
+{
+	u64 found = f->trial.found;
+
+	__builtin_memset(&f->trial, 0, sizeof(f->trial));
+	f->trial.began = now;
+	f->trial.left = OPEN_TRIAL_ROUNDS;
+	f->trial.found = found;
+	f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
+}
+
+/* A round of a trial. */
+static __always_inline void open_end_trial_round(struct fs_at_open *f, const struct open_ack *a, u64 q, struct open_limits *l)
+{
+	int is_filled;
+
+	f->longest[0] = max(f->longest[0], q);
+	f->trial.left--;
+	f->trial.filled += q > OPEN_TRIAL_QUEUE + open_rtt_min(&f->path) / OPEN_TRIAL_QUEUE_PART;
+	is_filled = f->trial.filled >= OPEN_ROUNDS_FILLED;
+	if (is_filled)
+		open_begin_competition(f, a, l);
+	if (is_filled || !f->trial.left) {
+		f->trial.left = 0;
+		f->trial.found = is_filled;
+	}
+}
+
+static __always_inline u64 open_distance(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* (9), once a round: true where another path is the cause of a step, since the window has come down to half and the round trip is
+ * the same. */
+static __always_inline int open_is_path(struct fs_at_open *f, u64 low)
+{
+	u64 last = f->low, more = max(OPEN_STEP, open_rtt_min(&f->path) / OPEN_STEP_PART);
+	struct open_step *s = &f->step;
+
+	f->low = low;
+	if (last && low > last + more) {
+		s->half = (last + low) / 2;
+		s->stays = low;
+		s->window = f->window;
+	} else if (low < s->half) {
+		__builtin_memset(s, 0, sizeof(*s));
+	} else if (open_distance(low, s->stays) > low / OPEN_SAME) {
+		s->stays = low;
+		s->window = f->window;
+	}
+	return s->half && f->window <= s->window / 2;
+}
+
+/* The path is another, with this round trip. */
+static __always_inline void open_take_path(struct fs_at_open *f, u64 now, u64 rtt)
+{
+	__builtin_memset(&f->path, 0, sizeof(f->path));
+	f->path.periods[0] = rtt;
+	f->path.began = now;
+	f->path.renewed = now;
+	__builtin_memset(&f->step, 0, sizeof(f->step));
+	f->drains.dirty = 0;
+	f->mean_queueing = 0;
+}
+
+static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 low, u64 q, int is_path,
+						  struct open_limits *l)
+{
+	if (f->trial.left) {
+		open_end_trial_round(f, a, q, l);
+		return;
+	}
 	if (f->drains.resting) {
 		f->drains.resting--;
+		return;
+	}
+	if (is_path) {
+		open_take_path(f, a->now, low);
+		return;
+	}
+	if (open_is_near_min(&f->path, low) && open_is_trial_due(f, a->now, a->mss)) {
+		open_begin_trial(f, a->now, a->mss);
 		return;
 	}
 	f->longest[0] = max(f->longest[0], q);
 	f->mean_queueing = f->mean_queueing ? (7 * f->mean_queueing + q) / 8 : q;
 	open_move_window(f, a->mss, low, q);
 	if (open_others_fill(f, a->now, q))
-		open_begin_competition(f, a, 1, l);
+		open_begin_competition(f, a, l);
 	else if (less(a->now, f->path.renewed) > open_period(f))
 		open_begin_drain(f, a, 0, 0);
 }
 
-/* A queueing delay that remains in a drain where others fill the queue, or the path is longer. */
+/* A queueing delay that remains in a drain where others fill the queue. */
 static __always_inline u64 open_long(const struct fs_at_open *f)
 {
 	return max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
 }
 
-/* More than half of the step is undone: it was a queue. */
-static __always_inline void open_fall(struct fs_at_open *f, u64 low)
-{
-	if (low < f->drains.step)
-		f->drains.step = 0;
-}
-
-/* (9): the round trip of a round after that of the last. It may be another path's where it is longer by much. */
-static __always_inline void open_watch(struct fs_at_open *f, u64 low)
-{
-	if (f->low && low > f->low + open_long(f))
-		f->drains.step = (f->low + low) / 2;
-	else
-		open_fall(f, low);
-	f->low = low;
-}
-
 static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
 	u64 low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q;
+	int is_path;
 
 	if (f->round.app_limited)
 		return;
 	q = open_queueing(&f->path, low);
-	open_watch(f, low);
+	is_path = open_is_path(f, low);
+	f->trial.delivered += f->round.delivered;
 	f->queueing = q;
 	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
 	if (f->mode == OPEN_STARTUP) {
 		open_end_startup_round(f, a, q, elapsed);
 	} else if (f->mode == OPEN_STEADY) {
-		open_end_steady_round(f, a, low, q, l);
+		open_end_steady_round(f, a, low, q, is_path, l);
 	} else if (f->mode == OPEN_COMPETING) {
 		open_end_competing_round(f, a, low, l);
 	} else if (f->mode == OPEN_HOLDING) {
@@ -496,36 +599,17 @@ static __always_inline void open_drain_again(struct fs_at_open *f, u64 now)
 	f->path.renewed = less(now, less(open_period(f), OPEN_RETRY));
 }
 
-static __always_inline u64 open_distance(u64 a, u64 b)
-{
-	return a > b ? a - b : b - a;
-}
-
 static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
 	u64 mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
 	int is_long = f->drain.competing || f->mean_queueing > OPEN_LONG_QUEUE;
-	int remains = left > open_long(f) && !f->drain.first, stepped, is_path;
+	int remains = left > open_long(f) && !f->drain.first;
 
-	open_fall(f, floor);
-	stepped = remains && !f->drain.competing && f->drains.step;
-	is_path = stepped && open_distance(floor, f->drains.floor) <= floor / OPEN_SAME_FLOOR;
-	f->drains.floor = stepped && !is_path ? floor : 0;
 	f->mode = OPEN_STEADY;
 	f->path.renewed = a->now;
-	if (is_path) {
-		__builtin_memset(f->path.periods, 0, sizeof(f->path.periods));
-		f->path.periods[0] = floor;
-		f->path.began = a->now;
-		f->drains.step = 0;
+	if (!(remains && is_long)) {
 		f->drains.dirty = 0;
-		f->mean_queueing = 0;
-	} else if (stepped && !is_long) {
-		f->drains.dirty = 0;
-		open_drain_again(f, a->now);
-	} else if (!(remains && is_long)) {
-		f->drains.dirty = 0;
-		if (f->drain.competing) {
+		if (f->drain.competing && !f->trial.found) {
 			f->mode = OPEN_HOLDING;
 			/* Without a loss nothing has told that the queue is full: hold no more than the path does. */
 			if (!f->rivals.is_due)
@@ -534,10 +618,12 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	} else if (f->drain.competing) {
 		open_take_up(f, a, l);
 	} else if (open_is_beside_others(f)) {
-		open_begin_competition(f, a, 0, l);
+		open_begin_competition(f, a, l);
 	} else {
 		open_drain_again(f, a->now);
 	}
+	if (f->mode == OPEN_STEADY && (f->trial.found || open_is_trial_due(f, a->now, mss)))
+		open_begin_trial(f, a->now, mss);
 	l->ssthresh = max(f->window, 2 * mss);
 	l->cwnd = min(l->cwnd, l->ssthresh);
 	f->drains.last = a->now;
@@ -556,7 +642,7 @@ static __always_inline void open_advance_drain(struct fs_at_open *f, const struc
 	u64 low = f->round.low;
 
 	if (!d->is_down) {
-		if (a->flight_size <= open_drain_target(f, a->mss)) {
+		if (a->flight_size <= d->target) {
 			d->is_down = 1;
 			d->reached = a->now;
 			d->before = min(d->before, low);
@@ -584,9 +670,12 @@ static __always_inline void open_apply(const struct fs_at_open *f, const struct 
 
 	if (f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING) {
 		l->space = OPEN_NONE;
+		/* The first retransmission may have needed more. */
+		if (a->in_recovery && f->mode == OPEN_COMPETING)
+			l->cwnd = min(l->cwnd, l->ssthresh);
 		return;
 	}
-	l->space = f->mode == OPEN_DRAINING ? open_drain_target(f, a->mss) : window;
+	l->space = f->mode == OPEN_DRAINING ? f->drain.target : window;
 	if (a->newly_acked) {
 		l->cwnd = window;
 		l->ssthresh = min(l->ssthresh, window);
@@ -606,8 +695,7 @@ static __always_inline void open_sample(struct fs_at_open *f, const struct open_
 	open_sample_path(&f->path, a->now, rtt, period);
 	f->round.low = min(f->round.low, rtt);
 	f->round.samples++;
-	if (f->mode == OPEN_STARTUP && f->round.samples == OPEN_SAMPLES_IN_STARTUP && f->round.end &&
-	    !open_is_over(&f->round, a))
+	if (f->mode == OPEN_STARTUP)
 		open_look(f, a);
 }
 
@@ -616,8 +704,17 @@ static __always_inline int open_below_rules(const struct fs_at_open *f)
 	return f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING;
 }
 
+/* The algorithm below stands still in recovery: where the loss was the radio's, slow start goes on all the same. */
+static __always_inline void open_go_on_in_recovery(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	f->bears_loss &= a->in_recovery && f->mode == OPEN_STARTUP;
+	if (f->bears_loss && !a->app_limited)
+		l->cwnd += a->delivered;
+}
+
 static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
+	open_go_on_in_recovery(f, a, l);
 	open_count(&f->round, a);
 	if (!open_rtt_min(&f->path))
 		return;
@@ -675,7 +772,6 @@ static __always_inline void open_lose(struct fs_at_open *f, u64 now)
 	struct open_rivals *r = &f->rivals;
 
 	r->full = max(r->full, open_low_now(f));
-	r->is_known = 1;
 	r->between_losses = less(now, r->lost);
 	r->lost = now;
 	r->is_due |= now >= r->drain_from;
@@ -714,6 +810,7 @@ static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_co
 			return 0;
 		}
 		/* As (10) of the paper: nothing is queued, so the loss is the radio's. */
+		f->bears_loss = 1;
 		kept = max(l->ssthresh, l->cwnd);
 		l->ssthresh = max(kept, 2 * mss);
 		return 1;
@@ -730,8 +827,10 @@ static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_co
 		l->ssthresh = f->window;
 		return 0;
 	}
-	if (f->mode == OPEN_STEADY)
+	if (f->mode == OPEN_STEADY) {
+		f->trial.lost++;
 		open_judge_loss(f, mss);
+	}
 	l->ssthresh = max(l->cwnd, 2 * mss);
 	return f->window == before;
 }

@@ -3,7 +3,7 @@
  * The kernel's open mode as an ordinary program, for crates/linux/tests/open_arithmetic.rs: reads an event a line, and writes the
  * trace that the program in the kernel would write. BELOW is the answer of the algorithm below, should it be asked.
  *   s CWND RTT_US                                                                            the start
- *   a NOW_US RTT_US NEWLY_ACKED DELIVERED FLIGHT PRIOR OUTSTANDING APP_LIMITED KERNEL BELOW  an acknowledgement
+ *   a NOW_US RTT_US NEWLY_ACKED DELIVERED FLIGHT PRIOR OUTSTANDING APP_LIMITED KERNEL BELOW STATE  an acknowledgement
  *   l|m|t NOW_US FLIGHT KERNEL SSTHRESH BELOW                                                a loss, a mark, a timeout
  *   p NOW_US                                                                                 the path may be another one
  */
@@ -13,6 +13,8 @@
 
 /* As in crates/linux/tests/open_arithmetic.rs. */
 #define MSS 1448
+/* As in ../kernel.h. */
+#define TCP_CA_RECOVERY 3
 
 struct input {
 	u64 now;
@@ -27,6 +29,7 @@ struct input {
 	u32 below;
 	u32 decided;
 	u32 app_limited;
+	u32 ca_state;
 };
 
 static void tell(const char *event, u32 number, const struct fs_at_open *f, const struct open_limits *l, const struct input *i)
@@ -35,10 +38,10 @@ static void tell(const char *event, u32 number, const struct fs_at_open *f, cons
 	       "\"rtt_min_us\":%llu,\"cwnd_segments\":%llu,\"queued_half_segments\":0,\"dwnd_segments\":0,\"queueing_us\":%llu,"
 	       "\"mode\":%u,\"number\":%u,\"newly_acked\":%llu,\"delivered\":%llu,\"flight_size\":%llu,\"snd_wnd\":0,\"rtt_us\":%u,"
 	       "\"mss\":%u,\"snd_cwnd\":0,\"ssthresh\":%u,\"prior_flight_size\":%llu,\"outstanding\":%llu,\"kernel_cwnd\":%u,"
-	       "\"below\":%u,\"decided\":%u,\"local_port\":0,\"remote_port\":0,\"ca_state\":0,\"app_limited\":%u,\"radio\":0}\n",
+	       "\"below\":%u,\"decided\":%u,\"local_port\":0,\"remote_port\":0,\"ca_state\":%u,\"app_limited\":%u,\"radio\":0}\n",
 	       event, i->now, f->rcv_bytes, f->window, l->space == OPEN_NONE ? 0 : l->space, open_rtt_min(&f->path), l->cwnd / MSS,
 	       f->queueing, f->mode, number, i->newly_acked, i->delivered, i->flight_size, i->rtt, MSS, i->ssthresh, i->prior,
-	       i->outstanding, i->kernel_cwnd, i->below, i->decided, i->app_limited);
+	       i->outstanding, i->kernel_cwnd, i->below, i->decided, i->ca_state, i->app_limited);
 }
 
 static void acknowledge(struct fs_at_open *f, struct open_limits *l, struct input *i, u64 *snd_una)
@@ -54,6 +57,7 @@ static void acknowledge(struct fs_at_open *f, struct open_limits *l, struct inpu
 		.mss = MSS,
 		.rtt = i->rtt,
 		.app_limited = i->app_limited,
+		.in_recovery = i->ca_state == TCP_CA_RECOVERY,
 	};
 
 	open_sample(f, &a);
@@ -90,9 +94,9 @@ int main(int argc, char **argv)
 		if (line[0] == 's' && sscanf(numbers, "%u %u", &i.kernel_cwnd, &i.rtt) == 2) {
 			event = "start";
 			open_start(&f, i.rtt);
-		} else if (line[0] == 'a' && sscanf(numbers, "%llu %u %llu %llu %llu %llu %llu %u %u %u", &i.now, &i.rtt,
+		} else if (line[0] == 'a' && sscanf(numbers, "%llu %u %llu %llu %llu %llu %llu %u %u %u %u", &i.now, &i.rtt,
 						    &i.newly_acked, &i.delivered, &i.flight_size, &i.prior, &i.outstanding,
-						    &i.app_limited, &i.kernel_cwnd, &i.below) != 10) {
+						    &i.app_limited, &i.kernel_cwnd, &i.below, &i.ca_state) != 11) {
 			return 1;
 		} else if (line[0] == 'p' && sscanf(numbers, "%llu", &i.now) == 1) {
 			event = "path";

@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use suimon_linux::congestion_trace::replay;
 
 const MSS: u64 = 1_448;
+/// The kernel's number for fast recovery, in which some acknowledgements come; zero is none.
+const RECOVERY: u8 = 3;
 
 /// Some seconds in which the queue, the flow and the losses stay as they are.
 #[derive(Debug, Clone)]
@@ -64,7 +66,7 @@ impl Draws {
 /// The events of `phases` as the program reads them.
 fn script(phases: &[Phase], cwnd: u64, handshake_us: u64) -> String {
     let mut text = format!("s {cwnd} {handshake_us}\n");
-    let mut now = 0;
+    let (mut now, mut state) = (0, 0);
     for phase in phases {
         let mut draws = Draws(phase.seed);
         for _ in 0..phase.acks {
@@ -92,10 +94,13 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64) -> String {
             let lost = if phase.events > 0 && draws.one_in(20) { draws.below(4) * MSS } else { 0 };
             let (prior, outstanding) = (flight + delivered + lost, flight + draws.below(3) * MSS);
             let limited = u8::from(draws.one_in(400));
+            if draws.one_in(30) {
+                state = RECOVERY - state;
+            }
             let below = if draws.one_in(2) { 0 } else { 1 + draws.below(1_000) };
             writeln!(
                 text,
-                "a {now} {rtt} {news} {delivered} {flight} {prior} {outstanding} {limited} {kernel} {below}"
+                "a {now} {rtt} {news} {delivered} {flight} {prior} {outstanding} {limited} {kernel} {below} {state}"
             )
             .unwrap();
         }

@@ -16,10 +16,13 @@ use crate::registry::Description;
 mod drain;
 mod path;
 mod rivals;
+mod startup;
+mod trial;
 
 use self::drain::{Drain, Drains};
-use self::path::{MOST_BYTES, Path, Round, micros, sample_of, share};
+use self::path::{MOST_BYTES, Path, Round, Step, micros, sample_of, share};
 use self::rivals::Rivals;
+use self::trial::Trial;
 
 /// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
@@ -57,8 +60,6 @@ const GAIN: u64 = 4;
 const LEAST_QUEUE: u64 = 64;
 /// Samples of a round: with fewer, all may be of delayed ACKs.
 const ENOUGH_SAMPLES: u64 = 4;
-/// Samples of a round in slow start after which the queue is looked at (HyStart takes as many).
-const SAMPLES_IN_STARTUP: u64 = 8;
 /// Beside others the path is remembered for so many times as long.
 const PERIODS_BESIDE: u64 = 24;
 
@@ -85,6 +86,8 @@ pub struct FsAtOpen<C> {
     mode: Mode,
     path: Path,
     round: Round,
+    /// Slow start goes on in this recovery, since the loss was judged one of the radio.
+    bears_loss: bool,
     /// `w`, in bytes.
     window: u64,
     /// Confirmed per `rtt_min`, of the last round.
@@ -96,7 +99,9 @@ pub struct FsAtOpen<C> {
     mean_queueing: u64,
     longest: [u64; 2],
     drains: Drains,
+    step: Step,
     rivals: Rivals,
+    trial: Trial,
     /// For the algorithm below, where it rules.
     heard: Option<Delivery>,
 }
@@ -112,6 +117,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             mode: Mode::Startup,
             path: Path::default(),
             round: Round::default(),
+            bears_loss: false,
             window: 0,
             rcv_bytes: 0,
             low: 0,
@@ -119,7 +125,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
             mean_queueing: 0,
             longest: [0; 2],
             drains: Drains::default(),
+            step: Step::default(),
             rivals: Rivals::default(),
+            trial: Trial::default(),
             heard: None,
         }
     }
@@ -135,52 +143,35 @@ impl<C: CongestionControl> FsAtOpen<C> {
         share(mss, BACKLOG, q.saturating_mul(q))
     }
 
-    /// The queue begins to stand, so slow start is over.
-    fn end_startup(&mut self, ack: &Ack, rcv_bytes: u64, q: u64) {
-        let mss = ack.mss.get();
-        self.rcv_bytes = rcv_bytes;
-        self.window = rcv_bytes.saturating_add(self.backlog(mss, q)).max(4 * mss);
-        self.begin_drain(ack, true, false);
-    }
-
-    /// A round of slow start in which enough samples came: twice (2) waits.
-    fn look(&mut self, ack: &Ack) {
-        let (low, q) = (self.round.low, self.path.queueing(self.round.low));
-        let flight = ack.flight_size.get().saturating_add(ack.delivered.get());
-        if share(flight, q, low) > self.backlog(ack.mss.get(), q).saturating_mul(2) {
-            self.end_startup(ack, share(flight, self.path.rtt_min(), low), q);
-        }
-    }
-
     fn end_round(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
         let (low, elapsed) = (self.round.low, now.saturating_sub(self.round.began).max(1));
         if self.round.app_limited {
             return;
         }
         let (q, rtt_min, mss) = (self.path.queueing(low), self.path.rtt_min(), ack.mss.get());
-        let long = self.long();
-        self.drains.watch(core::mem::replace(&mut self.low, low), low, long);
+        let is_path = self.step.is_path(core::mem::replace(&mut self.low, low), low, rtt_min, self.window);
+        self.trial.delivered = self.trial.delivered.saturating_add(self.round.delivered);
         self.queueing = q;
         self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
         match self.mode {
-            Mode::Startup => {
-                let own = share(self.round.delivered, q, elapsed);
-                if self.round.loses(16, mss) {
-                    // Lost beyond what a radio loses: the queue is full and too short to be seen.
-                    self.window = (self.round.delivered * 7 / 8).max(4 * mss);
-                    self.mode = Mode::Steady;
-                } else if own > self.backlog(mss, q).saturating_mul(2) {
-                    self.end_startup(ack, self.rcv_bytes, q);
-                }
-            }
+            Mode::Startup => self.end_startup_round(ack, q, elapsed),
+            Mode::Steady if self.trial.left > 0 => self.end_trial_round(ack, now, q, limits),
             Mode::Steady if self.drains.resting > 0 => self.drains.resting -= 1,
+            Mode::Steady if is_path => {
+                self.path = Path::of(low, now);
+                self.step = Step::default();
+                (self.drains.dirty, self.mean_queueing) = (0, 0);
+            }
+            Mode::Steady if self.path.is_near_min(low) && self.is_trial_due(now, mss) => {
+                self.begin_trial(now, mss)
+            }
             Mode::Steady => {
                 self.longest[0] = self.longest[0].max(q);
                 self.mean_queueing =
                     if self.mean_queueing == 0 { q } else { (7 * self.mean_queueing + q) / 8 };
                 self.move_window(mss, low, q);
                 if self.others_fill(now, q) {
-                    self.begin_competition(ack, now, true, limits);
+                    self.begin_competition(ack, now, limits);
                 } else if now.saturating_sub(self.path.renewed) > self.period() {
                     self.begin_drain(ack, false, false);
                 }
@@ -217,7 +208,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 return;
             }
             Mode::Steady | Mode::Holding => Bytes::new(self.window.max(2 * mss)),
-            Mode::Draining(_) => Bytes::new(self.drain_target(mss)),
+            Mode::Draining(drain) => Bytes::new(drain.target),
         };
         limits.pacing = None;
         if ack.newly_acked > Bytes::ZERO {
@@ -246,8 +237,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             let period = if beside { PERIODS_BESIDE * self.period() } else { self.period() };
             self.path.sample(now, rtt, period);
             self.round.sample(rtt);
-            let enough = self.round.samples == SAMPLES_IN_STARTUP && self.round.end > 0;
-            if self.mode == Mode::Startup && enough && !self.round.is_over(ack) {
+            if self.mode == Mode::Startup {
                 self.look(ack);
             }
         }
@@ -256,6 +246,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             heard.iter().for_each(|delivery| self.inner.on_delivery(delivery));
             self.inner.on_ack(ack, limits);
         }
+        self.go_on_in_recovery(ack, limits);
         self.round.count(ack);
         if self.path.rtt_min() == 0 {
             return;
@@ -286,23 +277,14 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             }
             (Mode::Startup, CongestionKind::Timeout) => self.inner.on_congestion(event, limits),
             (Mode::Steady | Mode::Draining(_), CongestionKind::Timeout) => self.bear_timeout(mss, limits),
-            (Mode::Startup, _) => {
-                let q = if self.round.low == u64::MAX { 0 } else { self.path.queueing(self.round.low) };
-                if q > self.path.rtt_min() / 4 || event.kind == CongestionKind::Ecn {
-                    self.window = (event.flight_size.get() / 2).max(4 * mss);
-                    self.mode = Mode::Steady;
-                    limits.ssthresh = Bytes::new(self.window);
-                } else {
-                    // As (10) of the paper: nothing is queued, so the loss is the radio's.
-                    limits.ssthresh = limits.ssthresh.max(limits.cwnd).max(event.mss * 2);
-                }
-            }
+            (Mode::Startup, _) => self.lose_in_startup(event, limits),
             (Mode::Steady | Mode::Draining(_), CongestionKind::Ecn) => {
                 // A mark was set by a queue: the radio does not mark.
                 self.window = (self.window / 8 * 7).max(2 * mss);
                 limits.ssthresh = Bytes::new(self.window);
             }
             (Mode::Steady, CongestionKind::Loss) => {
+                self.trial.lost += 1;
                 self.judge_loss(mss);
                 limits.ssthresh = limits.cwnd.max(event.mss * 2);
             }

@@ -21,6 +21,9 @@ const DRAINING: u32 = 3;
 const COMPETING: u32 = 4;
 const HOLDING: u32 = 5;
 
+/// The number of the kernel's fast recovery (`TCP_CA_Recovery`).
+const RECOVERY: u8 = 3;
+
 /// The outcome of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replayed {
@@ -217,6 +220,7 @@ impl Connection {
             prior_flight_size: bytes(record.prior_flight_size),
             snd_wnd: bytes(record.snd_wnd),
             app_limited: record.app_limited == 1,
+            in_recovery: record.ca_state == RECOVERY,
             counting: AckCounting::Delivered,
             ..Ack::new(now, bytes(record.delivered), mss(record))
         };

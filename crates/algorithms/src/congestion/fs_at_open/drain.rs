@@ -2,20 +2,20 @@
 
 use suimon_units::{Bytes, Instant};
 
-use super::path::{Path, micros};
+use super::path::{micros, share};
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, CongestionControl, Limits};
 
-/// A drain leaves this share of `rcv_bytes` in flight, 1 over this.
-const DRAIN: u64 = 2;
+/// A drain leaves so many times the flow's own backlog less in flight than `rcv_bytes`, for a queue up to `rtt_min` over
+/// the other. That backlog itself goes too, so that the queue empties though three flows in four do not drain.
+const DRAIN: u64 = 3;
+const MOST_QUEUE: u64 = 4;
 /// Longest wait at the floor of a drain for others to join it, beside `rtt_min`.
 const DRAIN_WAIT: u64 = 100_000;
 /// Rounds that a drain lasts at most while round-trip times still fall by a sixteenth.
 const FALLING_ROUNDS: u64 = 8;
 /// Queueing delay that only senders that fill the queue hold over several drains; half of it may remain in a drain.
 const LONG_QUEUE: u64 = 50_000;
-/// Floors of two drains that differ by no more than 1 over this are one path's (9).
-const SAME_FLOOR: u64 = 64;
 /// So many drains in a row that did not empty the queue, this long apart, tell of such senders.
 const DIRTY_DRAINS: u64 = 3;
 const RETRY: u64 = 3_500_000;
@@ -29,6 +29,8 @@ pub(super) struct Drain {
     first: bool,
     /// The flow competed before.
     pub(super) competing: bool,
+    /// What it leaves in flight.
+    pub(super) target: u64,
     /// When the flight was down, and the smallest round trip of each round since.
     reached: Option<u64>,
     rounds: u64,
@@ -45,33 +47,11 @@ pub(super) struct Drains {
     /// Drains in a row that did not empty the queue, and the mean queueing delay before the last of them.
     pub(super) dirty: u64,
     dirty_queueing: u64,
-    /// Half way up to the longer round trip that came from one round to the next and stays; zero without one.
-    step: u64,
-    /// What the last drain after such a step left at least; zero where it left nothing.
-    floor: u64,
-}
-
-impl Drains {
-    /// (9): the round trip of a round after that of the last. It may be another path's where it is longer by more than `long`.
-    pub(super) fn watch(&mut self, last: u64, low: u64, long: u64) {
-        if last > 0 && low > last.saturating_add(long) {
-            self.step = last.midpoint(low);
-        } else {
-            self.fall(low);
-        }
-    }
-
-    /// More than half of the step is undone: it was a queue.
-    fn fall(&mut self, low: u64) {
-        if low < self.step {
-            self.step = 0;
-        }
-    }
 }
 
 impl<C> FsAtOpen<C> {
-    /// A queueing delay that remains in a drain where others fill the queue, or the path is longer.
-    pub(super) fn long(&self) -> u64 {
+    /// A queueing delay that remains in a drain where others fill the queue.
+    fn long(&self) -> u64 {
         (LONG_QUEUE / 2).max(self.path.rtt_min() / 4)
     }
 }
@@ -80,19 +60,18 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Begins to leave the queue.
     pub(super) fn begin_drain(&mut self, ack: &Ack, first: bool, competing: bool) {
         let (before, floor) = (self.round.low, u64::MAX);
-        self.mode = Mode::Draining(Drain { first, competing, reached: None, rounds: 0, before, floor });
+        let (rtt_min, q) = (self.path.rtt_min(), self.path.queueing(before));
+        let less = share(self.rcv_bytes, DRAIN * q.min(rtt_min / MOST_QUEUE), rtt_min);
+        let target = self.rcv_bytes.saturating_sub(less).max(2 * ack.mss.get());
+        self.mode =
+            Mode::Draining(Drain { first, competing, target, reached: None, rounds: 0, before, floor });
         self.round.begin(micros(ack.now.saturating_since(Instant::ZERO)), ack);
-    }
-
-    /// What a drain leaves in flight.
-    pub(super) fn drain_target(&self, mss: u64) -> u64 {
-        (self.rcv_bytes / DRAIN).max(2 * mss)
     }
 
     /// An acknowledgement in a drain.
     pub(super) fn advance_drain(&mut self, mut drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
         let Some(reached) = drain.reached else {
-            if ack.flight_size.get() <= self.drain_target(ack.mss.get()) {
+            if ack.flight_size.get() <= drain.target {
                 drain.reached = Some(now);
                 drain.before = drain.before.min(self.round.low);
                 self.round.begin(now, ack);
@@ -123,21 +102,11 @@ impl<C: CongestionControl> FsAtOpen<C> {
         let left = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
         let is_long = drain.competing || self.mean_queueing > LONG_QUEUE;
         let remains = left > self.long() && !drain.first;
-        self.drains.fall(drain.floor);
-        let stepped = remains && !drain.competing && self.drains.step > 0;
-        let is_path = stepped && drain.floor.abs_diff(self.drains.floor) <= drain.floor / SAME_FLOOR;
-        self.drains.floor = if stepped && !is_path { drain.floor } else { 0 };
         self.mode = Mode::Steady;
         self.path.renewed = now;
-        if is_path {
-            self.path = Path::of(drain.floor, now);
-            (self.drains.step, self.drains.dirty, self.mean_queueing) = (0, 0, 0);
-        } else if stepped && !is_long {
+        if !(remains && is_long && self.compete) {
             self.drains.dirty = 0;
-            self.drain_again(now);
-        } else if !(remains && is_long && self.compete) {
-            self.drains.dirty = 0;
-            if drain.competing {
+            if drain.competing && !self.trial.found {
                 self.mode = Mode::Holding;
                 if !self.rivals.is_due {
                     // No loss has told that the queue is full: hold no more than the path does.
@@ -147,9 +116,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
         } else if drain.competing {
             self.take_up(ack, now, limits);
         } else if self.is_beside_others() {
-            self.begin_competition(ack, now, false, limits);
+            self.begin_competition(ack, now, limits);
         } else {
             self.drain_again(now);
+        }
+        if self.tries_after_drain(now, mss) {
+            self.begin_trial(now, mss);
         }
         limits.ssthresh = Bytes::new(self.window.max(2 * mss));
         limits.cwnd = limits.cwnd.min(limits.ssthresh);

@@ -4,6 +4,7 @@ use suimon_units::Duration;
 
 use super::drain::Drains;
 use super::rivals::Rivals;
+use super::trial::Trial;
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, Limits};
 
@@ -69,6 +70,37 @@ impl Path {
 
     pub(super) fn is_near_min(&self, rtt: u64) -> bool {
         self.queueing(rtt) <= self.rtt_min() / NEAR
+    }
+}
+
+/// A round trip that became longer at once, for as long as it stays (9). Zero stands for none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Step {
+    /// Half way up, below which the step is undone.
+    half: u64,
+    /// The round trip that stays, and the window when it was first seen.
+    stays: u64,
+    window: u64,
+}
+
+/// A step is longer than this in microseconds, and than `rtt_min` over this.
+const STEP: u64 = 10_000;
+const STEP_PART: u64 = 4;
+/// Round trips that differ by no more than 1 over this are the same.
+const SAME: u64 = 64;
+
+impl Step {
+    /// (9) for a round with the round trip `low`, after one with `last`, at the window `w`: true where another path is the
+    /// cause, since the window has come down to half and the round trip is the same.
+    pub(super) fn is_path(&mut self, last: u64, low: u64, rtt_min: u64, w: u64) -> bool {
+        if last > 0 && low > last.saturating_add(STEP.max(rtt_min / STEP_PART)) {
+            *self = Self { half: last.midpoint(low), stays: low, window: w };
+        } else if low < self.half {
+            *self = Self::default();
+        } else if low.abs_diff(self.stays) > low / SAME {
+            (self.stays, self.window) = (low, w);
+        }
+        self.half > 0 && w <= self.window / 2
     }
 }
 
@@ -144,7 +176,9 @@ impl<C> FsAtOpen<C> {
         self.path = Path::default();
         self.round = Round::default();
         self.drains = Drains::default();
+        self.step = Step::default();
         self.rivals = Rivals::default();
+        self.trial = Trial::default();
         (self.low, self.queueing, self.mean_queueing, self.longest) = (0, 0, 0, [0; 2]);
     }
 }

@@ -31,9 +31,8 @@ pub(super) struct Rivals {
     /// Times in a row that it became full again, and when it last did.
     returns: u64,
     returned: u64,
-    /// Round trip through the full queue, and whether it is known not to get longer.
+    /// Round trip through the full queue.
     full: u64,
-    is_known: bool,
     /// A drain follows the first loss from then on, and such a loss has come.
     drain_from: u64,
     pub(super) is_due: bool,
@@ -69,7 +68,7 @@ impl Rivals {
 
     /// A loss in competition: the queue is full.
     fn lose(&mut self, now: u64, low: u64) {
-        (self.full, self.is_known) = (self.full.max(low), true);
+        self.full = self.full.max(low);
         (self.between_losses, self.lost) = (now.saturating_sub(self.lost), now);
         self.is_due |= now >= self.drain_from;
     }
@@ -96,10 +95,10 @@ impl<C: CongestionControl> FsAtOpen<C> {
         if self.round.low == u64::MAX { self.low } else { self.round.low }
     }
 
-    /// Competition begins. With `is_known` the queue gets no longer than it was.
-    pub(super) fn begin_competition(&mut self, ack: &Ack, now: u64, is_known: bool, limits: &mut Limits) {
+    /// Competition begins, in a queue that is taken to have been full when it was longest.
+    pub(super) fn begin_competition(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
         self.rivals.full = self.path.rtt_min() + self.longest[0].max(self.longest[1]);
-        (self.rivals.is_known, self.rivals.returns) = (is_known, 0);
+        self.rivals.returns = 0;
         self.window = self.window.max(4 * ack.mss.get());
         self.take_up(ack, now, limits);
     }
@@ -130,14 +129,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// A round of competition.
     pub(super) fn end_competing_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &Limits) {
         let (queueing, full) = (self.path.queueing(low), self.path.queueing(self.rivals.full));
-        let is_longer = queueing > full / 4 * 5;
-        if self.rivals.is_known && is_longer {
+        if queueing > full / 4 * 5 && !self.trial.found {
             // The queue was not full, so nothing tells of others.
             self.window = limits.cwnd.get().min(self.rcv_bytes.max(2 * ack.mss.get()));
             self.begin_drain(ack, false, false);
             return;
         }
-        self.rivals.full = if self.rivals.is_known { self.rivals.full } else { self.rivals.full.max(low) };
         let last = self.drains.last.max(self.rivals.lost);
         if self.rivals.is_due || now.saturating_sub(last) > 2 * self.period() {
             self.window = limits.cwnd.get();

@@ -130,8 +130,7 @@ fn without_a_short_round_trip_a_flow_leaves_the_queue_after_five_seconds_and_com
     play(&mut open, &mut limits, (0, 5_050_000), |_| RTT_MIN + 12_000);
     assert!(matches!(open.mode, Mode::Draining(_)), "{:?}", open.mode);
     let window = open.window;
-    let half = open.rcv_bytes / 2;
-    assert_eq!(limits.space, Bytes::new(half.max(2 * MSS.get())));
+    assert!(limits.space < Bytes::new(open.rcv_bytes / 2), "{}", limits.space);
     let is_over = (0..20).any(|step| {
         let from = 5_100_000 + 10_000 * step;
         play(&mut open, &mut limits, (from, from + 10_000), |_| RTT_MIN);
@@ -141,24 +140,59 @@ fn without_a_short_round_trip_a_flow_leaves_the_queue_after_five_seconds_and_com
     assert_eq!(open.window, window);
 }
 
+/// Each flow of a queue on another path: the round trip is longer by 60 ms whatever the window is.
 #[test]
-fn a_round_trip_that_is_longer_at_once_and_stays_over_two_drains_is_another_paths() {
+fn a_round_trip_that_is_longer_at_once_and_stays_while_the_window_halves_is_another_paths() {
     let (mut open, mut limits) = steady(40);
     play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + 5_000);
-    let modes = play(&mut open, &mut limits, (1_000_000, 11_000_000), |_| RTT_MIN + 60_000);
-    assert_eq!((open.path.rtt_min(), open.mode), (RTT_MIN + 60_000, Mode::Steady), "{modes:?}");
-    assert!(!modes.contains(&Mode::Competing));
+    let window = open.window;
+    play(&mut open, &mut limits, (1_000_000, 2_200_000), |_| RTT_MIN + 60_000);
+    assert_eq!((open.path.rtt_min(), open.mode), (RTT_MIN + 60_000, Mode::Steady));
+    assert!(open.window >= window / 2, "it is known before the window is much below half");
 }
 
 #[test]
-fn a_round_trip_that_is_longer_at_once_and_moves_is_a_queue_that_others_fill() {
-    let (mut open, mut limits) = steady(40);
-    play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + 5_000);
-    let competes = (1..30).any(|second| {
-        let (from, queue) = (second * 1_000_000, 60_000 + 3_000 * second);
-        play(&mut open, &mut limits, (from, from + 1_000_000), |_| RTT_MIN + queue).contains(&Mode::Competing)
-    });
-    assert_eq!((competes, open.path.rtt_min()), (true, RTT_MIN));
+fn a_round_trip_that_grows_slowly_or_moves_or_is_a_little_longer_is_a_queue() {
+    let slowly = |now: u64| now / 25;
+    let moves = |now: u64| if now < 1_000_000 { 5_000 } else { 60_000 + now % 1_000_000 / 40 };
+    let little = |now: u64| if now < 1_000_000 { 5_000 } else { 14_000 };
+    for queueing in [&slowly as &dyn Fn(u64) -> u64, &moves, &little] {
+        let (mut open, mut limits) = steady(40);
+        for step in 0..40 {
+            let from = step * 100_000;
+            play(&mut open, &mut limits, (from, from + 100_000), |_| RTT_MIN + queueing(from));
+        }
+        assert!(open.path.rtt_min() <= RTT_MIN + 1_000, "{}", open.path.rtt_min());
+    }
+}
+
+#[test]
+fn a_drain_takes_four_times_the_backlog_out_and_leaves_a_quarter_at_least() {
+    for (q, left) in [(1_000, 370), (5_000, 250), (9_000, 130), (10_000, 100), (30_000, 100)] {
+        let (mut open, _) = steady(400);
+        open.rcv_bytes = (MSS * 400).get();
+        open.round.sample(RTT_MIN + q);
+        open.begin_drain(&ack(1), false, false);
+        let Mode::Draining(drain) = open.mode else { panic!("{:?}", open.mode) };
+        assert_eq!(drain.target, (MSS * left).get(), "{q}");
+    }
+}
+
+#[test]
+fn slow_start_goes_on_in_a_recovery_from_the_radios_loss_and_in_no_other() {
+    for (q, grown) in [(0, 1), (RTT_MIN, 0)] {
+        let (mut open, mut limits) = (open(), Limits::initial(MSS * 10));
+        open.path.sample(0, RTT_MIN, 5_000_000);
+        open.round.sample(RTT_MIN + q);
+        open.on_congestion(&loss(10), &mut limits);
+        let before = limits.cwnd;
+        let recovering = Ack { in_recovery: true, newly_acked: Bytes::ZERO, ..ack(1) };
+        open.on_ack(&recovering, &mut limits);
+        assert_eq!(limits.cwnd, before + MSS * grown, "{q}");
+        open.on_ack(&Ack { newly_acked: Bytes::ZERO, ..ack(1) }, &mut limits);
+        open.on_ack(&recovering, &mut limits);
+        assert_eq!(limits.cwnd, before + MSS * grown, "the recovery is over");
+    }
 }
 
 #[test]
@@ -219,4 +253,44 @@ fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_t
         })
     };
     assert_eq!((competes(&saws), competes(&jumps)), (true, false));
+}
+
+/// A flow with a window of 40 segments that lost `lost` of 2400 in its first five seconds, and then sees an empty queue.
+fn after_losses(lost: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+    let (mut open, mut limits) = steady(40);
+    (open.trial.delivered, open.trial.lost) = ((MSS * 2_400).get(), lost);
+    play(&mut open, &mut limits, (5_000_000, 5_070_000), |_| RTT_MIN);
+    (open, limits)
+}
+
+#[test]
+fn where_more_is_lost_than_lets_reno_have_the_window_a_trial_tells_others_from_a_radio() {
+    // Reno would have sqrt(3 / 2 * 2400 / 3) = 35 segments.
+    let (open, limits) = after_losses(3);
+    assert!(open.trial.left > 0 && open.window <= open.rcv_bytes, "{:?}", open.trial);
+    let after = |queueing: u64| {
+        let (mut open, mut limits) = (open.clone(), limits);
+        play(&mut open, &mut limits, (5_150_000, 5_700_000), |_| RTT_MIN + queueing);
+        (open.mode, open.trial.left)
+    };
+    assert_eq!(after(4_500), (Mode::Steady, 0), "the queue stays empty, so the losses are the radio's");
+    assert_eq!(after(4_501), (Mode::Competing, 0), "others fill it");
+}
+
+#[test]
+fn fewer_losses_than_reno_has_at_the_window_bring_no_trial() {
+    // Reno would have 60 segments.
+    let (open, _) = after_losses(1);
+    assert_eq!((open.trial.left, open.mode), (0, Mode::Steady));
+}
+
+#[test]
+fn competition_ends_where_the_queue_grows_longer_than_it_was() {
+    let (mut open, mut limits) = steady(40);
+    play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
+    assert_eq!(open.mode, Mode::Competing);
+    play(&mut open, &mut limits, (13_500_000, 14_000_000), |_| RTT_MIN + 110_000);
+    assert_eq!(open.mode, Mode::Competing, "less than a quarter longer");
+    let modes = play(&mut open, &mut limits, (14_000_000, 14_500_000), |_| RTT_MIN + 114_000);
+    assert!(matches!(modes[1], Mode::Draining(_)), "{modes:?}");
 }
