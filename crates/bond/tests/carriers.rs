@@ -54,7 +54,8 @@ fn quic_is_used_where_udp_passes_and_tcp_where_it_does_not() {
         let server = Running::server(&far, &server_key, &[client_key.public()]);
         let client = choosing(&near, [&server_key, &client_key], address);
         client.wait_for_paths(2, Duration::from_secs(5));
-        assert_eq!(carriers(&client), [Carrier::Quic; 2]);
+        // Where the machine is too busy for a handshake within the head start, TCP is there first.
+        assert_in_time!(carriers(&client) == [Carrier::Quic; 2], "{:?}", carriers(&client));
         let (up, down) = exchange((&near, &far), 1_000_000, || ());
         assert_eq!((up.bytes, down.bytes), (1_000_000, 1_000_000));
         assert_eq!(carriers(&server), [Carrier::Quic; 2], "the server says so too");
@@ -261,7 +262,7 @@ fn a_flood_of_datagrams_keeps_nobody_out() {
             let chosen = carriers(&client);
             let (up, down) = exchange((&near, &far), 1_000_000, || ());
             assert_eq!((up.bytes, down.bytes), (1_000_000, 1_000_000));
-            assert_eq!(chosen, [Carrier::Quic; 2]);
+            assert_in_time!(chosen == [Carrier::Quic; 2], "{chosen:?}");
             assert_in_time!(took < Duration::from_millis(500), "{took:?}");
         });
     });

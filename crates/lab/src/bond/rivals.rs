@@ -13,7 +13,7 @@ use suimon_study::comparison::{Parsed, PathScheduler, Paths};
 use suimon_study::defaults;
 use suimon_units as units;
 
-use super::ends::{Bond, ENTRY, Hosts, Options, TARGET};
+use super::ends::{Bond, CARRIERS, ENTRY, Hosts, Options, TARGET};
 use super::sockets::{Transport, offer_subflows};
 use super::traffic::{Bulk, CALL, Call, RECOVERY, Server, World, joined};
 use super::tunnels::{Failover, Tunnel, engarde, glorytun, wireguard};
@@ -38,6 +38,9 @@ pub struct Rivals {
         default_value = "path,mptcp,wireguard,engarde,glorytun,bond,bond-redundant"
     )]
     pub schemes: Vec<Scheme>,
+    /// What carries the bond's connections
+    #[arg(long, value_name = "CARRIER", default_value = CARRIERS[0], value_parser = CARRIERS)]
+    pub carrier: String,
     /// The bond's scheduler
     #[arg(long, value_name = "SCHEDULER", default_value = "look-ahead")]
     pub scheduler: Parsed<PathScheduler>,
@@ -213,7 +216,7 @@ impl Rivals {
     fn bond(&self, program: &Path, class: CallClass, hosts: &TwoHosts) -> Result<Joined, LabError> {
         hosts.far.add_address("lo", CALLEE, 32)?;
         let options = Options::new(program, &self.scheduler.0);
-        let options = Options { tun: true, client: class.options(), ..options };
+        let options = Options { carrier: &self.carrier, tun: true, client: class.options(), ..options };
         let bond = Bond::start(&Hosts::emulated(hosts), &options)?;
         let callee = SocketAddr::new(CALLEE, CALL);
         let transport = Transport::Tcp;
