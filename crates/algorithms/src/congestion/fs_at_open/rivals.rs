@@ -123,7 +123,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             },
             limits,
         );
-        limits.ssthresh = limits.cwnd;
+        limits.ssthresh = limits.cwnd.max(ack.mss * 2);
     }
 
     /// A round of competition.
