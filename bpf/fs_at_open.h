@@ -406,7 +406,7 @@ static __always_inline void open_take_up(struct fs_at_open *f, const struct open
 	open_put_off(&f->rivals, a->now + OPEN_COMPETE);
 	if (a->newly_acked)
 		l->cwnd = f->window;
-	l->ssthresh = l->cwnd;
+	l->ssthresh = max(l->cwnd, 2 * a->mss);
 }
 
 /* Competition begins, in a queue that is taken to have been full when it was longest. */

@@ -365,6 +365,26 @@ mod tests {
         assert!((0.99..1.01).contains(&one.factor), "{}", one.factor);
     }
 
+    /// Each file is a finding of `suimon attack --cc fs-at-open --worst MEASURE --networks 240 --save FILE`, and the number how
+    /// many times worse than its rival the sender was there: a change of the sender makes it no worse.
+    #[test]
+    fn fs_at_open_is_no_worse_than_it_was_found_to_be() {
+        let findings = [
+            (Worst::Delay, 14.8, include_str!("../tests/attacks/delay.toml")),
+            (Worst::Utilisation, 7.5, include_str!("../tests/attacks/utilisation.toml")),
+            (Worst::Fairness, 2.7, include_str!("../tests/attacks/fairness.toml")),
+            (Worst::Harm, 18.2, include_str!("../tests/attacks/harm.toml")),
+        ];
+        for (worst, known, scenario) in findings {
+            let runs = Document::parse(scenario, "attack").unwrap().runs().unwrap();
+            let results = simulate_totals(&runs, &Unobserved);
+            let outcomes: Vec<Outcome> =
+                results.iter().map(|result| Outcome::of(&result.flows[0].name, result)).collect();
+            let (factor, _) = attack("fs-at-open", &["the rival"], worst).factor(&outcomes);
+            assert!(factor <= known, "{worst:?}: {factor} times as bad, {known} known: {outcomes:?}");
+        }
+    }
+
     #[test]
     fn an_unknown_sender_is_refused_by_name() {
         let error = attack("fast", &["reno"], Worst::Utilisation).run(&Unobserved);

@@ -163,7 +163,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 (self.drains.dirty, self.mean_queueing) = (0, 0);
             }
             Mode::Steady if self.path.is_near_min(low) && self.is_trial_due(now, mss) => {
-                self.begin_trial(now, mss)
+                self.begin_trial(now, mss);
             }
             Mode::Steady => {
                 self.longest[0] = self.longest[0].max(q);

@@ -112,6 +112,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         if ack.newly_acked > Bytes::ZERO {
             limits.cwnd = Bytes::new(self.window);
         }
+        let window = limits.cwnd;
         self.inner.on_congestion(
             &Congestion {
                 now: ack.now,
@@ -123,7 +124,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
             },
             limits,
         );
-        limits.ssthresh = limits.cwnd;
+        // Verus answers with a window of its own.
+        limits.cwnd = limits.cwnd.min(window);
+        limits.ssthresh = limits.cwnd.max(ack.mss * 2);
     }
 
     /// A round of competition.
