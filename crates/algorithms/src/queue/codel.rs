@@ -208,7 +208,7 @@ impl CoDel {
         if !settings.as_linux {
             return control_law(t, settings.interval, self.count);
         }
-        let gap = u128::from(settings.interval.as_nanos()) * u128::from(self.rec_inv_sqrt) >> 16;
+        let gap = (u128::from(settings.interval.as_nanos()) * u128::from(self.rec_inv_sqrt)) >> 16;
         t + Duration::from_nanos(gap as u64).max(LINUX_TICK)
     }
 
@@ -217,7 +217,7 @@ impl CoDel {
     /// further steps have followed.
     fn approach_root(&mut self) {
         let root = u64::from(self.rec_inv_sqrt) << 16;
-        let square = root * root >> 32;
+        let square = (root * root) >> 32;
         let rest = (3_u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(square)) >> 2;
         self.rec_inv_sqrt = (rest.wrapping_mul(root) >> (31 + 16)) as u16;
     }
