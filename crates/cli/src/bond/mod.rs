@@ -29,7 +29,7 @@ Example:
   client# suimon bond client ... --tun --realtime udp/3478-3481 --redundant tcp/22   # calls first; shells over two paths
   client$ suimon bond status --watch";
 
-/// Use several interfaces as one: streams over a connection on each, by QUIC where UDP passes and by TLS over TCP elsewhere
+/// Use several interfaces as one: streams over a connection on each, by QUIC or TLS
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
