@@ -84,17 +84,17 @@ fn quic_is_used_where_udp_passes_and_tcp_where_it_does_not() {
 }
 
 #[test]
-fn strangers_get_no_path_over_quic_nor_do_strange_servers() {
+fn strangers_get_no_path_and_strange_servers_neither() {
     if !can_emulate() {
         return;
     }
-    in_time(|| {
+    each_carrier(|carrier| {
         let (near, far, address) = plain_hosts();
         let [server_key, client_key, stranger] = [0; 3].map(|_| PrivateKey::generate().unwrap());
         let server = Running::server(&far, &server_key, &[client_key.public()]);
         for (key, expected) in [(&stranger, &server_key), (&client_key, &stranger)] {
             let config = ClientConfigBond {
-                carriers: Carriers::Only(Carrier::Quic),
+                carriers: Carriers::Only(carrier),
                 ..Running::client_config(key, expected.public(), address, &["near1"])
             };
             let refused = Running::client_of(&near, config);

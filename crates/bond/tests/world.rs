@@ -691,25 +691,14 @@ fn a_stalled_reader_holds_no_more_than_its_window_and_holds_up_nobody() {
 }
 
 #[test]
-fn strangers_and_strange_servers_are_refused_and_leave_nothing() {
+fn what_is_no_client_is_closed_soon_and_keeps_none_out() {
     if !can_emulate() {
         return;
     }
     in_time(|| {
         let (near, far, address) = plain_hosts();
-        let [server_key, client_key, stranger] = [0; 3].map(|_| PrivateKey::generate().unwrap());
+        let [server_key, client_key] = [0; 2].map(|_| PrivateKey::generate().unwrap());
         let server = Running::server(&far, &server_key, &[client_key.public()]);
-        // A client whose key the server does not know.
-        let unknown = Running::client(&near, &stranger, server_key.public(), address, &["near1"]);
-        thread::sleep(Duration::from_millis(600));
-        assert_eq!(unknown.report().sessions[0].status.paths.len(), 0);
-        assert!(server.report().sessions.is_empty());
-        unknown.kill();
-        // A server whose key the client does not expect.
-        let misled = Running::client(&near, &client_key, stranger.public(), address, &["near1"]);
-        thread::sleep(Duration::from_millis(600));
-        assert_eq!(misled.report().sessions[0].status.paths.len(), 0);
-        misled.kill();
         // Something else altogether, and someone who says nothing.
         let to = SocketAddr::new(address, SERVER_PORT);
         let knock = || near.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(1))).unwrap();

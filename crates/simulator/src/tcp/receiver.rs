@@ -156,7 +156,7 @@ impl Receiver {
                 self.quick_acks |= u32::from(grew);
             }
         } else if packet.seq > self.rcv_nxt {
-            earlier = self.let_out_what_is_held(now, packet.seq, end);
+            earlier = self.flush_compressed(now, packet.seq, end);
             self.out_of_order.insert(packet.seq, end);
             self.remember(packet.seq);
             if let Some(rcv_ssthresh) = &mut self.rcv_ssthresh {
@@ -209,13 +209,13 @@ impl Receiver {
 
     /// The ACK held back, where a segment would change more than its first two blocks.
     #[cold]
-    fn let_out_what_is_held(&mut self, now: Instant, seq: u64, end: u64) -> Option<Packet> {
+    fn flush_compressed(&mut self, now: Instant, seq: u64, end: u64) -> Option<Packet> {
         if !self.sack_compression.as_ref().is_some_and(SackCompression::is_holding) {
             return None;
         }
         let grows = self.blocks().position(|(start, stop)| seq <= stop && start <= end);
         let block = grows.unwrap_or_else(|| self.blocks().count());
-        (block >= sack_compression::MAX_BLOCKS).then(|| self.answer_before(now))
+        (block >= sack_compression::EXPECTED_BLOCKS).then(|| self.answer_before(now))
     }
 
     /// An ACK that knows nothing of the segment that is being taken in.

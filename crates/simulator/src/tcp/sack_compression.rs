@@ -13,7 +13,7 @@ const MAX_DELAY: Duration = Duration::from_millis(1);
 /// The same as a share of the round-trip time, in hundredths (`tcp_comp_sack_rtt_percent`; 5 before 6.19).
 const RTT_PERCENT: u64 = 33;
 /// A further block beside so many lets the held ACK out first (`TCP_SACK_BLOCKS_EXPECTED`).
-pub(super) const MAX_BLOCKS: usize = 2;
+pub(super) const EXPECTED_BLOCKS: usize = 2;
 
 /// What a receiver has held back of the ACKs for segments behind a gap.
 #[derive(Debug, Clone, Default)]

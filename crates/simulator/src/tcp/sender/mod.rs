@@ -21,7 +21,7 @@ use suimon_results::EventKind;
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use self::delivery::Deliveries;
-use self::phase::Phase;
+use self::phase::{F_RTO_PROBES, Phase};
 use self::probe::{Probe, Purpose, Timer};
 use self::usage::Usage;
 use super::rto::Rto;
@@ -56,7 +56,7 @@ pub(crate) struct Sender {
     undo: Option<Limits>,
     /// When the first retransmission was sent since all was well (`retrans_stamp` of Linux).
     first_retransmission: Option<Instant>,
-    /// Nothing is retransmitted before the next ACK.
+    /// Nothing is retransmitted in answer to the ACK that is being taken in.
     new_data_first: bool,
     timer: Option<Timer>,
     /// The tail loss probe that is under way.
@@ -506,7 +506,9 @@ impl Sender {
             return Err(StoppedBy::CongestionWindow);
         }
         // F-RTO's probes go out whatever an algorithm's own limit says.
-        let probing = matches!(self.phase, Phase::Loss { f_rto: true, .. });
+        let probes_end = |until| until + (self.profile.mss * F_RTO_PROBES).get();
+        let probing =
+            matches!(self.phase, Phase::Loss { f_rto: true, until, .. } if snd_nxt < probes_end(until));
         if flight_size + len > self.limits.space.min(self.share) && !probing {
             return Err(StoppedBy::Space);
         }

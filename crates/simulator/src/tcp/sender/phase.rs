@@ -11,6 +11,9 @@ use crate::packet::Packet;
 use crate::tcp::recovery::{Progress, Reduction};
 use crate::tcp::scoreboard::Update;
 
+/// New segments that F-RTO sends to find out (RFC 5682 §3.1, step 2b).
+pub(super) const F_RTO_PROBES: u64 = 2;
+
 /// Where the connection stands with congestion.
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -55,14 +58,9 @@ impl Sender {
                 }
             }
             Phase::Cut { .. } | Phase::Recovery { .. } => self.advance_reduction(update),
-            Phase::Loss { until, una_at_timeout, f_rto } => {
-                let (until, una_at_timeout, f_rto) = (*until, *una_at_timeout, *f_rto);
-                self.advance_loss(now, (until, una_at_timeout), f_rto, update);
-            }
+            Phase::Loss { .. } => self.advance_loss(now, update),
         }
-        let lost_again =
-            matches!(self.phase, Phase::Loss { .. }) && update.lost_copy && self.board.has_clock();
-        if lost_again {
+        if matches!(self.phase, Phase::Loss { .. }) && update.lost_copy && self.board.has_clock() {
             // As in Linux, which takes this for congestion anew (`FLAG_LOST_RETRANS` in `tcp_fastretrans_alert`).
             self.begin_recovery(now, prior_flight_size, self.progress(update));
         }
@@ -203,13 +201,8 @@ impl Sender {
     }
 
     /// RFC 5682 §3.1, steps 2 and 3, as Linux has them (`tcp_process_loss`).
-    fn advance_loss(
-        &mut self,
-        now: Instant,
-        (until, una_at_timeout): (u64, u64),
-        f_rto: bool,
-        update: &Update,
-    ) {
+    fn advance_loss(&mut self, now: Instant, update: &Update) {
+        let &Phase::Loss { until, una_at_timeout, f_rto } = &self.phase else { return };
         let is_over = self.board.snd_una() >= until;
         let has_probed = self.board.snd_nxt() > until;
         let advanced = update.newly_acked > 0;
