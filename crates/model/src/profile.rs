@@ -207,7 +207,7 @@ impl StackProfile {
     }
 
     /// Loss recovery by RFC 6675 and RFC 6937, where Linux 6 has RACK, tail loss probes and its own form of
-    /// proportional rate reduction.
+    /// proportional rate reduction; and a receiver that advertises its whole buffer.
     #[must_use]
     pub const fn rfc_6675() -> Self {
         Self {
@@ -221,6 +221,7 @@ impl StackProfile {
             ecn_fallback: false,
             after_silence: AfterSilence::Rfc5681,
             cwnd_validation: CwndValidation::Flight,
+            grow_window: false,
             compress_sacks: false,
             ..Self::linux_6()
         }
@@ -241,7 +242,6 @@ impl StackProfile {
             // Linux acknowledges the first segments at once; paper 1's maxima are those of a receiver
             // that delays from the start.
             quick_acks: 0,
-            grow_window: false,
             ..Self::rfc_6675()
         }
     }
@@ -260,7 +260,6 @@ impl StackProfile {
             rto_initial: Duration::from_secs(3),
             rto_minimum: RtoMinimum::Timeout,
             quick_acks: 0,
-            grow_window: false,
             delayed_ack_timeout: Duration::from_millis(100),
             mark_floor: 1,
             ..Self::rfc_6675()
@@ -285,7 +284,6 @@ impl StackProfile {
             rto_minimum: RtoMinimum::Timeout,
             delayed_ack: false,
             quick_acks: 0,
-            grow_window: false,
             ..Self::rfc_6675()
         }
     }
