@@ -32,10 +32,10 @@ fn serve(mut transmitter: Transmitter, size: Bytes, length: Duration, each: &mut
     if transmitter.is_unlimited() {
         return;
     }
-    let end = Instant::ZERO + length;
-    let mut now = Instant::ZERO;
+    let (came, end) = (Instant::ZERO, Instant::ZERO + length);
+    let mut now = came;
     loop {
-        now = transmitter.send(now, size).ends;
+        now = transmitter.send(now, came, size).ends;
         if now > end {
             return;
         }
