@@ -296,7 +296,11 @@ mod tests {
         let full = Bytes::new(1_500);
         assert_eq!(server.send(ms(10), ms(10), full).ends, ms(20), "it came at the very time of the first");
         assert_eq!(server.send(ms(20), ms(12), full).ends, ms(20), "it waited for its turn");
-        assert_eq!(server.send(ms(20), ms(20), full).ends, ms(40), "a third is left at 20 ms, for none that comes then");
+        assert_eq!(
+            server.send(ms(20), ms(20), full).ends,
+            ms(40),
+            "a third is left at 20 ms, for none that comes then"
+        );
     }
 
     #[test]

@@ -133,7 +133,7 @@ pub enum CwndValidation {
     /// Where it was full when the acknowledgement came. A loss halves what is in flight (RFC 5681 §3.1, eq. 4).
     Flight,
     /// Where it was full within the last window of data, or slow start has not brought it to twice what was in flight. A
-    /// loss halves the window itself. As in Linux (`tcp_is_cwnd_limited`, `tcp_reno_ssthresh`).
+    /// loss halves the window itself, to whole segments. As in Linux (`tcp_is_cwnd_limited`, `tcp_reno_ssthresh`).
     Window,
 }
 

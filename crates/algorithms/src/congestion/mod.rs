@@ -307,7 +307,8 @@ pub struct Congestion {
     pub kind: CongestionKind,
     /// Bytes in flight just before.
     pub flight_size: Bytes,
-    /// What Reno halves: `flight_size` (RFC 5681 §3.1, eq. 4), or the congestion window on a stack of Linux.
+    /// What Reno halves: `flight_size` (RFC 5681 §3.1, eq. 4), or the congestion window on a stack of Linux, in an even
+    /// number of segments.
     pub used_window: Bytes,
     /// Next new byte to be sent.
     pub snd_nxt: u64,

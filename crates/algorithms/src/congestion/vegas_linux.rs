@@ -116,13 +116,13 @@ impl VegasLinux {
                 // One segment more than the rate calls for, since rounding down took up to one.
                 limits.cwnd = limits.cwnd.min((ack.mss * target.saturating_add(1)).max(smallest));
                 limits.ssthresh = limits.ssthresh.min(limits.cwnd);
-            } else {
+            } else if ack.cwnd_limited {
                 slow_start(ack, limits);
             }
         } else if diff > self.beta {
             limits.cwnd = limits.cwnd.min(limits.cwnd.saturating_sub(ack.mss).max(smallest));
             limits.ssthresh = limits.ssthresh.min(limits.cwnd);
-        } else if diff < self.alpha {
+        } else if diff < self.alpha && ack.cwnd_limited {
             limits.cwnd += ack.mss;
         }
         limits.ssthresh = limits.ssthresh.max(limits.cwnd * 3 / 4).max(smallest);
@@ -143,7 +143,7 @@ impl CongestionControl for VegasLinux {
         } else if ack.newly_acked > Bytes::ZERO {
             if ack.snd_una > self.beg_snd_nxt {
                 self.end_round(ack, limits);
-            } else {
+            } else if ack.cwnd_limited {
                 slow_start(ack, limits);
             }
         }

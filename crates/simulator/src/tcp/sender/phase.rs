@@ -135,11 +135,14 @@ impl Sender {
         // A reduction of any kind ends the search for a loss at the tail.
         self.probe = None;
         let snd_nxt = self.board.snd_nxt();
+        let mss = self.profile.mss;
         let used_window = match self.profile.cwnd_validation {
             CwndValidation::Flight => flight_size,
-            CwndValidation::Window => self.limits.cwnd,
+            // An even number of segments, since Linux halves to whole ones (`tcp_reno_ssthresh`). With half a segment left over,
+            // a round would confirm less than `cwnd`, and the window would grow by less than a segment in it.
+            CwndValidation::Window => mss * (self.limits.cwnd.whole(mss) & !1),
         };
-        let event = Congestion { now, kind, flight_size, used_window, snd_nxt, mss: self.profile.mss };
+        let event = Congestion { now, kind, flight_size, used_window, snd_nxt, mss };
         self.cc.on_congestion(&event, &mut self.limits);
         // Whatever the reason (RFC 3168 §6.1.2), or the receiver would echo a mark beyond this cut.
         self.announce_cut = true;
