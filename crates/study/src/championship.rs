@@ -292,7 +292,7 @@ pub fn standings(senders: &[String], seeds: NonZeroUsize, results: &[RunResult])
 #[must_use]
 pub fn page(standings: &[Standing], seeds: NonZeroUsize, command: &str) -> String {
     let mut page = format!(
-        "# Championship\n\n{} senders on {} links, {seeds} seeds of {RACE} each. This command made the page:\n\n```sh\n# untested: takes a minute\n{command}\n```\n\n\
+        "# Championship\n\n{} senders on {} links, {seeds} seeds of {RACE} each. This command made the page:\n\n```sh\n# untested: takes minutes\n{command}\n```\n\n\
          The power of a sender on a link is `goodput * rtt / (rtt + delay) * jain`, with the 95th percentile of the queueing delay. \
          Places go by the mean of its power over that of the best on each link.\n\n\
          | place | sender | of the best, mean | worst | wins | use | p95, ms | Jain |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
