@@ -260,7 +260,7 @@ impl<P: Transit> Port<P> {
 
     #[inline(always)]
     fn transmit(&mut self, turn: Instant, packet: P, observer: &mut impl Observer<P>) {
-        let service = self.transmitter.send(turn, packet.time(), packet.size());
+        let service = self.transmitter.send(turn, packet.time() < turn, packet.size());
         Self::tell_sent(&packet, service, observer);
         self.propagate(service.ends, packet, observer);
     }

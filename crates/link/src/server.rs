@@ -58,27 +58,27 @@ impl Server {
         Self::Constant(Constant { rate, size: Bytes::ZERO, time: Duration::ZERO })
     }
 
-    /// Sends `size` bytes that came at `came`, beginning at `turn` at the earliest.
+    /// Sends `size` bytes, beginning at `turn` at the earliest. They `waited` if they came before it.
     ///
     /// # Panics
     /// On a radio, which takes packets when it wants.
     #[inline(always)]
-    pub(crate) fn send(&mut self, turn: Instant, came: Instant, size: Bytes) -> Service {
+    pub(crate) fn send(&mut self, turn: Instant, waited: bool, size: Bytes) -> Service {
         // Asked first, since most are: a branch is cheaper than a table of them.
         if let Self::Constant(constant) = self {
             return Service { starts: turn, ends: turn + constant.transmission_time(size) };
         }
-        self.send_otherwise(turn, came, size)
+        self.send_otherwise(turn, waited, size)
     }
 
-    fn send_otherwise(&mut self, turn: Instant, came: Instant, size: Bytes) -> Service {
+    fn send_otherwise(&mut self, turn: Instant, waited: bool, size: Bytes) -> Service {
         match self {
             Self::Unlimited => Service { starts: turn, ends: turn },
             Self::Constant(constant) => {
                 Service { starts: turn, ends: turn + constant.transmission_time(size) }
             }
             Self::Opportunities(opportunities) => {
-                let ends = opportunities.send(turn, came, size);
+                let ends = opportunities.send(turn, waited, size);
                 Service { starts: ends, ends }
             }
             Self::Steps(steps) => Service { starts: turn, ends: steps.finish(turn, size) },
@@ -158,13 +158,14 @@ impl Opportunities {
         }
     }
 
-    fn send(&mut self, turn: Instant, came: Instant, size: Bytes) -> Instant {
+    fn send(&mut self, turn: Instant, waited: bool, size: Bytes) -> Instant {
         let cycle = turn.as_nanos() / self.period.as_nanos();
         if cycle > self.cycle + 1 {
             // After a long silence, jump rather than step through whole recordings.
             (self.cycle, self.index, self.left) = (cycle - 1, 0, OPPORTUNITY_BYTES);
         }
-        while self.time() < turn || self.time() <= came {
+        let earliest = if waited { turn } else { turn + Duration::from_nanos(1) };
+        while self.time() < earliest {
             self.advance();
         }
         let mut remaining = size.get();
@@ -284,20 +285,20 @@ mod tests {
     fn a_full_packet_takes_one_opportunity_and_a_missed_one_is_lost() {
         let mut server = opportunities(&[10, 20, 20, 40]);
         let full = Bytes::new(1_500);
-        assert_eq!(server.send(ms(0), ms(0), full).ends, ms(10));
-        assert_eq!(server.send(ms(15), ms(15), full).ends, ms(20));
-        assert_eq!(server.send(ms(21), ms(21), full).ends, ms(40), "the second one at 20 ms was missed");
-        assert_eq!(server.send(ms(40), ms(39), full).ends, ms(50), "the recording starts again");
+        assert_eq!(server.send(ms(0), false, full).ends, ms(10));
+        assert_eq!(server.send(ms(15), false, full).ends, ms(20));
+        assert_eq!(server.send(ms(21), false, full).ends, ms(40), "the second one at 20 ms was missed");
+        assert_eq!(server.send(ms(40), true, full).ends, ms(50), "the recording starts again");
     }
 
     #[test]
     fn only_a_packet_that_was_there_before_finds_an_opportunity() {
         let mut server = opportunities(&[10, 20, 20, 20, 40]);
         let full = Bytes::new(1_500);
-        assert_eq!(server.send(ms(10), ms(10), full).ends, ms(20), "it came at the very time of the first");
-        assert_eq!(server.send(ms(20), ms(12), full).ends, ms(20), "it waited for its turn");
+        assert_eq!(server.send(ms(10), false, full).ends, ms(20), "it came at the very time of the first");
+        assert_eq!(server.send(ms(20), true, full).ends, ms(20), "it waited for its turn");
         assert_eq!(
-            server.send(ms(20), ms(20), full).ends,
+            server.send(ms(20), false, full).ends,
             ms(40),
             "a third is left at 20 ms, for none that comes then"
         );
@@ -306,9 +307,9 @@ mod tests {
     #[test]
     fn small_packets_share_an_opportunity_and_large_ones_span_several() {
         let mut server = opportunities(&[10, 20, 30]);
-        assert_eq!(server.send(ms(0), ms(0), Bytes::new(500)).ends, ms(10));
-        assert_eq!(server.send(ms(10), ms(5), Bytes::new(1_000)).ends, ms(10));
-        assert_eq!(server.send(ms(10), ms(5), Bytes::new(1_501)).ends, ms(30));
+        assert_eq!(server.send(ms(0), false, Bytes::new(500)).ends, ms(10));
+        assert_eq!(server.send(ms(10), true, Bytes::new(1_000)).ends, ms(10));
+        assert_eq!(server.send(ms(10), true, Bytes::new(1_501)).ends, ms(30));
         assert_eq!(
             server.potential(ms(0), ms(60)),
             Some(Bytes::new(5 * 1_500)),
@@ -319,7 +320,7 @@ mod tests {
     #[test]
     fn a_long_silence_skips_whole_recordings() {
         let mut server = opportunities(&[10, 20, 30]);
-        assert_eq!(server.send(ms(3_000_005), ms(3_000_005), Bytes::new(1_500)).ends, ms(3_000_010));
+        assert_eq!(server.send(ms(3_000_005), false, Bytes::new(1_500)).ends, ms(3_000_010));
     }
 
     #[test]
@@ -330,7 +331,7 @@ mod tests {
             .collect();
         let mut server = Server::new(&Capacity::Steps { steps, period: Duration::from_millis(40) });
         // 1500 bytes are 12 000 bits: 10 000 until 10 ms, 2 000 more at 2 Mbit/s from 30 ms on.
-        assert_eq!(server.send(ms(0), ms(0), Bytes::new(1_500)).ends, ms(31));
+        assert_eq!(server.send(ms(0), false, Bytes::new(1_500)).ends, ms(31));
         assert_eq!(server.potential(ms(0), ms(80)), Some(Bytes::new(7_500)));
     }
 }

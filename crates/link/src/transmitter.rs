@@ -123,13 +123,14 @@ impl Transmitter {
         Bytes::new(size.get() + self.overhead.get())
     }
 
-    /// Sends a packet of `size` that came at `came` and has its `turn`. Packets are sent in the order of their turns.
+    /// Sends a packet of `size` that has its `turn`, and `waited` for it if it came before. Packets are sent in the order of
+    /// their turns.
     ///
     /// # Panics
     /// On a radio.
     #[inline(always)]
-    pub fn send(&mut self, turn: Instant, came: Instant, size: Bytes) -> Service {
-        let service = self.server.send(turn, came, self.cost(size));
+    pub fn send(&mut self, turn: Instant, waited: bool, size: Bytes) -> Service {
+        let service = self.server.send(turn, waited, self.cost(size));
         self.free_at = service.ends;
         service
     }

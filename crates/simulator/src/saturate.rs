@@ -32,10 +32,10 @@ fn serve(mut transmitter: Transmitter, size: Bytes, length: Duration, each: &mut
     if transmitter.is_unlimited() {
         return;
     }
-    let (came, end) = (Instant::ZERO, Instant::ZERO + length);
-    let mut now = came;
+    let end = Instant::ZERO + length;
+    let mut now = Instant::ZERO;
     loop {
-        now = transmitter.send(now, came, size).ends;
+        now = transmitter.send(now, true, size).ends;
         if now > end {
             return;
         }

@@ -81,7 +81,7 @@ impl Precomputed {
             }
         }
         let turn = now.max(self.transmitter.free_at());
-        let service = self.transmitter.send(turn, now, frame.size());
+        let service = self.transmitter.send(turn, now < turn, frame.size());
         let waited = service.starts.saturating_since(now);
         if !idle {
             self.join(Departure { turn, waited, size: frame.size, newly_marked });

@@ -53,7 +53,7 @@ impl Wire {
     #[inline(always)]
     pub(crate) fn pass(&mut self, now: Instant, came: Instant, size: u32) -> Instant {
         let turn = came.max(self.transmitter.free_at());
-        let service = self.transmitter.send(turn, came, Bytes::new(u64::from(size)));
+        let service = self.transmitter.send(turn, came < turn, Bytes::new(u64::from(size)));
         if let Some(meter) = &mut self.meter {
             meter.on_passage(now, Passage { came, turn, starts: service.starts, size });
         }

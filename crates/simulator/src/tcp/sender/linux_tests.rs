@@ -1,6 +1,7 @@
 //! Packet scripts of Linux 6: loss detection by time, tail loss probes, its proportional rate reduction.
 
 use suimon_algorithms::congestion::CongestionKind;
+use suimon_algorithms::congestion::reno::Reno;
 use suimon_model::{RttSample, StackProfile};
 use suimon_units::{Bytes, Duration};
 
@@ -222,4 +223,17 @@ fn what_was_lost_and_forgiven_waits_for_a_timeout() {
     script.sack(1_301, 0, &[(1, 2), (4, 5), (7, 14)]).sends("r2");
     script.sack(1_401, 3, &[(4, 5), (7, 14)]).sends("14 15");
     script.sack(1_501, 3, &[(4, 5), (7, 16)]).sends("16 17");
+}
+
+/// Half of 11 segments: in whole ones (`tcp_reno_ssthresh`), where RFC 5681 counts bytes.
+#[test]
+fn a_loss_leaves_whole_segments() {
+    let ssthresh = |profile| {
+        let profile = StackProfile { mss: Bytes::new(MSS), initial_window: 11, ..profile };
+        let mut script = Script::established(profile, Reno::default());
+        script.sack(200, 0, &[(1, 4)]);
+        script.sender.limits().ssthresh
+    };
+    assert_eq!(ssthresh(StackProfile::linux_6()), Bytes::new(5 * MSS));
+    assert_eq!(ssthresh(StackProfile::rfc_6675()), Bytes::new(11 * MSS / 2));
 }
