@@ -1,5 +1,6 @@
 //! The client: keeps a connection over each interface, and opens streams.
 
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use suimon_algorithms::path::PathId;
 use suimon_quic::SenderConfig;
 use suimon_units::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::bond::{Bond, ClassedPacket, Stream, random};
@@ -30,6 +31,7 @@ use crate::mux::ResetReason;
 use crate::session::SessionConfig;
 use crate::status::SessionStatus;
 use crate::tls::TlsConnection;
+use crate::trial::Trial;
 
 /// The settings of a client.
 #[derive(Debug, Clone)]
@@ -112,7 +114,7 @@ impl Client {
                 attempt: 0,
                 active: active.subscribe(),
                 peers: vec![Vec::new(); config.servers.len()],
-                carriers: config.carriers,
+                trial: Trial::new(config.carriers),
             };
             tokio::spawn(keeper.run(changes.clone()));
         }
@@ -191,13 +193,14 @@ struct Keeper {
     active: watch::Receiver<usize>,
     /// The addresses of each server, as far as they are known.
     peers: Vec<Vec<SocketAddr>>,
-    /// The carriers to try: TCP alone where the network has shown that it lets no UDP pass.
-    carriers: Carriers,
+    /// The carriers to try.
+    trial: Trial,
 }
 
 /// A path that is up.
 struct Up {
     ended: oneshot::Receiver<String>,
+    server: usize,
     local: Option<SocketAddr>,
     peer: SocketAddr,
 }
@@ -254,7 +257,7 @@ impl Keeper {
                 () = sleep(pause) => {}
                 Ok(()) = changes.changed() => {
                     // It may be another network.
-                    self.carriers = self.config.carriers;
+                    self.trial.on_change();
                     wait = FIRST_WAIT;
                 }
                 Ok(()) = self.active.changed() => wait = FIRST_WAIT,
@@ -262,18 +265,47 @@ impl Keeper {
         }
     }
 
-    /// Until the path is down; says why.
-    async fn watch(&self, mut up: Up, changes: &mut watch::Receiver<u64>) -> String {
-        let footing = self.via().footing(up.local.map(|local| local.ip()));
+    /// Until the path is down; says why. Where QUIC gets through by now, it takes the place of TCP.
+    async fn watch(&mut self, mut up: Up, changes: &mut watch::Receiver<u64>) -> String {
+        let mut trying = Box::pin(self.quic_again(&up));
         loop {
             tokio::select! {
                 ended = &mut up.ended => return ended.unwrap_or_else(|_| "the session is over".to_owned()),
                 Ok(()) = changes.changed() => {
+                    let footing = self.via().footing(up.local.map(|local| local.ip()));
                     if let Some(reason) = self.via().is_gone(&footing) {
                         let _ = self.commands.send(Command::Drop(self.path, reason)).await;
                     }
                 }
+                tried = &mut trying => {
+                    let joined = match tried {
+                        Ok(connection) => in_time(self.join(connection, up.peer, up.server)).await,
+                        Err(error) => Err(error),
+                    };
+                    match joined {
+                        Ok(over_quic) => {
+                            info!("{}: over QUIC from now on", self.via());
+                            up = over_quic;
+                            self.trial.on_connected(Instant::now(), QUIC, Carrier::Quic);
+                        }
+                        Err(_) => self.trial.on_refused(Instant::now()),
+                    }
+                    trying.set(self.quic_again(&up));
+                }
             }
+        }
+    }
+
+    /// A connection over QUIC for a path that had to take TCP, once it is time to try; for any other path, never.
+    fn quic_again(&self, up: &Up) -> impl Future<Output = io::Result<Connection>> + use<> {
+        let (config, via, at) = (self.config.clone(), self.via().clone(), self.trial.again_at());
+        let (server, peer) = (up.server, up.peer);
+        async move {
+            match at {
+                Some(at) => sleep_until(at).await,
+                None => pending().await,
+            }
+            config.reach(server, &via, peer, QUIC).await
         }
     }
 
@@ -282,11 +314,10 @@ impl Keeper {
         let mut last = invalid(format!("{} has no address", end.name));
         end.look_up(&mut self.peers[server]).await?;
         for peer in self.peers[server].clone() {
-            match self.config.reach(server, self.via(), peer, self.carriers).await {
+            let carriers = self.trial.carriers(Instant::now());
+            match self.config.reach(server, self.via(), peer, carriers).await {
                 Ok(connection) => {
-                    if connection.carrier() == Carrier::Tcp {
-                        self.carriers = Carriers::Only(Carrier::Tcp);
-                    }
+                    self.trial.on_connected(Instant::now(), carriers, connection.carrier());
                     return in_time(self.join(connection, peer, server)).await;
                 }
                 Err(error) => last = error,
@@ -345,7 +376,7 @@ impl Keeper {
         };
         let sent = self.commands.send(Command::Join(Box::new(joined))).await;
         sent.map_err(|_| invalid("the session is over"))?;
-        Ok(Up { ended: told, local, peer })
+        Ok(Up { ended: told, server, local, peer })
     }
 }
 
@@ -443,6 +474,7 @@ fn text(address: Option<SocketAddr>) -> String {
     address.map_or_else(|| "?".to_owned(), |address| address.to_string())
 }
 
+const QUIC: Carriers = Carriers::Only(Carrier::Quic);
 /// The first pause, and the shortest: a moment's trouble costs a moment.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest pause. The kernel tells of an interface that is back, but not of a server, which programs shall reach

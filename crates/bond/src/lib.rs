@@ -28,6 +28,7 @@ mod server;
 pub mod session;
 pub mod status;
 mod tls;
+mod trial;
 mod tun;
 mod udp;
 

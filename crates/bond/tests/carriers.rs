@@ -83,6 +83,37 @@ fn quic_is_used_where_udp_passes_and_tcp_where_it_does_not() {
     });
 }
 
+/// Firewalls change without a word to the host.
+#[test]
+fn a_path_that_had_to_take_tcp_takes_quic_once_udp_passes() {
+    if !can_emulate() {
+        return;
+    }
+    in_time(|| {
+        let (near, far, address) = plain_hosts();
+        let [server_key, client_key] = [0; 2].map(|_| PrivateKey::generate().unwrap());
+        let _server = Running::server(&far, &server_key, &[client_key.public()]);
+        let firewall = |what: &str| {
+            let rule = format!("rule {what} pref 1 ipproto udp sport {SERVER_PORT} prohibit");
+            let status = far.run(|| Command::new("ip").args(rule.split(' ')).status()).unwrap().unwrap();
+            assert!(status.success(), "{rule}");
+        };
+        firewall("add");
+        let client = choosing(&near, [&server_key, &client_key], address);
+        client.wait_for_paths(2, Duration::from_secs(5));
+        assert_eq!(carriers(&client), [Carrier::Tcp; 2]);
+        firewall("del");
+        let began = Instant::now();
+        while carriers(&client) != [Carrier::Quic; 2] {
+            assert_in_time!(began.elapsed() < Duration::from_secs(8), "{:?}", client.report());
+            let (up, down) = exchange((&near, &far), 1_000_000, || ());
+            assert_eq!((up.bytes, down.bytes), (1_000_000, 1_000_000));
+        }
+        let paths = client.report().sessions[0].status.paths.clone();
+        assert!(paths.iter().all(|path| path.connections == 2), "one connection after the other: {paths:?}");
+    });
+}
+
 #[test]
 fn strangers_get_no_path_and_strange_servers_neither() {
     if !can_emulate() {
