@@ -16,6 +16,8 @@ pub struct Flight {
     pub rttvar: Duration,
     /// The least of its round-trip times of late.
     pub rtt_min: Duration,
+    /// Its maximum segment size.
+    pub mss: Bytes,
     /// Real-time data goes over it too: the queue is to be as short as can be, at the cost of some of the path's capacity.
     pub is_realtime: bool,
     /// Another path through the same bottleneck competes there for both, so this one does not.
@@ -73,8 +75,10 @@ impl Drain {
     fn new(flight: &Flight, rate: f64, chunk: f64, noise: f64) -> Self {
         let (rate, rtt_min) = (rate.max(1.0), flight.rtt_min.as_secs_f64());
         let held = (rate * rtt_min).max(chunk);
-        // Without others the path goes on at its rate.
-        let alone = held / rate - rtt_min;
+        // Without others the path goes on at its rate, at which an acknowledgement's segments take their time. Beside others that rate is
+        // the connection's own and no path's, so they explain no more than a part of the path's length.
+        let acked = ACKED_SEGMENTS * flight.mss.as_f64() / rate;
+        let alone = held / rate - rtt_min + acked.min(rtt_min * MOST_ACKED);
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         Self { held, rate, own: (alone + (queue - alone) * LEFT).max(noise), rounds: 0, chunks: 0.0 }
     }
@@ -138,12 +142,12 @@ impl FlightBound {
         let rate = round.sum / round.count / flight.srtt.as_secs_f64();
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         let noise = noise(flight);
+        // Room comes by acknowledgements and is given away by chunks. One segment more is on the wire while the program sees it.
+        let mss = flight.mss.as_f64();
+        let held = chunk.max(ACKED_SEGMENTS * mss) + mss;
         // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
-        let (own, held) = if flight.is_realtime {
-            (MIN_QUEUE.as_secs_f64(), chunk)
-        } else {
-            (noise.max(round.gap.min(MAX_GAP).as_secs_f64()), HELD_CHUNKS * chunk)
-        };
+        let gap = round.gap.min(MAX_GAP).as_secs_f64();
+        let own = if flight.is_realtime { variation(flight) } else { noise.max(gap) };
         let target = own.max(held / rate.max(1.0));
         let aimed_at = |rate: f64| rate * (flight.rtt_min.as_secs_f64() + target);
         let drain = || Phase::Draining(Drain::new(flight, rate, chunk, own.max(noise)));
@@ -194,15 +198,21 @@ impl FlightBound {
 
 /// A queue that says nothing, in seconds: short beside the path, or within what its round-trip times vary.
 fn noise(flight: &Flight) -> f64 {
-    (flight.rtt_min / 8).max(flight.rttvar * 2).max(MIN_QUEUE).as_secs_f64()
+    variation(flight).max((flight.rtt_min / 8).as_secs_f64())
+}
+
+/// A queue that cannot be told from none, in seconds: within what the path's round-trip times vary.
+fn variation(flight: &Flight) -> f64 {
+    (flight.rttvar * 2).max(MIN_QUEUE).as_secs_f64()
 }
 
 /// γ of FAST TCP.
 const GAIN: f64 = 0.5;
 /// The bound's growth in a round trip while there is no queue at all, as in BBR's probing (Cardwell et al. 2016).
 const GROWTH: f64 = 0.25;
-/// Chunks that are held beyond the bandwidth-delay product: one is sent while the program sees that there is room for another.
-const HELD_CHUNKS: f64 = 2.0;
+/// An acknowledgement comes for every second segment (RFC 5681 §4.2), so the time of both on the wire is part of a round-trip time
+/// without any queue. The least round-trip time is that of a small packet.
+const ACKED_SEGMENTS: f64 = 2.0;
 /// The time in which a program sees an acknowledgement that it has to look for.
 const MIN_QUEUE: Duration = Duration::from_millis(2);
 /// A program that looks no more often than this has little to send.
@@ -214,6 +224,8 @@ const CROWDED: f64 = 2.0;
 const CROWDED_ROUNDS: u32 = 12;
 /// A drain that leaves less than this part of the queue has shown that there is no other sender.
 const LEFT: f64 = 0.25;
+/// More of a path's length than this is the queue of others.
+const MOST_ACKED: f64 = 0.25;
 /// The drain itself takes a round trip, and the queue's end shows one later.
 const DRAIN_ROUNDS: u32 = 2;
 /// Each chunk brings an acknowledgement or two, of which each takes the smoothed round-trip time an eighth of the way (RFC 6298,
@@ -252,6 +264,8 @@ mod tests {
         rttvar_ms: f64,
         /// The congestion window, in bytes.
         cwnd: f64,
+        /// Segments for which there is one acknowledgement, of which none is small.
+        acked: f64,
         is_realtime: bool,
         is_second: bool,
     }
@@ -270,6 +284,7 @@ mod tests {
                 srtt_ms: rtt_min_ms,
                 rttvar_ms: 0.0,
                 cwnd: 14_480.0,
+                acked: 0.0,
                 is_realtime: false,
                 is_second: false,
             }
@@ -279,9 +294,15 @@ mod tests {
             self.bound.get().map_or(self.cwnd, |bound| bound.as_f64().min(self.cwnd))
         }
 
+        /// A round trip without any queue: the acknowledgement waits for the segments that it is for, and the least round-trip time is
+        /// that of a small packet.
+        fn empty_ms(&self) -> f64 {
+            self.rtt_min_ms + self.acked * MSS / self.rate
+        }
+
         fn queue_ms(&self) -> f64 {
             let held = self.held() + self.rival.unwrap_or(0.0);
-            (held / self.rate - self.rtt_min_ms).max(0.0) + self.others_ms
+            (held / self.rate - self.empty_ms()).max(0.0) + self.others_ms
         }
 
         /// A millisecond of congestion control.
@@ -310,7 +331,7 @@ mod tests {
             for step in 0..ms {
                 self.now += Duration::from_millis(1);
                 let jitter = if step % 2 == 0 { self.jitter_ms } else { 0.0 };
-                let rtt = self.rtt_min_ms + self.queue_ms() + jitter;
+                let rtt = self.empty_ms() + self.queue_ms() + jitter;
                 // RFC 6298 §2, by ACKs that come more often than once a round trip.
                 self.rttvar_ms += ((rtt - self.srtt_ms).abs() - self.rttvar_ms) / 4.0;
                 self.srtt_ms += (rtt - self.srtt_ms) / 8.0;
@@ -322,6 +343,7 @@ mod tests {
                     srtt: time(self.srtt_ms),
                     rttvar: time(self.rttvar_ms),
                     rtt_min: time(self.rtt_min_ms),
+                    mss: Bytes::new(MSS as u64),
                     is_realtime: self.is_realtime,
                     is_second: self.is_second,
                 };
@@ -347,12 +369,14 @@ mod tests {
     fn beside_real_time_data_the_queue_is_a_chunk_and_the_path_nearly_full() {
         for (mbit, rtt_min) in [(10.0, 20.0), (5.0, 80.0), (100.0, 10.0), (3.0, 40.0), (50.0, 200.0)] {
             let mut path = Path::new(mbit, rtt_min);
+            // Taken for a queue, the time of both would have the bound shrink, and the rate with it, until half of the path is idle.
+            path.acked = 2.0;
             path.run(3_000);
             path.is_realtime = true;
-            path.run(1_000);
+            path.run(20_000);
             let used = path.run(1_000);
             let most = f64::max(CHUNK as f64 / path.rate, 2.0);
-            assert!(used > 0.9, "{mbit} Mbit/s, {rtt_min} ms: {used}");
+            assert!(used > 0.97, "{mbit} Mbit/s, {rtt_min} ms: {used}");
             assert!(path.queue_ms() < 1.5 * most, "{mbit} Mbit/s, {rtt_min} ms: {}", path.queue_ms());
         }
     }
@@ -424,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_short_queue_of_its_own_is_no_reason_to_compete() {
-        // Two chunks are 24 ms at 2 Mbit/s, five times the queue that a path of 40 ms needs.
+        // Three segments are 18 ms at 2 Mbit/s, almost four times the queue that a path of 40 ms needs.
         let mut path = Path::new(2.0, 40.0);
         for _ in 0..300 {
             path.run(100);
@@ -467,6 +491,7 @@ mod tests {
             srtt: Duration::from_millis(20),
             rttvar: Duration::ZERO,
             rtt_min: Duration::from_millis(20),
+            mss: Bytes::new(MSS as u64),
             is_realtime: false,
             is_second: false,
         };

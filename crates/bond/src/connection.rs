@@ -232,7 +232,8 @@ impl Meters {
             self.rate.on_reading(now, Occupancy { acknowledged, buffered, srtt, rtt_min });
             if let Some(rtt_min) = rtt_min {
                 let Part { is_realtime, is_second } = part;
-                let flight = Flight { buffered, srtt, rttvar, rtt_min, is_realtime, is_second };
+                let mss = told.mss;
+                let flight = Flight { buffered, srtt, rttvar, rtt_min, mss, is_realtime, is_second };
                 self.bound.on_reading(now, flight, chunk);
             }
         }
