@@ -32,6 +32,8 @@ pub struct AggregateSender {
     suspicion: Suspicion,
     /// Until when silences are excused, as nobody looked.
     excused_until: Instant,
+    /// When the receiving program last told what it has.
+    reported_at: Instant,
     paths: Vec<Path>,
     views: Vec<PathView>,
     /// Produced by the application, and on no path.
@@ -61,6 +63,9 @@ struct Path {
     unacknowledged: u64,
     /// When something was acknowledged last, or there was nothing to acknowledge.
     progress_at: Instant,
+    /// The time from giving data to the receiving program's report of it. The report comes over the quickest path, so this is less than
+    /// the round-trip time of a long one, and no receiver delays it as it may an acknowledgement.
+    reports: Option<Rtt>,
 }
 
 /// Data that a connection was given, and when.
@@ -123,6 +128,7 @@ impl AggregateSender {
             given: VecDeque::new(),
             unacknowledged: 0,
             progress_at: Instant::ZERO,
+            reports: None,
         };
         Self {
             scheduler,
@@ -130,6 +136,7 @@ impl AggregateSender {
             copy_stalled,
             suspicion: Suspicion::Timeout,
             excused_until: Instant::ZERO,
+            reported_at: Instant::ZERO,
             paths: (0..paths).map(|_| path()).collect(),
             views: Vec::with_capacity(paths),
             unassigned: RangeSet::new(),
@@ -175,11 +182,12 @@ impl AggregateSender {
         let path = &mut self.paths[path.0];
         path.state = PathState::Up;
         path.progress_at = now;
+        path.reports = None;
     }
 
     /// The connection over `path` is gone. Its unacknowledged data is given to others.
     pub fn path_down(&mut self, path: PathId) {
-        self.release(path);
+        self.release(path, |_, _| true);
         let carried: Vec<_> = (self.outstanding.iter())
             .filter(|(_, carriers)| *carriers & 1 << path.0 != 0)
             .map(|(range, carriers)| (range.clone(), carriers ^ 1 << path.0))
@@ -217,6 +225,7 @@ impl AggregateSender {
         let state = &mut self.paths[path.0];
         let mut delivered = delivered.get().min(state.unacknowledged);
         state.unacknowledged -= delivered;
+        state.on_report(now, delivered);
         if delivered > 0 || state.unacknowledged == 0 {
             state.progress_at = now;
             if state.state == PathState::Stalled {
@@ -235,6 +244,16 @@ impl AggregateSender {
                 self.paths[path.0].given.pop_front();
             }
             self.arrived(arrived);
+        }
+    }
+
+    /// The receiving program has told what it has, by `on_delivered` and `on_feedback`.
+    pub fn on_report(&mut self, now: Instant) {
+        self.reported_at = now;
+        for index in 0..self.paths.len() {
+            if self.copy_stalled && self.paths[index].state == PathState::Stalled {
+                self.release_lost(PathId(index));
+            }
         }
     }
 
@@ -371,7 +390,7 @@ impl AggregateSender {
         for index in 0..self.paths.len() {
             if self.stalls_at(&self.paths[index]).is_some_and(|at| at <= now) {
                 self.paths[index].state = PathState::Stalled;
-                self.release(PathId(index));
+                self.release_lost(PathId(index));
             }
         }
     }
@@ -474,13 +493,23 @@ impl AggregateSender {
         Some(range.start..self.cut(range.clone()))
     }
 
-    /// Gives back the data that only `path` and other hopeless paths carry, for others to take.
-    fn release(&mut self, path: PathId) {
+    /// Gives back what a stalled `path` has lost, as far as can be told.
+    fn release_lost(&mut self, path: PathId) {
+        let reported_at = self.reported_at;
+        match self.suspicion {
+            Suspicion::Timeout => self.release(path, |_, _| true),
+            Suspicion::Late => self.release(path, |path, given| path.has_lost(given, reported_at)),
+        }
+    }
+
+    /// Gives back the data that only `path` and other hopeless paths carry, for others to take, where it is `meant`.
+    fn release(&mut self, path: PathId, meant: impl Fn(&Path, &Given) -> bool) {
         let hopeful: u64 = (0..self.paths.len())
             .filter(|index| *index != path.0 && self.paths[*index].state == PathState::Up)
             .map(|index| 1 << index)
             .sum();
-        for Given { range: given, .. } in &self.paths[path.0].given {
+        let state = &self.paths[path.0];
+        for Given { range: given, .. } in state.given.iter().filter(|given| meant(state, given)) {
             let alone: Vec<_> = (self.outstanding.overlapping(given.clone()))
                 .filter(|(_, carriers)| *carriers & hopeful == 0)
                 .map(|(range, _)| within(range, given))
@@ -521,6 +550,31 @@ impl AggregateSender {
 }
 
 impl Path {
+    /// The receiver has `delivered` bytes more, the oldest of what it was given.
+    fn on_report(&mut self, now: Instant, delivered: u64) {
+        let Some(oldest) = self.given.front().filter(|_| delivered > 0) else { return };
+        let sample = now.saturating_since(oldest.at);
+        // RFC 6298 §2.2 and §2.3.
+        self.reports = Some(match self.reports {
+            None => Rtt { srtt: sample, rttvar: sample / 2 },
+            Some(Rtt { srtt, rttvar }) => {
+                let deviation = srtt.saturating_sub(sample).max(sample.saturating_sub(srtt));
+                Rtt { srtt: (srtt * 7 + sample) / 8, rttvar: (rttvar * 3 + deviation) / 4 }
+            }
+        });
+    }
+
+    /// Whether what was `given` to a path that is late has not arrived. A cut takes the last acknowledgements and reports with it, so
+    /// much that is missing here has arrived there, and a copy of it would hold up what has not. What was on its way to the receiver when
+    /// the last acknowledgement came is lost, and what is missing in a report that should have it.
+    fn has_lost(&self, given: &Given, reported_at: Instant) -> bool {
+        let (Some(rtt), Some(reports)) = (self.status.and_then(|status| status.rtt), self.reports) else {
+            return true;
+        };
+        given.at + rtt.srtt / 2 + rtt.rttvar * 4 >= self.progress_at
+            || given.at + reports.srtt + urgent::slack(reports) <= reported_at
+    }
+
     /// Something was acknowledged, or there is nothing to acknowledge.
     fn moves(&mut self, now: Instant) {
         self.progress_at = now;
@@ -808,7 +862,7 @@ mod tests {
     }
 
     #[test]
-    fn urgent_and_missing_data_goes_over_a_second_path_once_late_and_the_rest_once_stalled() {
+    fn urgent_and_missing_data_goes_over_a_second_path_once_late_and_the_rest_as_far_as_there_is_room() {
         let mut sender = urgent(Urgency::First);
         assert_eq!(sender.next(at(29)), None);
         assert_eq!(sender.next_wakeup(), Some(at(30)), "a round trip and twice the time of a report");
@@ -821,17 +875,83 @@ mod tests {
             (PathId(1), 0, 1_000),
             "the receiver lacks it"
         );
-        sender.on_occupancy(at(31), PathId(1), status(1_500, 50), false);
-        assert_eq!(sender.next(at(31)), None, "one copy is enough");
-        let rest = sender.next(at(45)).unwrap();
+        let with = |buffered: u64| PathStatus { send_buffer: Bytes::new(2_500), ..status(buffered, 50) };
+        sender.on_occupancy(at(31), PathId(1), with(1_501), false);
+        assert_eq!(
+            sender.next(at(31)),
+            None,
+            "one copy of the first is enough, and there is no room for more"
+        );
+        sender.on_occupancy(at(31), PathId(1), with(1_500), false);
+        let rest = sender.next(at(31)).unwrap();
         assert_eq!((rest.path, rest.start, rest.len.get()), (PathId(1), 1_000, 1_000));
-        assert_eq!(sender.copied().get(), 1_500);
+        assert_eq!(sender.copied().get(), 2_500);
     }
 
-    /// The first data that path 0 takes at `ms`, where path 1 is silent since 0 ms and both have 50 ms.
-    fn first_on_moving_path(sender: &mut AggregateSender, ms: u64) -> u64 {
-        sender.on_occupancy(at(ms), PathId(0), status(0, 50), true);
-        starts_on(sender, at(ms), 0)[0]
+    #[test]
+    fn a_long_path_is_late_once_a_report_over_a_quick_one_is() {
+        let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
+        sender.set_suspicion(Suspicion::Late);
+        sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+        for path in [PathId(0), PathId(1)] {
+            sender.path_up(at(0), path);
+        }
+        // Data takes 50 ms over path 1, as does its acknowledgement, and a report over path 0 takes 10 ms.
+        let (full, rounds) = (16_384, 20);
+        for round in 0..=rounds {
+            let began = round * 200;
+            sender.on_occupancy(at(began), PathId(0), status(full, 20), true);
+            sender.on_occupancy(at(began), PathId(1), status(0, 100), true);
+            sender.produce((round + 1) * 1_000);
+            assert_eq!(sender.next(at(began)).map(|chunk| chunk.path), Some(PathId(1)));
+            if round < rounds {
+                sender.on_delivered(at(began + 60), PathId(1), CHUNK);
+            }
+        }
+        let began = rounds * 200;
+        sender.on_occupancy(at(began), PathId(0), status(0, 20), true);
+        assert_eq!(sender.next_wakeup(), Some(at(began + 70)), "twice the time of a report later");
+        assert_eq!(sender.next(at(began + 69)), None);
+        let copy = sender.next(at(began + 70)).unwrap();
+        assert_eq!((copy.path, copy.start), (PathId(0), rounds * 1_000));
+    }
+
+    /// A path of 20 ms is given a chunk each millisecond. It is cut both ways at 100 ms, so what was given since 90 ms is lost, and
+    /// acknowledgements and reports of what was given since 80 ms as well.
+    #[test]
+    fn what_arrived_before_a_cut_is_sent_again_only_if_a_later_report_lacks_it() {
+        let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
+        sender.set_suspicion(Suspicion::Late);
+        sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+        for path in [PathId(0), PathId(1)] {
+            sender.path_up(at(0), path);
+        }
+        for ms in 0..100 {
+            if ms >= 20 {
+                sender.on_delivered(at(ms), PathId(0), CHUNK);
+                sender.on_feedback(Feedback { next: (ms - 19) * 1_000, edge: 1_000_000 });
+                sender.on_report(at(ms));
+            }
+            sender.on_occupancy(at(ms), PathId(0), status(1, 20), true);
+            sender.on_occupancy(at(ms), PathId(1), status(0, 80), true);
+            sender.produce((ms + 1) * 1_000);
+            assert_eq!(sender.next(at(ms)).map(|chunk| chunk.path), Some(PathId(0)));
+        }
+        let copies = |sender: &mut AggregateSender, ms: u64| -> Vec<u64> {
+            let mut sent = || {
+                sender.on_occupancy(at(ms), PathId(1), status(0, 80), true);
+                sender.next(at(ms))
+            };
+            std::iter::from_fn(&mut sent).map(|chunk| chunk.start).collect()
+        };
+        assert_eq!(copies(&mut sender, 108), [], "it is not late yet");
+        let lost: Vec<_> = (89..100).map(|chunk| chunk * 1_000).collect();
+        assert_eq!(copies(&mut sender, 112), lost);
+        assert_eq!(copies(&mut sender, 140), [], "nor is it once the path has stalled");
+        // By a report over the other path, four chunks that should have arrived have not.
+        sender.on_feedback(Feedback { next: 85_000, edge: 1_000_000 });
+        sender.on_report(at(160));
+        assert_eq!(copies(&mut sender, 160), [85_000, 86_000, 87_000, 88_000]);
     }
 
     #[test]
@@ -840,10 +960,16 @@ mod tests {
             let mut sender = sender("least-buffered");
             sender.set_suspicion(Suspicion::Late);
             while sender.next(at(0)).is_some() {}
+            // Path 1 is silent since 0 ms, path 0 moves, and both have 50 ms.
+            let stalls = |sender: &mut AggregateSender, ms: u64| {
+                sender.on_occupancy(at(ms), PathId(0), status(0, 50), true);
+                sender.next(at(ms));
+                sender.is_stalled(PathId(1))
+            };
             for ms in looks {
-                assert!(first_on_moving_path(&mut sender, *ms) >= 32_000, "{looks:?}: not at {ms} ms");
+                assert!(!stalls(&mut sender, *ms), "{looks:?}: not at {ms} ms");
             }
-            assert_eq!(first_on_moving_path(&mut sender, lent_at), 1_000, "{looks:?}: at {lent_at} ms");
+            assert!(stalls(&mut sender, lent_at), "{looks:?}: at {lent_at} ms");
         }
     }
 

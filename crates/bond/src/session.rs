@@ -226,6 +226,7 @@ impl Session {
             self.sender.on_delivered(now, PathId(usize::from(received.path)), news);
         }
         self.sender.on_feedback(feedback);
+        self.sender.on_report(now);
         self.outbox.forget_before(feedback.next);
         self.mux.on_arrived(|place| self.sender.is_missing(place));
         Ok(())

@@ -74,7 +74,7 @@ impl AggregateSender {
     }
 
     /// The first data that a second path had better carry too, and that path: data of which two copies are wanted, urgent data whose
-    /// paths are late with what they carry, and the first data that the receiver lacks where its paths are.
+    /// paths are late with what they carry, and other data whose paths are, as far as a second path has room.
     pub(super) fn second_copy(&self, now: Instant) -> Option<(PathId, Range<u64>)> {
         if self.suspicion == Suspicion::Timeout && self.urgent.is_empty() {
             return None;
@@ -94,10 +94,33 @@ impl AggregateSender {
                 self.copy(now, range, urgency, unfit)
             })
         });
-        urgent.or_else(|| {
-            let (range, carriers) = self.outstanding.first_range_value()?;
-            let waits = self.suspicion == Suspicion::Late && carriers & !self.late_and_busy(late) == 0;
-            if waits { self.copy(now, range.clone(), Urgency::First, carriers | late) } else { None }
+        urgent.or_else(|| self.copy_of_late(now, late))
+    }
+
+    /// The first data that `late` paths alone carry and have lost, and a path for a copy. What the receiver waits for may make a queue longer
+    /// than it should be.
+    fn copy_of_late(&self, now: Instant, late: u64) -> Option<(PathId, Range<u64>)> {
+        if self.suspicion == Suspicion::Timeout {
+            return None;
+        }
+        let paths = self.paths.iter().enumerate().filter(|(index, _)| late & 1 << index != 0);
+        let mut lost: Vec<_> = paths.flat_map(|(_, path)| self.lost_by(path)).collect();
+        lost.sort_unstable_by_key(|(range, _)| range.start);
+        let awaited = lost.first()?.0.start;
+        let (range, carriers) = lost.into_iter().find(|(_, carriers)| carriers & !late == 0)?;
+        let is_awaited = range.start == awaited;
+        let (path, copied) = self.copy(now, range, Urgency::First, carriers | late)?;
+        let status = self.paths[path.0].status?;
+        let has_room = status.buffered + Bytes::new(copied.end - copied.start) <= status.send_buffer;
+        (has_room || is_awaited).then_some((path, copied))
+    }
+
+    /// What `path` was given and has lost, with all that carry it.
+    fn lost_by<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (Range<u64>, u64)> + 'a {
+        let lost = path.given.iter().filter(|given| path.has_lost(given, self.reported_at));
+        lost.flat_map(|given| {
+            let parts = self.outstanding.overlapping(given.range.clone());
+            parts.map(|(range, carriers)| (within(range, &given.range), *carriers))
         })
     }
 
@@ -117,16 +140,8 @@ impl AggregateSender {
     /// When the next path will be late, where that concerns what it carries.
     pub(super) fn copies_at(&self) -> Option<Instant> {
         let first = self.suspicion == Suspicion::Late;
-        let concerned = |path: &&Path| {
-            path.state == PathState::Up && (!self.urgent.is_empty() || (first && path.is_busy()))
-        };
+        let concerned = |path: &&Path| path.state == PathState::Up && (!self.urgent.is_empty() || first);
         self.paths.iter().filter(concerned).filter_map(Path::late_at).min()
-    }
-
-    /// Of the `late` paths, those that carry so much that their receiver acknowledges at once.
-    fn late_and_busy(&self, late: u64) -> u64 {
-        let busy = self.paths.iter().enumerate().filter(|(_, path)| path.is_busy());
-        late & busy.map(|(index, _)| 1 << index).sum::<u64>()
     }
 
     /// The paths that are late with what they carry, a bit each.
@@ -159,11 +174,16 @@ impl Path {
             PathState::Stalled => Some(self.progress_at),
             PathState::Up if self.unacknowledged == 0 => None,
             PathState::Up => {
-                let rtt = self.status.and_then(|status| status.rtt)?;
-                Some(self.late_by(rtt, (rtt.rttvar * 4).max(REPORTED)))
+                let reports = self.reports.or(self.status.and_then(|status| status.rtt))?;
+                Some(self.late_by(reports, slack(reports)))
             }
         }
     }
+}
+
+/// How much later than others a report is late.
+pub(super) fn slack(reports: Rtt) -> Duration {
+    (reports.rttvar * 4).max(REPORTED)
 }
 
 /// The other end's program reports what has come within 5 ms. Its turn of the processor and this one's may take as long.
