@@ -30,6 +30,7 @@ pub(crate) struct TlsConnection {
     meters: Meters,
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
+    recovery: Recovery,
     /// Bytes that the connection may hold, where the limit is below the kernel's.
     send_buffer: Option<Bytes>,
 }
@@ -48,6 +49,7 @@ impl TlsConnection {
             decoded: 0,
             meters: Meters::default(),
             lowat: MIN_LOWAT,
+            recovery: Recovery::default(),
             send_buffer,
         };
         // A packet takes several records.
@@ -215,15 +217,16 @@ impl TlsConnection {
         } else {
             state.unsent
         };
+        let buffered = unacknowledged(&self.tcp)?;
         let told = Told {
-            buffered: unacknowledged(&self.tcp)?,
+            buffered,
             unsent,
             send_buffer,
             cwnd: state.cwnd,
             mss: state.mss,
             rtt: state.srtt.map(|srtt| Rtt { srtt, rttvar: state.rttvar }),
             rtt_min: state.rtt_min,
-            is_recovering: state.state == SenderState::Loss,
+            is_recovering: self.recovery.goes_on(state.state, state.acknowledged, buffered),
             acknowledged: state.acknowledged,
             delivered: state.delivered,
             segments: Segments { sent: state.segments, retransmitted: state.retransmissions },
@@ -241,6 +244,26 @@ impl TlsConnection {
             SockRef::from(&self.tcp).set_tcp_notsent_lowat(wanted)?;
         }
         Ok(())
+    }
+}
+
+/// What a connection sends again after a timeout, before anything new.
+///
+/// A cut that takes acknowledgements too lets its timeout seem spurious (RFC 4015 §3.2): the kernel takes it back with the first
+/// acknowledgement, though data behind is lost as well. So a recovery goes on until all is acknowledged that the connection held.
+#[derive(Debug, Default)]
+struct Recovery {
+    /// Bytes that are acknowledged then, since the connection began.
+    ends_at: Bytes,
+}
+
+impl Recovery {
+    /// The connection was read: whether it recovers.
+    fn goes_on(&mut self, state: SenderState, acknowledged: Bytes, buffered: Bytes) -> bool {
+        if state == SenderState::Loss {
+            self.ends_at = acknowledged + buffered;
+        }
+        acknowledged < self.ends_at
     }
 }
 
@@ -297,6 +320,19 @@ mod tests {
 
     use super::*;
     use crate::keys::{PrivateKey, client_config, server_config};
+
+    #[test]
+    fn a_timeout_that_is_taken_back_is_over_once_all_that_was_under_way_is_acknowledged() {
+        let mut recovery = Recovery::default();
+        let mut goes_on = |state, acknowledged, buffered| {
+            recovery.goes_on(state, Bytes::new(acknowledged), Bytes::new(buffered))
+        };
+        assert!(!goes_on(SenderState::Open, 1_000, 20_000));
+        assert!(goes_on(SenderState::Loss, 1_000, 20_000));
+        assert!(goes_on(SenderState::Open, 2_448, 18_552), "taken back");
+        assert!(goes_on(SenderState::Recovery, 20_999, 1));
+        assert!(!goes_on(SenderState::Open, 21_000, 5_000));
+    }
 
     #[test]
     fn ends_of_different_versions_refuse_each_other_and_say_why() {
