@@ -223,9 +223,17 @@ fn rivals(bench: &Rivals, json: bool) -> Result<(), CliError> {
         }
         rivals::News::None(scheme, error) => tell(format_args!("{}: not measured, {error}", name(*scheme))),
     })?;
-    let mut header = ["scheme", "goodput", "call idle, 99 of 100: up", "down", "beside the download: up", "down"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut header = [
+        "scheme",
+        "goodput",
+        "beside a call",
+        "call idle, 99 of 100: up",
+        "down",
+        "beside the download: up",
+        "down",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for path in 1..=rows.iter().map(|row| row.cuts.len()).max().unwrap_or_default() {
         header.push(format!("path {path} cut: stall"));
         header.extend(["silence", "lost"].map(str::to_owned));
@@ -233,7 +241,7 @@ fn rivals(bench: &Rivals, json: bool) -> Result<(), CliError> {
     let header: Vec<_> = header.iter().map(String::as_str).collect();
     let ms = |ms: &f64| format!("{ms:.1} ms");
     print(&rows, json, &header, 1, |row| {
-        let mut cells = vec![name(row.scheme), mbit(row.goodput_bps)];
+        let mut cells = vec![name(row.scheme), mbit(row.goodput_bps), mbit(row.beside_call_bps)];
         cells.extend(row.idle_p99_ms.iter().chain(&row.p99_ms).map(ms));
         for cut in &row.cuts {
             cells.extend([ms(&cut.stall_ms), ms(&cut.silence_ms), format!("{:.1} %", cut.lost * 100.0)]);

@@ -92,6 +92,8 @@ pub struct Row {
     pub scheme: Scheme,
     /// Payload of the download over time, with no call beside it.
     pub goodput_bps: u64,
+    /// The same beside a call.
+    pub beside_call_bps: u64,
     /// 99 of 100 datagrams of a call took no longer, up and down, with nothing beside it.
     pub idle_p99_ms: [f64; 2],
     /// The same beside the download.
@@ -155,15 +157,19 @@ impl Rivals {
         };
         let p99 = |calls: [Call; 2]| calls.map(|call| call.delays().quantile_ms(0.99));
         let idle_p99_ms = p99(world.call(long(*self.time))?);
-        let (goodput, p99_ms) =
-            Bulk::beside(&world, |bulk| Ok((bulk.goodput(*self.time), p99(world.call(long(*self.time))?))))?;
+        let (goodput, beside_call, call) = Bulk::beside(&world, |bulk| {
+            let (goodput, ()) = bulk.goodput(|| thread::sleep(long(*self.time)));
+            let (beside_call, call) = bulk.goodput(|| world.call(long(*self.time)));
+            Ok((goodput, beside_call, call?))
+        })?;
         let paths = 0..hosts.paths.len();
         let cuts = paths.filter(|_| self.cuts > 0).map(|path| self.through_cuts((&hosts, &world), path));
         Ok(Row {
             scheme,
             goodput_bps: goodput.as_bps(),
+            beside_call_bps: beside_call.as_bps(),
             idle_p99_ms,
-            p99_ms,
+            p99_ms: p99(call),
             cuts: cuts.collect::<Result<_, _>>()?,
         })
     }

@@ -11,7 +11,6 @@ use suimon_emulator::{TwoHosts, Way};
 use suimon_linux::Namespace;
 use suimon_units::{self as units, Bytes, Rate};
 
-use super::long;
 use super::sockets::Transport;
 use crate::error::LabError;
 
@@ -238,11 +237,12 @@ impl Bulk {
         }
     }
 
-    /// The goodput of `length` from now on.
-    pub(super) fn goodput(&self, length: units::Duration) -> Rate {
-        let before = self.received.load(Ordering::Relaxed);
-        thread::sleep(long(length));
-        Rate::of(Bytes::new(self.received.load(Ordering::Relaxed) - before), length)
+    /// The goodput while `meanwhile` happens, and what comes of that.
+    pub(super) fn goodput<T>(&self, meanwhile: impl FnOnce() -> T) -> (Rate, T) {
+        let (began, before) = (Instant::now(), self.received.load(Ordering::Relaxed));
+        let found = meanwhile();
+        let received = Bytes::new(self.received.load(Ordering::Relaxed) - before);
+        (Rate::of(received, units::Duration::from_nanos(began.elapsed().as_nanos() as u64)), found)
     }
 
     /// Cuts `path` for `lasting`, `cuts` times; the longest times without anything, from each cut until the path is in use again.
