@@ -135,6 +135,11 @@ impl Connection {
         either!(self, connection => connection.next_frame())
     }
 
+    /// Bytes of data in the frames that were read, up to the first frame that is missing of those that the other end sent.
+    pub(crate) fn received(&self) -> u64 {
+        either!(self, connection => connection.received())
+    }
+
     /// Sends one frame of data, or gives as much of it to the kernel as that takes.
     pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         either!(self, connection => connection.send(frame))

@@ -397,6 +397,7 @@ fn take_frames(
             Ok(None) => return Ok(()),
             Ok(Some(Frame::Data { start, bytes })) => {
                 state.session.on_data(now, path, start, bytes).map_err(violated)?;
+                state.session.on_received(path, connection.received());
             }
             Ok(Some(Frame::Feedback(feedback, received))) => {
                 state.session.on_feedback(now, feedback, &received).map_err(violated)?;

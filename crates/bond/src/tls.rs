@@ -27,6 +27,8 @@ pub(crate) struct TlsConnection {
     /// Bytes that arrived and are not decoded yet.
     inbox: Vec<u8>,
     decoded: usize,
+    /// Bytes of data in decoded frames.
+    received: u64,
     meters: Meters,
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
@@ -47,6 +49,7 @@ impl TlsConnection {
             tls,
             inbox: Vec::new(),
             decoded: 0,
+            received: 0,
             meters: Meters::default(),
             lowat: MIN_LOWAT,
             recovery: Recovery::default(),
@@ -155,7 +158,15 @@ impl TlsConnection {
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
         let Some((frame, len)) = decode(&self.inbox[self.decoded..])? else { return Ok(None) };
         self.decoded += len;
+        if let Frame::Data { bytes, .. } = &frame {
+            self.received += bytes.len() as u64;
+        }
         Ok(Some(frame))
+    }
+
+    /// Bytes of data in the frames that were read; TCP keeps their order.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 
     /// Encrypts `bytes` and gives as much to the kernel as it takes.
