@@ -66,6 +66,8 @@ struct Path {
     /// The time from giving data to the receiving program's report of it. The report comes over the quickest path, so this is less than
     /// the round-trip time of a long one, and no receiver delays it as it may an acknowledgement.
     reports: Option<Rtt>,
+    /// When the path was last taken to have stalled.
+    stalled_at: Instant,
 }
 
 /// Data that a connection was given, and when.
@@ -129,6 +131,7 @@ impl AggregateSender {
             unacknowledged: 0,
             progress_at: Instant::ZERO,
             reports: None,
+            stalled_at: Instant::ZERO,
         };
         Self {
             scheduler,
@@ -390,6 +393,7 @@ impl AggregateSender {
         for index in 0..self.paths.len() {
             if self.stalls_at(&self.paths[index]).is_some_and(|at| at <= now) {
                 self.paths[index].state = PathState::Stalled;
+                self.paths[index].stalled_at = now;
                 self.release_lost(PathId(index));
             }
         }
@@ -552,7 +556,9 @@ impl AggregateSender {
 impl Path {
     /// The receiver has `delivered` bytes more, the oldest of what it was given.
     fn on_report(&mut self, now: Instant, delivered: u64) {
-        let Some(oldest) = self.given.front().filter(|_| delivered > 0) else { return };
+        // What a path had when it stalled tells how long it stood still (RFC 6298 §3).
+        let is_sample = |oldest: &&Given| delivered > 0 && oldest.at >= self.stalled_at;
+        let Some(oldest) = self.given.front().filter(is_sample) else { return };
         let sample = now.saturating_since(oldest.at);
         // RFC 6298 §2.2 and §2.3.
         self.reports = Some(match self.reports {
@@ -914,6 +920,17 @@ mod tests {
         assert_eq!(sender.next(at(began + 69)), None);
         let copy = sender.next(at(began + 70)).unwrap();
         assert_eq!((copy.path, copy.start), (PathId(0), rounds * 1_000));
+        // A cut of seconds tells nothing of that time.
+        sender.on_delivered(at(began + 100), PathId(0), CHUNK);
+        sender.next(at(began + 160));
+        assert!(sender.is_stalled(PathId(1)));
+        let again = began + 5_000;
+        sender.on_delivered(at(again), PathId(1), CHUNK);
+        sender.on_occupancy(at(again), PathId(0), status(full, 20), true);
+        sender.on_occupancy(at(again), PathId(1), status(0, 100), true);
+        sender.produce((rounds + 2) * 1_000);
+        assert_eq!(sender.next(at(again)).map(|chunk| chunk.path), Some(PathId(1)));
+        assert_eq!(sender.next_wakeup(), Some(at(again + 70)));
     }
 
     /// A path of 20 ms is given a chunk each millisecond. It is cut both ways at 100 ms, so what was given since 90 ms is lost, and
