@@ -142,12 +142,12 @@ impl FlightBound {
         let rate = round.sum / round.count / flight.srtt.as_secs_f64();
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         let noise = noise(flight);
-        // Room comes by acknowledgements and is given away by chunks. One segment more is on the wire while the program sees it.
-        let mss = flight.mss.as_f64();
-        let held = chunk.max(ACKED_SEGMENTS * mss) + mss;
         // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
-        let gap = round.gap.min(MAX_GAP).as_secs_f64();
-        let own = if flight.is_realtime { variation(flight) } else { noise.max(gap) };
+        let (own, held) = if flight.is_realtime {
+            (variation(flight), chunk + ACKED_SEGMENTS * flight.mss.as_f64())
+        } else {
+            (noise.max(round.gap.min(MAX_GAP).as_secs_f64()), HELD_CHUNKS * chunk)
+        };
         let target = own.max(held / rate.max(1.0));
         let aimed_at = |rate: f64| rate * (flight.rtt_min.as_secs_f64() + target);
         let drain = || Phase::Draining(Drain::new(flight, rate, chunk, own.max(noise)));
@@ -210,6 +210,9 @@ fn variation(flight: &Flight) -> f64 {
 const GAIN: f64 = 0.5;
 /// The bound's growth in a round trip while there is no queue at all, as in BBR's probing (Cardwell et al. 2016).
 const GROWTH: f64 = 0.25;
+/// Chunks that are held beyond the bandwidth-delay product: one is sent while the program sees that there is room for another. With a
+/// segment less, paths of 10 and 5 Mbit/s carry 0.92 of their sum in place of 0.97.
+const HELD_CHUNKS: f64 = 2.0;
 /// An acknowledgement comes for every second segment (RFC 5681 §4.2), so the time of both on the wire is part of a round-trip time
 /// without any queue. The least round-trip time is that of a small packet.
 const ACKED_SEGMENTS: f64 = 2.0;
@@ -448,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_short_queue_of_its_own_is_no_reason_to_compete() {
-        // Three segments are 18 ms at 2 Mbit/s, almost four times the queue that a path of 40 ms needs.
+        // Two chunks are 24 ms at 2 Mbit/s, five times the queue that a path of 40 ms needs.
         let mut path = Path::new(2.0, 40.0);
         for _ in 0..300 {
             path.run(100);
