@@ -49,14 +49,19 @@ fn run(scenario: &Scenario) -> RunResult {
 /// The goodput of a stream by `cc` over two ways through 10 Mbit/s, as a multiple of that of one Reno flow there.
 fn beside_one(cc: &str, delays_ms: [f64; 2], starts_ms: u64) -> f64 {
     let [near, far] = delays_ms;
-    let links = [
+    let mut access = [
         both("a", "m", 100.0, near, 1_000),
         both("a", "n", 100.0, far, 1_000),
+        both("c", "x", 100.0, near, 1_000),
+    ];
+    // Without it the flows fall into step at the full queue, and the drops follow from their order there.
+    access.iter_mut().for_each(|[there, _]| there.impairments.jitter = Duration::from_millis(5));
+    let shared = [
         both("m", "x", 1_000.0, 0.1, 1_000),
         both("n", "x", 1_000.0, 0.1, 1_000),
-        both("c", "x", 100.0, near, 1_000),
         both("x", "b", 10.0, 5.0, 50),
     ];
+    let links = [&access[..], &shared[..]].concat();
     let flows = vec![
         over("one", "a", &["a-m", "m-x", "x-b"], cc, Duration::ZERO),
         over("two", "a", &["a-n", "n-x", "x-b"], cc, Duration::from_millis(starts_ms)),
@@ -66,17 +71,17 @@ fn beside_one(cc: &str, delays_ms: [f64; 2], starts_ms: u64) -> f64 {
     result.aggregates[0].goodput.as_bps_f64() / result.flows[2].goodput.as_bps_f64()
 }
 
-/// RFC 6356's goals 1 and 2, at equal and at unequal round trips. A third pair, which misses goal 2, is printed for the page.
+/// RFC 6356's goals 1 and 2, at equal and at unequal round trips.
 #[test]
 fn a_coupled_stream_takes_of_a_bottleneck_what_one_connection_takes() {
     let mean = |cc, delays| (1..=4).map(|nth| beside_one(cc, delays, 137 * nth)).sum::<f64>() / 4.0;
-    for delays in [[10.0, 10.0], [10.0, 30.0]] {
+    for delays in [[10.0, 10.0], [10.0, 30.0], [20.0, 60.0]] {
         let coupled = mean("lia", delays);
         println!("{delays:?}: {coupled:.2}");
         assert!((0.8..1.2).contains(&coupled), "{delays:?}: {coupled}");
     }
-    println!("[20.0, 60.0]: {:.2}", mean("lia", [20.0, 60.0]));
     let apart = mean("reno", [10.0, 10.0]);
+    println!("two of Reno: {apart:.2}");
     assert!(apart > 1.5, "two connections that know nothing of each other: {apart}");
 }
 
