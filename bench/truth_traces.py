@@ -2,7 +2,8 @@
 
 Each cell is a download over a trace, by `suimon run` in the simulator and the same with `--lab`: the kernel's TCP in
 virtual time, over an emulated link. Each seed starts it at another time. Three traces are made by `suimon trace
-generate`; recordings are run where they lie beside the project. `--write` writes docs/truth.md.
+generate`; recordings are run where they lie beside the project. The kernel's results stay in target/bench, and the same
+scenario takes them again. `--write` writes docs/truth.md.
 """
 
 from __future__ import annotations
@@ -66,14 +67,32 @@ values = {senders}
 """
 
 
-def runs(suimon: Path, trace: Path, seeds: int, *, in_lab: bool) -> dict[str, list[dict[str, Any]]]:
-    """Every sender's runs over a trace."""
-    scenario = WORK / "truth-traces" / f"{trace.stem}.toml"
+def scenario(trace: Path, seeds: int) -> Path:
+    """Every sender over a trace, with as many seeds."""
+    file = WORK / "truth-traces" / f"{trace.stem}.toml"
     setting = {"name": trace.stem, "trace": trace, "seconds": SECONDS, "seeds": seeds}
-    scenario.write_text(SCENARIO.format(senders=json.dumps(SENDERS), **setting))
-    command = [str(suimon), "run", str(scenario), "--json", "--no-files", *(["--lab"] if in_lab else [])]
+    file.write_text(SCENARIO.format(senders=json.dumps(SENDERS), **setting))
+    return file
+
+
+def runs(suimon: Path, file: Path, *options: str) -> str:
+    """Every sender's runs of a scenario, as JSON."""
+    return run([str(suimon), "run", str(file), "--json", "--no-files", *options], file.stem)
+
+
+def in_kernel(suimon: Path, file: Path) -> str:
+    """The same in the kernel. The record of just this scenario serves where there is one."""
+    record, of = file.with_suffix(".kernel.json"), file.with_suffix(".kernel.toml")
+    if not (record.exists() and of.exists() and of.read_text() == file.read_text()):
+        of.unlink(missing_ok=True)
+        record.write_text(runs(suimon, file, "--lab"))
+        of.write_text(file.read_text())
+    return record.read_text()
+
+
+def by_sender(results: str) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    for one in json.loads(run(command, trace.name))["runs"]:
+    for one in json.loads(results)["runs"]:
         found.setdefault(one["cc"], []).append(one)
     return found
 
@@ -105,7 +124,8 @@ def main() -> int:
     print("\n".join(lines), flush=True)
     tally = Tally()
     for trace in traces(suimon):
-        ours, kernel = (runs(suimon, trace, options.seeds, in_lab=in_lab) for in_lab in (False, True))
+        file = scenario(trace, options.seeds)
+        ours, kernel = by_sender(runs(suimon, file)), by_sender(in_kernel(suimon, file))
         for sender in ours:
             lines.append(tally.row([trace.stem, sender], measures(ours[sender], kernel[sender])))
             print(lines[-1], flush=True)
