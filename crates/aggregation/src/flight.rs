@@ -18,10 +18,12 @@ pub struct Flight {
     pub rtt_min: Duration,
     /// Its maximum segment size.
     pub mss: Bytes,
-    /// Real-time data goes over it too: the queue is to be as short as can be, at the cost of some of the path's capacity.
-    pub is_realtime: bool,
+    /// Data that waits for no other goes over it too: the queue is to be as short as can be, at the cost of some of the path's capacity.
+    pub is_urgent: bool,
     /// Another path through the same bottleneck competes there for both, so this one does not.
     pub is_second: bool,
+    /// Something was acknowledged since the reading before, and not of what was lost.
+    pub moves: bool,
 }
 
 /// Bounds what a connection holds to its bandwidth-delay product and a short queue.
@@ -91,6 +93,8 @@ struct Round {
     sum: f64,
     count: f64,
     most: f64,
+    /// In some of them something was acknowledged: without, all that is known is from before.
+    moves: bool,
     /// The longest time between two readings.
     read: Instant,
     gap: Duration,
@@ -105,6 +109,7 @@ impl FlightBound {
             sum: 0.0,
             count: 0.0,
             most: 0.0,
+            moves: false,
             read: now,
             gap: Duration::ZERO,
         });
@@ -113,10 +118,13 @@ impl FlightBound {
         round.sum += buffered;
         round.count += 1.0;
         round.most = round.most.max(buffered);
+        round.moves |= flight.moves;
         let round = *round;
         if now.saturating_since(round.began) >= flight.srtt.max(MIN_ROUND) {
             self.round = None;
-            self.on_round(now, &flight, round, chunk.as_f64());
+            if round.moves {
+                self.on_round(now, &flight, round, chunk.as_f64());
+            }
         }
     }
 
@@ -143,7 +151,7 @@ impl FlightBound {
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         let noise = noise(flight);
         // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
-        let (own, held) = if flight.is_realtime {
+        let (own, held) = if flight.is_urgent {
             (variation(flight), chunk + ACKED_SEGMENTS * flight.mss.as_f64())
         } else {
             (noise.max(round.gap.min(MAX_GAP).as_secs_f64()), HELD_CHUNKS * chunk)
@@ -269,7 +277,7 @@ mod tests {
         cwnd: f64,
         /// Segments for which there is one acknowledgement, of which none is small.
         acked: f64,
-        is_realtime: bool,
+        is_urgent: bool,
         is_second: bool,
     }
 
@@ -288,8 +296,23 @@ mod tests {
                 rttvar_ms: 0.0,
                 cwnd: 14_480.0,
                 acked: 0.0,
-                is_realtime: false,
+                is_urgent: false,
                 is_second: false,
+            }
+        }
+
+        /// What the kernel says where nothing is under way, and what little there was has arrived.
+        fn idle(&self) -> Flight {
+            let length = Duration::from_nanos((self.rtt_min_ms * 1e6) as u64);
+            Flight {
+                buffered: Bytes::ZERO,
+                srtt: length,
+                rttvar: Duration::ZERO,
+                rtt_min: length,
+                mss: Bytes::new(MSS as u64),
+                is_urgent: false,
+                is_second: false,
+                moves: true,
             }
         }
 
@@ -347,8 +370,9 @@ mod tests {
                     rttvar: time(self.rttvar_ms),
                     rtt_min: time(self.rtt_min_ms),
                     mss: Bytes::new(MSS as u64),
-                    is_realtime: self.is_realtime,
+                    is_urgent: self.is_urgent,
                     is_second: self.is_second,
+                    moves: true,
                 };
                 self.bound.on_reading(self.now, flight, Bytes::new(CHUNK));
             }
@@ -369,13 +393,13 @@ mod tests {
     }
 
     #[test]
-    fn beside_real_time_data_the_queue_is_a_chunk_and_the_path_nearly_full() {
+    fn beside_urgent_data_the_queue_is_a_chunk_and_the_path_nearly_full() {
         for (mbit, rtt_min) in [(10.0, 20.0), (5.0, 80.0), (100.0, 10.0), (3.0, 40.0), (50.0, 200.0)] {
             let mut path = Path::new(mbit, rtt_min);
             // Taken for a queue, the time of both would have the bound shrink, and the rate with it, until half of the path is idle.
             path.acked = 2.0;
             path.run(3_000);
-            path.is_realtime = true;
+            path.is_urgent = true;
             path.run(20_000);
             let used = path.run(1_000);
             let most = f64::max(CHUNK as f64 / path.rate, 2.0);
@@ -485,19 +509,29 @@ mod tests {
     }
 
     #[test]
+    fn round_trips_that_nothing_confirms_in_a_cut_are_no_queue_of_others() {
+        for (moves, kept) in [(false, true), (true, false)] {
+            let mut path = Path::new(10.0, 20.0);
+            path.run(2_000);
+            let stale = Flight { srtt: Duration::from_millis(60), moves, ..path.idle() };
+            let mut bounds = Vec::new();
+            for _ in 0..2_000 {
+                path.now += Duration::from_millis(1);
+                let buffered = Bytes::new(path.held() as u64);
+                path.bound.on_reading(path.now, Flight { buffered, ..stale }, Bytes::new(CHUNK));
+                bounds.push(path.bound.get());
+            }
+            // The round that had begun before the cut is over within 60 ms.
+            assert_eq!(bounds[60] == bounds[1_999], kept, "{moves}: {:?}, {:?}", bounds[60], bounds[1_999]);
+        }
+    }
+
+    #[test]
     fn what_was_not_used_for_long_is_forgotten() {
         let mut path = Path::new(10.0, 20.0);
         path.run(2_000);
         path.cwnd = 1_000.0;
-        let idle = Flight {
-            buffered: Bytes::ZERO,
-            srtt: Duration::from_millis(20),
-            rttvar: Duration::ZERO,
-            rtt_min: Duration::from_millis(20),
-            mss: Bytes::new(MSS as u64),
-            is_realtime: false,
-            is_second: false,
-        };
+        let idle = path.idle();
         for _ in 0..1_100 {
             path.now += Duration::from_millis(10);
             path.bound.on_reading(path.now, idle, Bytes::new(CHUNK));

@@ -574,10 +574,13 @@ impl Path {
     /// much that is missing here has arrived there, and a copy of it would hold up what has not. What was on its way to the receiver when
     /// the last acknowledgement came is lost, and what is missing in a report that should have it.
     fn has_lost(&self, given: &Given, reported_at: Instant) -> bool {
-        let (Some(rtt), Some(reports)) = (self.status.and_then(|status| status.rtt), self.reports) else {
+        let known = self.status.and_then(|status| Some((status.rtt?, status.rtt_min?)));
+        let (Some((rtt, rtt_min)), Some(reports)) = (known, self.reports) else {
             return true;
         };
-        given.at + rtt.srtt / 2 + rtt.rttvar * 4 >= self.progress_at
+        // A queue lies on the way there.
+        let one_way = rtt.srtt.saturating_sub(rtt_min / 2);
+        given.at + one_way + rtt.rttvar * 4 >= self.progress_at
             || given.at + reports.srtt + urgent::slack(reports) <= reported_at
     }
 
@@ -937,38 +940,43 @@ mod tests {
     /// acknowledgements and reports of what was given since 80 ms as well.
     #[test]
     fn what_arrived_before_a_cut_is_sent_again_only_if_a_later_report_lacks_it() {
-        let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
-        sender.set_suspicion(Suspicion::Late);
-        sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
-        for path in [PathId(0), PathId(1)] {
-            sender.path_up(at(0), path);
-        }
-        for ms in 0..100 {
-            if ms >= 20 {
-                sender.on_delivered(at(ms), PathId(0), CHUNK);
-                sender.on_feedback(Feedback { next: (ms - 19) * 1_000, edge: 1_000_000 });
-                sender.on_report(at(ms));
+        // Of 20 ms there and back, 10 or 16 are on the way there: a queue lies on that.
+        for (rtt_min_ms, first_lost) in [(20, 89), (8, 83)] {
+            let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
+            sender.set_suspicion(Suspicion::Late);
+            sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+            for path in [PathId(0), PathId(1)] {
+                sender.path_up(at(0), path);
             }
-            sender.on_occupancy(at(ms), PathId(0), status(1, 20), true);
-            sender.on_occupancy(at(ms), PathId(1), status(0, 80), true);
-            sender.produce((ms + 1) * 1_000);
-            assert_eq!(sender.next(at(ms)).map(|chunk| chunk.path), Some(PathId(0)));
-        }
-        let copies = |sender: &mut AggregateSender, ms: u64| -> Vec<u64> {
-            let mut sent = || {
+            for ms in 0..100 {
+                if ms >= 20 {
+                    sender.on_delivered(at(ms), PathId(0), CHUNK);
+                    sender.on_feedback(Feedback { next: (ms - 19) * 1_000, edge: 1_000_000 });
+                    sender.on_report(at(ms));
+                }
+                let quick = PathStatus { rtt_min: Some(Duration::from_millis(rtt_min_ms)), ..status(1, 20) };
+                sender.on_occupancy(at(ms), PathId(0), quick, true);
                 sender.on_occupancy(at(ms), PathId(1), status(0, 80), true);
-                sender.next(at(ms))
+                sender.produce((ms + 1) * 1_000);
+                assert_eq!(sender.next(at(ms)).map(|chunk| chunk.path), Some(PathId(0)));
+            }
+            let copies = |sender: &mut AggregateSender, ms: u64| -> Vec<u64> {
+                let mut sent = || {
+                    sender.on_occupancy(at(ms), PathId(1), status(0, 80), true);
+                    sender.next(at(ms))
+                };
+                std::iter::from_fn(&mut sent).map(|chunk| chunk.start).collect()
             };
-            std::iter::from_fn(&mut sent).map(|chunk| chunk.start).collect()
-        };
-        assert_eq!(copies(&mut sender, 108), [], "it is not late yet");
-        let lost: Vec<_> = (89..100).map(|chunk| chunk * 1_000).collect();
-        assert_eq!(copies(&mut sender, 112), lost);
-        assert_eq!(copies(&mut sender, 140), [], "nor is it once the path has stalled");
-        // By a report over the other path, four chunks that should have arrived have not.
-        sender.on_feedback(Feedback { next: 85_000, edge: 1_000_000 });
-        sender.on_report(at(160));
-        assert_eq!(copies(&mut sender, 160), [85_000, 86_000, 87_000, 88_000]);
+            assert_eq!(copies(&mut sender, 108), [], "it is not late yet");
+            let lost: Vec<_> = (first_lost..100).map(|chunk| chunk * 1_000).collect();
+            assert_eq!(copies(&mut sender, 112), lost);
+            assert_eq!(copies(&mut sender, 140), [], "nor is it once the path has stalled");
+            // By a report over the other path, chunks that should have arrived have not.
+            sender.on_feedback(Feedback { next: 85_000, edge: 1_000_000 });
+            sender.on_report(at(160));
+            let missing: Vec<_> = (85..first_lost).map(|chunk| chunk * 1_000).collect();
+            assert_eq!(copies(&mut sender, 160), missing);
+        }
     }
 
     #[test]

@@ -231,14 +231,15 @@ impl Meters {
     /// Takes in what was `told` of the connection, which is given about `chunk` bytes at once.
     pub(crate) fn on_told(&mut self, now: Instant, told: Told, chunk: Bytes, part: Part) -> Reading {
         let Told { buffered, rtt, .. } = told;
+        let acknowledged = told.delivered != std::mem::replace(&mut self.delivered, told.delivered);
         let rtt_min = told.rtt_min.map(|least| least.max(MIN_RTT));
         if let Some(Rtt { srtt, rttvar }) = rtt {
-            let acknowledged = told.acknowledged;
-            self.rate.on_reading(now, Occupancy { acknowledged, buffered, srtt, rtt_min });
+            self.rate.on_reading(now, Occupancy { acknowledged: told.acknowledged, buffered, srtt, rtt_min });
             if let Some(rtt_min) = rtt_min {
-                let Part { is_realtime, is_second } = part;
+                let Part { is_urgent, is_second } = part;
                 let mss = told.mss;
-                let flight = Flight { buffered, srtt, rttvar, rtt_min, mss, is_realtime, is_second };
+                let moves = acknowledged && !told.is_recovering;
+                let flight = Flight { buffered, srtt, rttvar, rtt_min, mss, is_urgent, is_second, moves };
                 self.bound.on_reading(now, flight, chunk);
             }
         }
@@ -260,7 +261,7 @@ impl Meters {
             lost: told.segments.retransmitted,
             since_ack: told.since_ack,
             loss: self.loss.get(),
-            acknowledged: told.delivered != std::mem::replace(&mut self.delivered, told.delivered),
+            acknowledged,
         }
     }
 

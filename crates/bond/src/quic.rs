@@ -15,8 +15,8 @@ use std::time::{self, Duration};
 use quinn_proto::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionError, ConnectionEvent, ConnectionHandle, Dir,
-    EndpointEvent, Event, IdleTimeout, Incoming, ReadError, StreamEvent, StreamId, Transmit, TransportConfig,
-    VarInt, WriteError,
+    EndpointEvent, Event, IdleTimeout, Incoming, MtuDiscoveryConfig, ReadError, StreamEvent, StreamId,
+    Transmit, TransportConfig, VarInt, WriteError,
 };
 use rustls::AlertDescription;
 use rustls::pki_types::CertificateDer;
@@ -96,7 +96,7 @@ impl QuicConnection {
         let crypto = QuicClientConfig::try_from(tls)
             .map_err(|error: NoInitialCipherSuite| io::Error::other(error.to_string()))?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        let (transport, watch) = transport(sender);
+        let (transport, watch) = transport(sender, peer);
         config.transport_config(transport);
         let socket = QuicSocket::of_client(socket)?;
         let (handle, quic, events) = {
@@ -120,7 +120,7 @@ impl QuicConnection {
         send_buffer: Option<Bytes>,
     ) -> io::Result<Self> {
         let mut config = socket.server_config()?;
-        let (transport, watch) = transport(sender);
+        let (transport, watch) = transport(sender, incoming.remote_address());
         config.transport_config(transport);
         let mut answer = Vec::new();
         let mut routes = socket.routes();
@@ -577,14 +577,19 @@ impl Drop for QuicConnection {
     }
 }
 
-/// How each connection is, and a view of its sender.
-fn transport(sender: &SenderConfig) -> (Arc<TransportConfig>, Watch) {
+/// How a connection with `peer` is, and a view of its sender.
+fn transport(sender: &SenderConfig, peer: SocketAddr) -> (Arc<TransportConfig>, Watch) {
     let (sender, watch) = sender.watched();
     let mut acks = AckFrequencyConfig::default();
     // A receiver that waits longer makes round-trip times of single packets look longer than they are.
     acks.max_ack_delay(Some(ACK_DELAY));
+    let mut mtu = MtuDiscoveryConfig::default();
+    mtu.upper_bound(
+        ETHERNET_MTU - if peer.ip().to_canonical().is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS },
+    );
     let mut transport = TransportConfig::default();
     transport
+        .mtu_discovery_config(Some(mtu))
         .congestion_controller_factory(Arc::new(sender))
         .ack_frequency_config(Some(acks))
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
@@ -615,6 +620,11 @@ fn why(reason: ConnectionError) -> io::Error {
     }
 }
 
+/// The longest packet that a connection tries.
+const ETHERNET_MTU: u16 = 1500;
+/// Headers of IP without options, and of UDP (RFC 791 §3.1, RFC 8200 §3, RFC 768).
+const IPV4_HEADERS: u16 = 20 + 8;
+const IPV6_HEADERS: u16 = 40 + 8;
 /// Datagrams that are taken in before others get their turn.
 const EVENTS: usize = 128;
 /// When to offer the kernel again what it had no room for.

@@ -45,17 +45,18 @@ pub struct Session {
     /// Bytes that came since the last feedback.
     unreported: u64,
     duplicates: Bytes,
-    /// Bytes of flows that go before all others, and the time of the last of them.
+    /// Bytes of flows that go before all others.
     realtime: Bytes,
-    realtime_at: Option<Instant>,
+    /// The time of the last data of those, and of flows that begin or send little.
+    urgent_at: Option<Instant>,
     bottlenecks: SharedBottlenecks,
 }
 
 /// What a connection is for, beside bulk data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Real-time data is sent.
-    pub is_realtime: bool,
+    /// Real-time data is sent, or that of flows that begin or send little.
+    pub is_urgent: bool,
     /// Its path goes through the bottleneck of a shorter one, which competes there with others for both.
     pub is_second: bool,
 }
@@ -120,7 +121,7 @@ impl Session {
             unreported: 0,
             duplicates: Bytes::ZERO,
             realtime: Bytes::ZERO,
-            realtime_at: None,
+            urgent_at: None,
             bottlenecks: SharedBottlenecks::new(MAX_PATHS),
         }
     }
@@ -252,10 +253,10 @@ impl Session {
         Some(chunk.path)
     }
 
-    /// Whether real-time data was sent of late.
+    /// Whether data was sent of late that waits for no other. Frames of control do not count.
     #[must_use]
-    pub fn has_realtime(&self, now: Instant) -> bool {
-        self.realtime_at.is_some_and(|at| now.saturating_since(at) < REALTIME_RECENTLY)
+    pub fn has_sent_urgent(&self, now: Instant) -> bool {
+        self.urgent_at.is_some_and(|at| now.saturating_since(at) < URGENT_RECENTLY)
     }
 
     /// The part of the connection over `path`. Of paths through one bottleneck the shortest competes with others for all of them, so that
@@ -266,7 +267,7 @@ impl Session {
         let goes_first = |other: PathId| {
             !self.sender.is_stalled(other) && length(other).0.is_some() && length(other) < length(path)
         };
-        Part { is_realtime: self.has_realtime(now), is_second: self.sharing(path).any(goes_first) }
+        Part { is_urgent: self.has_sent_urgent(now), is_second: self.sharing(path).any(goes_first) }
     }
 
     /// Other paths through the bottleneck of `path`, as far as is known.
@@ -367,11 +368,13 @@ impl Session {
             && self.has_room()
         {
             let before = self.outbox.end();
+            if class != Class::Urgent || self.mux.has_young() {
+                self.urgent_at = Some(now);
+            }
             self.mux.produce(&mut self.outbox, chunk as usize, class);
             self.sender.produce_group(self.outbox.end(), urgency);
             if class != Class::Urgent {
                 self.realtime += Bytes::new(self.outbox.end() - before);
-                self.realtime_at = Some(now);
             }
         }
         let wanted = self.wanted(chunk);
@@ -414,10 +417,10 @@ impl Session {
         self.paths.iter().enumerate().filter(moves).filter_map(|(_, path)| Known::of(&path.status?))
     }
 
-    /// Fits the size of chunks to the paths. Beside real-time data they are as short as can be, as it waits for the one that its path
+    /// Fits the size of chunks to the paths. Beside urgent data they are as short as can be, as it waits for the one that its path
     /// sends.
     fn set_chunk(&mut self, now: Instant) -> u64 {
-        let least = if self.has_realtime(now) { 1 } else { MIN_SEGMENTS };
+        let least = if self.has_sent_urgent(now) { 1 } else { MIN_SEGMENTS };
         let rate: Rate = self.known().map(|path| path.rate).sum();
         let mss = self.known().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
         let room = self.known().map(|path| path.send_buffer.get() / mss).min().unwrap_or(u64::MAX);
@@ -485,8 +488,8 @@ const MAX_WAIT: Duration = Duration::from_millis(5);
 const PIECE: u64 = 64;
 /// Chunks that may be under way over the slower paths of a small buffer, when each is a stream's shortest frame.
 const MIN_PIECES: u64 = 4_096;
-/// A call that said nothing for so long is taken to be over.
-const REALTIME_RECENTLY: Duration = Duration::from_secs(2);
+/// A call that said nothing for so long is taken to be over, as is somebody's look at pages.
+const URGENT_RECENTLY: Duration = Duration::from_secs(2);
 /// The loss up to which real-time data goes over one path: the objective for real-time traffic of ITU-T Y.1541 (Table 1, classes 0 and 1).
 const TOLERABLE_LOSS: f64 = 1e-3;
 /// A path that carried something in this time is taken to work.
@@ -910,8 +913,8 @@ mod tests {
             world.now += Duration::from_millis(10);
         }
         world.ends[0].mux.write(bulk, &[0; 60_000]).unwrap();
-        // A chunk for each path at a time.
-        (0..9).for_each(|_| world.transmit());
+        // A segment at a time: of what begins over the quick path, and of the rest over both.
+        (0..18).for_each(|_| world.transmit());
         let held = [0, 1].map(|path| world.pipes[path].held[0]);
         assert!(held.iter().all(|held| *held > 0), "both are busy: {held:?}");
         (world, small)

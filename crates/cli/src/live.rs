@@ -97,7 +97,7 @@ impl LiveOptions {
 /// Each of `live` beside its run, simulated.
 fn pairs(runs: &[Run], live: Vec<RunResult>) -> Vec<Pair> {
     let mut runs = runs.to_vec();
-    runs.iter_mut().for_each(|run| suimon_live::write_as_live(&mut run.scenario));
+    runs.iter_mut().for_each(|run| suimon_live::behave_as_live(&mut run.scenario));
     let pair = |(simulated, live)| Pair { simulated, live };
     simulate(&runs).into_iter().zip(live).map(pair).collect()
 }

@@ -283,15 +283,20 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Has the senders of `scenario`, when it is simulated, write as much at once as live: the kernel wakes a writer when
-/// half of its ready data is sent, and takes as much again. Each write ends with PSH, which receivers acknowledge at
-/// once. An aggregate writes so that no write ends.
-pub fn write_as_live(scenario: &mut Scenario) {
+/// Has the senders of `scenario`, when it is simulated, behave as live ones, of which the scenario says nothing.
+///
+/// They write as much at once: the kernel wakes a writer when half of its ready data is sent, and takes as much again.
+/// Each write ends with PSH, which receivers acknowledge at once. An aggregate writes so that no write ends. The loss of
+/// a SYN does not end ECN.
+pub fn behave_as_live(scenario: &mut Scenario) {
     let slowest = slowest(scenario.links.iter());
     let of_aggregates: Vec<_> = scenario.aggregates.iter().flat_map(|one| &one.flows).collect();
-    for flow in scenario.flows.iter_mut().filter(|flow| !of_aggregates.contains(&&flow.name)) {
+    for flow in &mut scenario.flows {
         if let Traffic::Tcp(tcp) = &mut flow.traffic {
-            tcp.profile.write = most_unsent(slowest, tcp) / 2;
+            tcp.profile.ecn_fallback = false;
+            if !of_aggregates.contains(&&flow.name) {
+                tcp.profile.write = most_unsent(slowest, tcp) / 2;
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ mod stack_options;
 mod streams;
 
 pub use batch::run_all;
-pub use endpoints::write_as_live;
+pub use endpoints::behave_as_live;
 pub use error::LiveError;
 pub use plan::Links;
 pub use run::{Glance, Observer, Unobserved, run};

@@ -1,7 +1,7 @@
 //! Scenarios on real stacks, beside the simulator. Needs root, or the right to make namespaces and devices; skips
 //! elsewhere.
 
-use suimon_live::{KernelNames, Links, LiveError, Unobserved, run, run_all, write_as_live};
+use suimon_live::{KernelNames, Links, LiveError, Unobserved, behave_as_live, run, run_all};
 use suimon_results::{EventKind, RunResult};
 use suimon_scenario::{Document, Run, Scenario};
 use suimon_testing::{assert_in_time, can_emulate, in_time};
@@ -44,7 +44,7 @@ fn column(result: &RunResult, name: &str) -> usize {
 /// The same by the simulator, with each of twenty seeds.
 fn simulated(run: &Run) -> Vec<RunResult> {
     let mut scenario = run.scenario.clone();
-    write_as_live(&mut scenario);
+    behave_as_live(&mut scenario);
     let of_seed = |seed| suimon_simulator::run(&Scenario { seed, ..scenario.clone() }, &run.labels);
     (1..=20).map(of_seed).collect()
 }

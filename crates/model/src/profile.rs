@@ -58,6 +58,8 @@ pub struct StackProfile {
     pub delayed_ack: bool,
     /// How long an ACK may be held back.
     pub delayed_ack_timeout: Duration,
+    /// That time follows the gaps between segments, and is the least and the first (Linux's `icsk_ack.ato`).
+    pub adapt_delayed_ack: bool,
     /// Acknowledge each of the first segments at once, so many of them (Linux's quick ACKs).
     pub quick_acks: u32,
     /// The advertised window grows with the data that comes, and each segment is acknowledged while it grows (Linux's
@@ -199,6 +201,7 @@ impl StackProfile {
             cwnd_validation: CwndValidation::Window,
             delayed_ack: true,
             delayed_ack_timeout: Duration::from_millis(40),
+            adapt_delayed_ack: true,
             quick_acks: 16,
             grow_window: true,
             compress_sacks: true,
@@ -221,6 +224,7 @@ impl StackProfile {
             ecn_fallback: false,
             after_silence: AfterSilence::Rfc5681,
             cwnd_validation: CwndValidation::Flight,
+            adapt_delayed_ack: false,
             grow_window: false,
             compress_sacks: false,
             ..Self::linux_6()

@@ -81,8 +81,14 @@ impl Mux {
     /// Whether something waits for no other of the default class.
     #[must_use]
     pub fn has_urgent(&self) -> bool {
+        !self.control.is_empty() || self.has_young()
+    }
+
+    /// Whether a flow of the default class has something to send that begins, or that sends little.
+    #[must_use]
+    pub fn has_young(&self) -> bool {
         let lane = &self.lanes[ServiceClass::Default as usize];
-        !self.control.is_empty() || lane.turns.any_new(|flow| lane.waiting(&self.streams, flow))
+        lane.turns.any_new(|flow| lane.waiting(&self.streams, flow))
     }
 
     /// Appends a group of whole frames to the aggregate, of up to `most` bytes where no single frame is longer. Frames of a

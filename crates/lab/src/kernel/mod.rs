@@ -292,7 +292,7 @@ fn program_rows(transfers: &[Transfer<'_>], told: Vec<Told>) -> Vec<ProgramRow> 
 /// have an end, and packets come a little late.
 fn as_emulated(mut runs: Vec<Run>, live: &[RunResult]) -> Vec<Run> {
     for (run, live) in runs.iter_mut().zip(live) {
-        suimon_live::write_as_live(&mut run.scenario);
+        suimon_live::behave_as_live(&mut run.scenario);
         let late = live.emulated.first().map_or(Duration::ZERO, |link| link.late_p50);
         for link in run.scenario.links.iter_mut() {
             link.delay += late;

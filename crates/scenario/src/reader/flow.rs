@@ -271,6 +271,7 @@ mod tests {
             cwnd_validation = "flight"
             delayed_ack = false
             delayed_ack_timeout = "100ms"
+            adapt_delayed_ack = false
             quick_acks = 0
             grow_window = false
             compress_sacks = false

@@ -1,5 +1,6 @@
 //! TCP's mechanics, apart from congestion control: connection, scoreboard, recovery, timers, windows.
 
+mod delayed_ack;
 mod ranges;
 mod rcv_ssthresh;
 mod receiver;

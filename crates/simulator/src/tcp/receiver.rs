@@ -8,6 +8,7 @@ use suimon_algorithms::receiver::{ReceiveWindow, Received};
 use suimon_model::StackProfile;
 use suimon_units::{Bytes, Duration, Instant};
 
+use super::delayed_ack::DelayedAck;
 use super::ranges::RangeSet;
 use super::rcv_ssthresh::RcvSsthresh;
 use super::sack_compression::{self, SackCompression};
@@ -47,6 +48,7 @@ pub(crate) struct Receiver {
     last_in_order: Instant,
     unacknowledged: u32,
     delayed_until: Option<Instant>,
+    delayed_ack: DelayedAck,
     quick_acks: u32,
     /// None where the whole buffer is advertised.
     rcv_ssthresh: Option<RcvSsthresh>,
@@ -76,6 +78,7 @@ impl Receiver {
                 .then(|| RcvSsthresh::new(buffer, profile.mss)),
             sack_compression: profile.compress_sacks.then(SackCompression::default),
             earlier_sack: None,
+            delayed_ack: DelayedAck::new(&profile),
             profile,
             window_is_fixed: window.is_fixed(),
             buffer: window.buffer(),
@@ -141,9 +144,12 @@ impl Receiver {
             if self.rcv_nxt == 0 {
                 // The only measurement of a side that sends no data.
                 self.rtt = now.saturating_since(packet.ts_ecr);
-            } else if now.saturating_since(self.last_in_order) > self.rtt + self.profile.rto_min {
-                // As after a restart: the sender's window may be small (`tcp_event_data_recv` of Linux).
-                self.quick_acks = self.quick_acks.max(self.profile.quick_acks);
+            } else {
+                self.delayed_ack.on_segment(now, self.last_in_order, self.rto());
+                if now.saturating_since(self.last_in_order) > self.rto() {
+                    // As after a restart: the sender's window may be small (`tcp_event_data_recv` of Linux).
+                    self.quick_acks = self.quick_acks.max(self.profile.quick_acks);
+                }
             }
             self.last_in_order = now;
             self.rcv_nxt = end;
@@ -185,10 +191,15 @@ impl Receiver {
             || self.ends_a_write(packet.seq, end)
             || self.unacknowledged >= SEGMENTS_PER_ACK;
         if at_once {
-            self.quick_acks = self.quick_acks.saturating_sub(1);
+            if self.quick_acks > 0 {
+                self.quick_acks -= 1;
+                if self.quick_acks == 0 {
+                    self.delayed_ack.on_quick_acks_over();
+                }
+            }
             return Some(self.answer(now, PacketKind::Ack));
         }
-        self.delayed_until.get_or_insert(now + self.profile.delayed_ack_timeout);
+        self.delayed_until.get_or_insert(self.delayed_ack.due(now, self.rtt));
         None
     }
 
@@ -277,7 +288,17 @@ impl Receiver {
 
     /// A held-back acknowledgement is due.
     pub(crate) fn on_timer(&mut self, now: Instant) -> Option<Packet> {
-        self.delayed_until.is_some_and(|due| due <= now).then(|| self.answer(now, PacketKind::Ack))
+        self.delayed_until.filter(|due| *due <= now)?;
+        if self.unacknowledged > 0 && !self.sack_compression.as_ref().is_some_and(SackCompression::is_holding)
+        {
+            self.delayed_ack.on_missed(self.rto());
+        }
+        Some(self.answer(now, PacketKind::Ack))
+    }
+
+    /// The timeout of a side that has measured the handshake's round-trip time alone.
+    fn rto(&self) -> Duration {
+        self.rtt + self.profile.rto_min
     }
 
     fn remember(&mut self, seq: u64) {
@@ -347,6 +368,7 @@ mod tests {
     fn receiver(change: impl FnOnce(&mut StackProfile)) -> Receiver {
         let mut profile = StackProfile {
             quick_acks: 0,
+            adapt_delayed_ack: false,
             grow_window: false,
             compress_sacks: false,
             ..StackProfile::linux_6()
@@ -391,6 +413,24 @@ mod tests {
         assert!(receiver.on_timer(ms(49)).is_none());
         assert_eq!(acked(&receiver.on_timer(ms(50)).unwrap()), 3);
         assert_eq!(receiver.next_wakeup(), None);
+    }
+
+    #[test]
+    fn where_no_second_segment_comes_in_time_an_ack_is_held_back_for_longer() {
+        let mut receiver = receiver(|profile| profile.adapt_delayed_ack = true);
+        // The path takes a second, which is more than any of these times.
+        assert!(receiver.on_packet(ms(1_000), &data(1_000, 0)).is_none());
+        assert_eq!(receiver.next_wakeup(), Some(ms(1_044)));
+        assert_eq!(acked(&receiver.on_timer(ms(1_044)).unwrap()), 1);
+        assert!(receiver.on_packet(ms(1_100), &data(1_100, 1)).is_none());
+        assert_eq!(receiver.next_wakeup(), Some(ms(1_184)));
+        assert_eq!(acked(&receiver.on_packet(ms(1_183), &data(1_183, 2)).unwrap()), 3);
+        // A cut is acknowledged at once, twice after a mark, and the time is the least again.
+        let marked = Packet { ecn: Ecn::CongestionExperienced, ..data(1_184, 3) };
+        assert!(receiver.on_packet(ms(1_184), &marked).is_some());
+        assert!(receiver.on_packet(ms(1_185), &data(1_185, 4)).is_some());
+        assert!(receiver.on_packet(ms(1_188), &data(1_188, 5)).is_none());
+        assert_eq!(receiver.next_wakeup(), Some(ms(1_232)));
     }
 
     /// 65535 bytes at first, then two segments more for each that comes, up to what the buffer at first has room for; in steps

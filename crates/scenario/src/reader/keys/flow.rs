@@ -475,6 +475,12 @@ pub(crate) const STACK: Keys<StackProfile> = Keys(&[
         "How long an ACK may be held back.",
     ),
     habit(
+        "adapt_delayed_ack",
+        Kind::Flag(|profile, value| profile.adapt_delayed_ack = value),
+        "true",
+        "This time follows the gaps between segments, and doubles where no second segment came in time, up to the round-trip time and 200 ms, as in Linux.",
+    ),
+    habit(
         "quick_acks",
         Kind::Count { least: 0, most: MANY, put: |profile, count| profile.quick_acks = small(count) },
         "16",
