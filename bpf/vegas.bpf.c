@@ -23,7 +23,7 @@ static __always_inline void judge(struct sock *sk, struct connection *c, u32 ack
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 old_wnd = (c->beg_snd_nxt - c->beg_snd_una) / max(tp->mss_cache, 1);
-	u32 old_snd_cwnd = c->beg_snd_cwnd, target_halves, next;
+	u32 old_snd_cwnd = c->beg_snd_cwnd, target_halves, next, ends;
 
 	c->beg_snd_una = c->beg_snd_nxt;
 	c->beg_snd_cwnd = tp->snd_cwnd;
@@ -35,14 +35,16 @@ static __always_inline void judge(struct sock *sk, struct connection *c, u32 ack
 	target_halves = 2ULL * old_wnd * c->base_rtt / max(c->min_rtt, 1);
 	target_halves = min(target_halves, 2 * old_wnd);
 	c->queued_halves = 2 * old_wnd - target_halves;
-	if (c->queued_halves > 2 * GAMMA && tp->snd_ssthresh > MIN_WINDOW) {
-		/* The threshold is so low that slow start never comes back by itself. */
-		tp->snd_ssthresh = MIN_WINDOW;
+	if (tp->snd_cwnd < tp->snd_ssthresh) {
+		ends = c->queued_halves > 2 * GAMMA;
 		/* One more than the rate calls for, since rounding down took up to one. */
-		next = max(target_halves / 2 + 1, MIN_WINDOW);
-		tp->snd_cwnd = min(tp->snd_cwnd, next);
-	} else if (tp->snd_cwnd < tp->snd_ssthresh) {
+		if (ends)
+			tp->snd_cwnd = min(tp->snd_cwnd, max(target_halves / 2 + 1, MIN_WINDOW));
+		/* The ACK that ends slow start grows the window like those before it. */
 		grow(sk, c, acked);
+		/* The threshold is so low that slow start comes back after a loss only. */
+		if (ends)
+			tp->snd_ssthresh = MIN_WINDOW;
 	} else {
 		/* Relative to the window that was judged: a change is seen one round late. */
 		next = old_snd_cwnd;

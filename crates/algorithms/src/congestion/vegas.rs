@@ -1,5 +1,5 @@
 //! Vegas: keeps between `alpha` and `beta` segments of its own in the queue (Brakmo and Peterson, 1995),
-//! as Linux 2.6 does it.
+//! as Linux 2.6.13 to 2.6.22 has it.
 
 use alloc::boxed::Box;
 
@@ -131,13 +131,15 @@ impl Vegas {
     }
 
     fn judge(&mut self, old_snd_cwnd: u64, target_cwnd: u64, ack: &Ack, limits: &mut Limits) {
-        let smallest = ack.mss * MIN_WINDOW;
-        if self.diff > self.gamma && limits.ssthresh > smallest {
-            // The threshold is so low that slow start never comes back by itself.
-            limits.ssthresh = smallest;
-            // One segment more than the rate calls for, since rounding down took up to one.
-            limits.cwnd = limits.cwnd.min((ack.mss * (target_cwnd + 1)).max(smallest));
-        } else if limits.cwnd <= limits.ssthresh {
+        if limits.cwnd <= limits.ssthresh {
+            if self.diff > self.gamma {
+                let smallest = ack.mss * MIN_WINDOW;
+                // The threshold is so low that slow start comes back after a loss only.
+                limits.ssthresh = smallest;
+                // One segment more than the rate calls for, since rounding down took up to one.
+                limits.cwnd = limits.cwnd.min((ack.mss * (target_cwnd + 1)).max(smallest));
+            }
+            // The ACK that ends slow start grows the window like those before it.
             self.slow_start(ack, limits);
         } else {
             // Relative to the window that was judged, not to that of now: the answer to a change is seen
@@ -158,9 +160,10 @@ impl Vegas {
         }
     }
 
+    /// Growth by an ACK that comes in slow start.
     fn slow_start(&mut self, ack: &Ack, limits: &mut Limits) {
         if ack.cwnd_limited {
-            slow_start_through_ssthresh(ack, limits);
+            limits.cwnd += ack.slow_start_credit();
             self.reno = AdditiveIncrease::default();
         }
     }
@@ -373,12 +376,24 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_above_gamma_at_what_the_path_carries_and_one() {
+    fn slow_start_ends_above_gamma_at_what_the_path_carries_and_two() {
         let slow_start = Limits::initial(MSS * 10);
         let at_gamma = after_round(slow_start, 3, rtt_with(0.9));
         assert_eq!(at_gamma.ssthresh, Bytes::MAX, "0.9 rounds up to gamma");
         let above = after_round(slow_start, 3, rtt_with(1.1));
-        assert_eq!((above.ssthresh, above.cwnd), (MSS * 2, MSS * 9), "10 - 1.5, rounded down, plus 1");
+        assert_eq!(
+            (above.ssthresh, above.cwnd),
+            (MSS * 2, MSS * 10),
+            "10 - 1.5, rounded down, plus 1 and the ACK's 1"
+        );
+    }
+
+    #[test]
+    fn gamma_counts_in_slow_start_alone() {
+        // As after a loss: the threshold is above 2, and the window above the threshold.
+        let limits = Limits { ssthresh: MSS * 9, ..in_avoidance(10) };
+        let judged = after_round(limits, 3, rtt_with(2.5));
+        assert_eq!((judged.ssthresh, judged.cwnd), (MSS * 9, MSS * 10));
     }
 
     #[test]
