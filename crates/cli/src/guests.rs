@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use suimon_guest::{Job, Lab, Store, Watcher};
 use suimon_results::RunResult;
 use suimon_study::numbers::whole;
-use suimon_units::Duration;
+use suimon_units::{Duration, Rate};
 
 use crate::error::CliError;
 use crate::lab::named_files;
@@ -31,6 +31,10 @@ const ALL: &str = "SUIMON_RESULTS";
 const RESULT: &str = ".suimon-run-result";
 /// A guest that has not come to its end by then is ended.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3_600);
+
+/// What the links of a run may carry together. A guest's processor executes 10^9 instructions a second. With 50 Mbit/s the
+/// emulator there is 50 to 100 us late for one packet of a hundred, and with 100 Mbit/s 250 us, which is too late to count.
+pub(crate) const GUEST_LOAD: Rate = Rate::from_bps(60_000_000);
 
 /// Options of commands that can run in guests.
 #[derive(Debug, Args, Default)]

@@ -12,7 +12,7 @@ use suimon_study::Pair;
 use suimon_units::Duration;
 
 use crate::error::CliError;
-use crate::guests::{Guests, LabOptions, Only, hand_over_all};
+use crate::guests::{GUEST_LOAD, Guests, LabOptions, Only, hand_over_all};
 use crate::progress::{Progress, simulate};
 use crate::view::{View, ViewOptions};
 
@@ -38,6 +38,14 @@ impl LiveOptions {
     /// Whether it runs in virtual time.
     pub(crate) fn is_virtual(&self) -> bool {
         self.lab.lab.is_some()
+    }
+
+    /// Why a guest does not bear `run`.
+    pub(crate) fn left_out(&self, run: &Run) -> Option<String> {
+        let rates = suimon_live::shown_rates(&run.scenario);
+        ((self.is_virtual() || Only::here().is_some()) && rates > GUEST_LOAD).then(|| {
+            format!("links of more than {GUEST_LOAD} together are too much for a guest; --live has them in real time")
+        })
     }
 
     /// Runs everything; results come in the order of `runs`. In virtual time each run has a guest of its own, in which
@@ -158,5 +166,30 @@ impl Observer for LiveProgress {
         let more = glance.passed.saturating_sub(told[glance.run]);
         told[glance.run] = glance.passed;
         self.bar.advance_by(more.as_nanos());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_scenario::Document;
+
+    use super::*;
+
+    fn run(mbit: u32) -> Run {
+        let text = format!(
+            "duration = \"1s\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"{mbit}Mbit\"\n\
+             [link.reverse]\nrate = \"unlimited\"\n[[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\n"
+        );
+        Document::parse(&text, "test").unwrap().runs().unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_guest_is_not_asked_for_more_than_it_bears_and_real_time_is() {
+        let guests =
+            LiveOptions { lab: LabOptions { lab: Some(1), lab_kernel: None }, ..LiveOptions::default() };
+        assert_eq!(guests.left_out(&run(60)), None);
+        let reason = guests.left_out(&run(61)).unwrap();
+        assert!(reason.contains("60 Mbit/s") && reason.contains("--live"), "{reason}");
+        assert_eq!(LiveOptions { live: true, ..LiveOptions::default() }.left_out(&run(500)), None);
     }
 }

@@ -68,8 +68,13 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     };
     let experiments = paper.select(arguments.experiment.as_deref(), world)?;
     let mut beside = Vec::new();
-    let Judged { mut findings, mut broken } =
-        evaluate(&arguments.name, &paper, &experiments, command_line(), |runs| match world {
+    let Judged { mut findings, mut broken } = evaluate(
+        &arguments.name,
+        &paper,
+        &experiments,
+        command_line(),
+        |run| arguments.live.left_out(run),
+        |runs| match world {
             World::Simulated if arguments.output.with_series() => Ok::<_, CliError>(simulate(runs)),
             World::Simulated => Ok(simulate_totals(runs)),
             World::Live => Ok(in_both_worlds(arguments.live.beside_simulation(
@@ -82,7 +87,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
                 beside = compare_windows(&pairs);
                 Ok(in_both_worlds(pairs))
             }
-        })?;
+        },
+    )?;
     let rows = beside.iter().flat_map(|table| &table.rows);
     broken += rows.filter(|row| row.verdict == Verdict::NotReproduced).count();
     findings.verdicts.splice(0..0, beside);

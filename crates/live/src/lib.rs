@@ -28,6 +28,6 @@ mod streams;
 pub use batch::run_all;
 pub use endpoints::behave_as_live;
 pub use error::LiveError;
-pub use plan::Links;
+pub use plan::{Links, shown_rates};
 pub use run::{Glance, Observer, Unobserved, run};
 pub use stack_options::{KernelNames, senders};

@@ -193,6 +193,13 @@ pub enum Links {
     Kernel,
 }
 
+/// The rates of the links that results show, together.
+#[must_use]
+pub fn shown_rates(scenario: &Scenario) -> Rate {
+    let rates = scenario.links.iter().filter_map(rate_of);
+    Rate::from_bps(rates.map(Rate::as_bps).fold(0, u64::saturating_add))
+}
+
 /// The rate at which a device of the kernel sends for `link`, where anything waits there: one that results show.
 pub(crate) fn rate_of(link: &Link) -> Option<Rate> {
     match link.capacity {

@@ -31,8 +31,13 @@ pub(crate) fn paper(
 ) -> PyResult<Findings> {
     let paper = find(name, &places).and_then(|folder| Paper::read(&folder)).map_err(Failure::from)?;
     let experiments = paper.select(experiment, World::Simulated).map_err(Failure::from)?;
-    let Judged { findings, broken } = evaluate(name, &paper, &experiments, command, |runs| {
-        simulate(py, runs, progress).map_err(Failure::from)
-    })?;
+    let Judged { findings, broken } = evaluate(
+        name,
+        &paper,
+        &experiments,
+        command,
+        |_| None,
+        |runs| simulate(py, runs, progress).map_err(Failure::from),
+    )?;
     Ok(Findings::judged(findings, broken))
 }

@@ -18,16 +18,19 @@ pub(super) struct Judged {
     pub(super) once_held: bool,
 }
 
-/// Judges every cell of `claim`; without results none is tested.
+/// Judges every cell of `claim`. Without results none is tested; where `some_left_out`, those are not which have none.
 pub(super) fn judge(
     paper: &Paper,
     claim: &Claim,
     results: Option<&Results<'_>>,
+    some_left_out: bool,
 ) -> Result<Vec<Judged>, StudyError> {
     let mut before = None;
     let mut judged = Vec::new();
     for cell in &claim.cells {
         let refuse = |problem| paper.refuse(format!("claim \"{}\": {problem}", claim.claim));
+        let has_run = |results: &&Results<'_>| !select(results.runs, &place(claim, cell)).is_empty();
+        let results = results.filter(|results| !some_left_out || has_run(results));
         let measured =
             results.map(|results| measure(claim, cell, results, None)).transpose().map_err(refuse)?;
         let mut row = row(claim, cell, measured, before.map(|(_, mean)| mean));

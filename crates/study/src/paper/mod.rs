@@ -36,6 +36,8 @@ pub enum World {
 struct Outcome<'a> {
     experiment: &'a Experiment,
     results: Result<Vec<RunResult>, String>,
+    /// Why some of its runs were left out.
+    left_out: Option<String>,
 }
 
 /// A paper re-run.
@@ -47,7 +49,8 @@ pub struct Judged {
     pub broken: usize,
 }
 
-/// Re-runs `experiments` of the paper called `name` by `simulate`, and judges them; `command` asked for it.
+/// Re-runs `experiments` of the paper called `name` by `simulate`, and judges them; `command` asked for it. Runs for which
+/// `left_out` has a reason are not made, and what is measured in them is not tested.
 ///
 /// # Errors
 /// When a scenario does not read, or a claim asks for what its experiment does not yield, or `simulate` fails.
@@ -56,9 +59,10 @@ pub fn evaluate<E: From<StudyError>>(
     paper: &Paper,
     experiments: &[&Experiment],
     command: String,
+    left_out: impl Fn(&Run) -> Option<String>,
     simulate: impl FnOnce(&[Run]) -> Result<Vec<RunResult>, E>,
 ) -> Result<Judged, E> {
-    let outcomes = run_all(paper, experiments, simulate)?;
+    let outcomes = run_all(paper, experiments, left_out, simulate)?;
     let verdicts: Vec<_> =
         outcomes.iter().map(|outcome| judge_outcome(paper, outcome)).collect::<Result<_, _>>()?;
     let figures = figures::draw(paper, &outcomes)?;
@@ -187,6 +191,7 @@ impl Paper {
 fn run_all<'a, E: From<StudyError>>(
     paper: &Paper,
     experiments: &[&'a Experiment],
+    left_out: impl Fn(&Run) -> Option<String>,
     simulate: impl FnOnce(&[Run]) -> Result<Vec<RunResult>, E>,
 ) -> Result<Vec<Outcome<'a>>, E> {
     let folder = paper.file.parent().unwrap_or(Path::new(""));
@@ -196,7 +201,7 @@ fn run_all<'a, E: From<StudyError>>(
         let Some(scenario) = &experiment.scenario else { continue };
         let missing = experiment.needs.as_ref().map(|file| folder.join(file)).filter(|file| !file.is_file());
         if let Some(file) = missing {
-            parts.push((*experiment, Err(format!("{} is not there", file.display()))));
+            parts.push((*experiment, Err(format!("{} is not there", file.display())), None));
             continue;
         }
         let mut own = Document::read(folder.join(scenario))
@@ -205,21 +210,26 @@ fn run_all<'a, E: From<StudyError>>(
         for run in &mut own {
             run.labels.insert(0, ("experiment".to_owned(), experiment.name.clone()));
         }
-        parts.push((*experiment, Ok(own.len())));
+        let reason = own.iter().find_map(&left_out);
+        own.retain(|run| left_out(run).is_none());
+        parts.push((*experiment, Ok(own.len()), reason));
         runs.append(&mut own);
     }
     let results = simulate(&runs)?;
     // What is run in several worlds yields several results a run, next to each other.
     let worlds = results.len() / runs.len().max(1);
     let mut results = results.into_iter();
-    let outcomes = parts.into_iter().map(|(experiment, part)| Outcome {
+    let outcomes = parts.into_iter().map(|(experiment, part, left_out)| Outcome {
         experiment,
         results: part.map(|count| results.by_ref().take(count * worlds).collect()),
+        left_out,
     });
     let mut outcomes: Vec<_> = outcomes.collect();
     for experiment in experiments.iter().filter(|experiment| experiment.scenario.is_none()) {
         let results = batch(experiment, &outcomes);
-        outcomes.push(Outcome { experiment, results });
+        let of_batch = outcomes.iter().filter(|outcome| experiment.batch.contains(&outcome.experiment.name));
+        let left_out = of_batch.filter_map(|outcome| outcome.left_out.clone()).next();
+        outcomes.push(Outcome { experiment, results, left_out });
     }
     Ok(outcomes)
 }
@@ -243,12 +253,13 @@ fn judge_outcome(paper: &Paper, outcome: &Outcome<'_>) -> Result<(VerdictTable, 
     let mut rows = Vec::new();
     let mut broken = 0;
     for claim in paper.claims.iter().filter(|claim| claim.experiment == outcome.experiment.name) {
-        for judged in judge::judge(paper, claim, results.as_ref())? {
+        for judged in judge::judge(paper, claim, results.as_ref(), outcome.left_out.is_some())? {
             broken += usize::from(judged.once_held && judged.row.verdict == Verdict::NotReproduced);
             rows.push(judged.row);
         }
     }
-    let why_not = outcome.results.as_ref().err().map(|reason| format!("Not tested: {reason}."));
+    let why_not = outcome.results.as_ref().err().or(outcome.left_out.as_ref());
+    let why_not = why_not.map(|reason| format!("Not tested: {reason}."));
     let note = [outcome.experiment.note.clone(), why_not].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let table = VerdictTable {
         title: outcome.experiment.title.clone(),
