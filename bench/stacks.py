@@ -2,8 +2,8 @@
 
 Reno without SACK: 30 flows in their first 20 s over one link, as in section 5.1 of RTT-AQM's paper, and single flows
 under random loss, for 1200 s. Vegas with delayed ACKs under random loss, and CUBIC alone over 50 Mbit/s and 100 ms,
-against ns-2's Linux TCP. Goodput may differ by 3 %, the mean queue by 10 %, drops and retransmissions by 25 %; fails
-where one differs by more. `--only vegas` runs one kind.
+also with random waits before it sends, against ns-2's Linux TCP. Goodput may differ by 3 %, the mean queue by 10 %,
+drops and retransmissions by 25 %; fails where one differs by more. `--only vegas` runs one kind.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ name = "senders"
 between = ["s", "r1"]
 rate = "100Mbit"
 delay = "{access}ms"
+jitter = "{wait}us"
 buffer = "unbounded"
 reported = false
 [[link]]
@@ -95,12 +96,12 @@ class Case:
 
     @property
     def seconds(self) -> int:
-        return {"start": 20, "loss": 1200, "vegas": 1200, "cubic": 120}[self.what]
+        return {"start": 20, "loss": 1200, "vegas": 1200, "cubic": 120, "waits": 120}[self.what]
 
     @property
     def packet(self) -> int:
         """Size of a full packet in bytes."""
-        return 1500 if self.what in ("vegas", "cubic") else 1040
+        return 1500 if self.what in ("vegas", "cubic", "waits") else 1040
 
     def seeds(self, seeds: int) -> int:
         """One where nothing is drawn."""
@@ -113,6 +114,7 @@ class Case:
             "rate": "10Mbit",
             "middle": 10,
             "access": 10,
+            "wait": 0,
             "buffer": "50 packets",
             "queue": "droptail",
             "loss": 0,
@@ -123,10 +125,13 @@ class Case:
         if self.what == "start":
             settings |= {"access": 2, "buffer": "150kB", "queue": STARTS[self.kind], "flows": 30, "window": "20kB"}
             settings["sender"] = RENO + "ecn = true"
-        elif self.what == "cubic":
+        elif self.what in ("cubic", "waits"):
             # ns-2's limit counts the packet that is being sent.
             settings |= {"rate": "50Mbit", "middle": 48, "access": 1, "buffer": f"{int(self.kind) - 1} packets"}
             settings["sender"] = 'cc = "cubic-2.1"\nprofile = "ns-2"\n[flow.stack]\ndelayed_ack = false'
+            if self.what == "waits":
+                # Two packets' transmission times.
+                settings["wait"] = 480
         else:
             settings["loss"] = 100 * float(self.kind)
             if self.what == "vegas":
@@ -185,13 +190,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10, metavar="N", help="seeds (default: 10)")
     parser.add_argument("--suimon", type=Path, default=built(), help="the program to run")
-    parser.add_argument("--only", choices=("start", "loss", "vegas", "cubic"), help="one kind of case")
+    parser.add_argument("--only", choices=("start", "loss", "vegas", "cubic", "waits"), help="one kind of case")
     options = parser.parse_args()
     if not shutil.which("ns"):
         print("stacks: ns-2 is not installed; Debian's package is ns2", file=sys.stderr)
         return 1
     bounds = {"goodput_mbps": 0.03, "retransmissions": 0.25, "drops": 0.25, "queue_kb": 0.1}
-    kinds = {"start": tuple(STARTS), "loss": LOSSES, "vegas": LOSSES[1:], "cubic": BUFFERS}
+    kinds = {"start": tuple(STARTS), "loss": LOSSES, "vegas": LOSSES[1:], "cubic": BUFFERS, "waits": BUFFERS[1:]}
     cases = [Case(what, kind) for what in kinds if options.only in (None, what) for kind in kinds[what]]
     missed = 0
     for case in cases:

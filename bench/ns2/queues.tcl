@@ -1,9 +1,13 @@
-# Section 5.1 of RTT-AQM's paper for ns-2.35: ns queues.tcl KIND SEED, KIND of red, ared, rem.
+# Section 5.1 of RTT-AQM's paper for ns-2.35: ns queues.tcl KIND SEED [PACE], KIND of red, ared, rem; the 20 flows that come
+# after 100 s start PACE seconds apart (0.1).
 #
 # 30 Reno flows with ECN over 10 Mbit/s, 50 from 100 to 200 s, 300 s in all, as papers/rtt-aqm/single-link.toml
 # has it. Every packet that joins or leaves the queue is told on standard output, in ns-2's trace format.
 
-lassign $argv kind seed
+lassign $argv kind seed pace
+if {$pace eq ""} {
+    set pace 0.1
+}
 ns-random $seed
 set header 40
 set packet 1040.0
@@ -64,7 +68,7 @@ for {set nth 0} {$nth < 30} {incr nth} {
     add_flow [expr {0.1 * $nth}] never
 }
 for {set nth 0} {$nth < 20} {incr nth} {
-    add_flow [expr {100 + 0.1 * $nth}] [expr {200 + 0.1 * $nth}]
+    add_flow [expr {100 + $pace * $nth}] [expr {200 + $pace * $nth}]
 }
 $ns trace-queue $r1 $r2 stdout
 $ns at 300 "exit 0"

@@ -6,6 +6,7 @@
 #        its packets that is lost at random.
 # vegas: the same for the Vegas of ns-2's Linux TCP, with SACK and delayed ACKs.
 # cubic: CUBIC of ns-2's Linux TCP alone over 50 Mbit/s, 100 ms and KIND packets of tail drop, for 120 s.
+# waits: the same, where the sender waits up to 480 us, two packets' transmission times, before it sends.
 # Prints payload acknowledged in bytes, retransmissions, packets dropped by the queue, and the mean number of those that waited.
 
 lassign $argv what kind seed
@@ -53,7 +54,12 @@ if {$what eq "start"} {
 } else {
     Agent/TCP set window_ 100000
 }
-if {$what in {vegas cubic}} {
+set algorithm $what
+if {$what eq "waits"} {
+    set algorithm cubic
+    Agent/TCP set overhead_ 0.00048
+}
+if {$algorithm in {vegas cubic}} {
     # As alone.tcl has them: ns-2 adds the 10 bytes of timestamps itself.
     set payload 1448
     Agent/TCP set packetSize_ $payload
@@ -68,7 +74,7 @@ if {$what in {vegas cubic}} {
 if {$what eq "vegas"} {
     set sink_agent Agent/TCPSink/Sack1/DelAck
 }
-if {$what eq "cubic"} {
+if {$algorithm eq "cubic"} {
     set seconds 120
     set limit $kind
     set rate 50Mb
@@ -98,7 +104,7 @@ for {set nth 0} {$nth < $flows} {incr nth} {
     $ns attach-agent $receiver $sink
     $ns connect $source $sink
     if {$agent eq "Agent/TCP/Linux"} {
-        $ns at 0 "$source select_ca $what"
+        $ns at 0 "$source select_ca $algorithm"
     }
     set application [new Application/FTP]
     $application attach-agent $source
