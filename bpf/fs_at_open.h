@@ -18,8 +18,16 @@
 #define OPEN_AGE 5000000ULL
 /* K of (2) in square microseconds. */
 #define OPEN_BACKLOG 1200000000ULL
-/* (3): a quarter of the way. */
-#define OPEN_GAIN 4
+/* (3): so many eighths of the way, and no more than a quarter of the window; after so many rounds in a row that moved it the same way
+ * while the queueing delay changed by no more than 1 over STILL, an eighth more each; rtt_min over LARGE_PART q bounds them. */
+#define OPEN_LEAST_EIGHTHS 2ULL
+#define OPEN_MOST_EIGHTHS 8
+#define OPEN_MOST_MOVED 4
+#define OPEN_ROUNDS_TO_TRUST 3
+#define OPEN_STILL 16
+#define OPEN_LARGE_PART 2
+/* Where a round loses more than 1 over this of its bytes, the queue is full. */
+#define OPEN_FULL_LOSES 16
 /* (2) takes a queueing delay below rtt_min over this for that. */
 #define OPEN_LEAST_QUEUE 64
 #define OPEN_ENOUGH_SAMPLES 4
@@ -34,13 +42,15 @@
 #define OPEN_ROUNDS_TO_REFILL 2
 /* (8) */
 #define OPEN_LONG_QUEUE 50000
+#define OPEN_LONGEST_PART 8
 #define OPEN_DIRTY_DRAINS 3
 #define OPEN_RETRY 3500000
 #define OPEN_COMPETE 3000000
 #define OPEN_COMPETE_ON 3
 #define OPEN_PERIODS_BESIDE 24
-/* (11): rounds of a trial, of which so many with a queue that is longer than this, and than rtt_min over the next, tell of others;
+/* (11): losses before a trial; rounds of a trial, of which so many with a queue that is longer than this, and than rtt_min over the next, tell of others;
  * and the most segments whose square takes 64 bits. */
+#define OPEN_LEAST_LOSSES 5
 #define OPEN_TRIAL_ROUNDS 10
 #define OPEN_ROUNDS_FILLED 3
 #define OPEN_TRIAL_QUEUE 2000
@@ -100,6 +110,13 @@ struct open_drains {
 	u64 dirty_queueing;
 };
 
+/* The way that the window takes. */
+struct open_course {
+	u64 rounds;		/* in a row that moved it the same way, while `queueing` stayed */
+	u64 queueing;
+	u64 grows;
+};
+
 /* A round trip that became longer at once, for as long as it stays; zero stands for none. */
 struct open_step {
 	u64 half;		/* half way up, below which the step is undone */
@@ -134,6 +151,7 @@ struct fs_at_open {
 	struct open_path path;
 	struct open_round round;
 	struct open_drain drain;
+	struct open_course course;
 	struct open_drains drains;
 	struct open_step step;
 	struct open_rivals rivals;
@@ -266,6 +284,7 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	__builtin_memset(&f->path, 0, sizeof(f->path));
 	open_clear_round(&f->round);
 	__builtin_memset(&f->drains, 0, sizeof(f->drains));
+	__builtin_memset(&f->course, 0, sizeof(f->course));
 	__builtin_memset(&f->step, 0, sizeof(f->step));
 	__builtin_memset(&f->rivals, 0, sizeof(f->rivals));
 	__builtin_memset(&f->trial, 0, sizeof(f->trial));
@@ -322,17 +341,38 @@ static __always_inline void open_look(struct fs_at_open *f, const struct open_ac
 		open_end_startup(f, a, share_of(flight, open_rtt_min(&f->path), low), q);
 }
 
+static __always_inline u64 open_distance(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* A round with the queueing delay q, which makes the window longer or shorter: the eighths of the way that it goes. */
+static __always_inline u64 open_eighths(struct open_course *c, u64 grows, u64 q, u64 rtt_min)
+{
+	u64 most = rtt_min / max(OPEN_LARGE_PART * q, 1);
+
+	if (c->grows == grows && open_distance(q, c->queueing) <= c->queueing / OPEN_STILL)
+		c->rounds++;
+	else
+		c->rounds = 0;
+	c->grows = grows;
+	c->queueing = q;
+	most = min(max(most, OPEN_LEAST_EIGHTHS), OPEN_MOST_EIGHTHS);
+	return min(OPEN_LEAST_EIGHTHS + less(c->rounds, OPEN_ROUNDS_TO_TRUST), most);
+}
+
 /* (1) and (3) */
 static __always_inline void open_move_window(struct fs_at_open *f, u64 mss, u64 low, u64 q)
 {
-	u64 w = f->window, fit = share_of(w, open_rtt_min(&f->path), low) + open_backlog(f, mss, q), most, up;
+	u64 w = f->window, rtt_min = open_rtt_min(&f->path), fit = share_of(w, rtt_min, low) + open_backlog(f, mss, q), most, way;
 
+	way = open_distance(fit, w) * open_eighths(&f->course, fit > w, q, rtt_min) / 8;
 	if (fit > w) {
-		most = max(w / OPEN_GAIN, mss);
-		up = min((fit - w) / OPEN_GAIN, most);
-		w += max(up, 1);
+		most = max(w / OPEN_MOST_MOVED, mss);
+		way = min(way, most);
+		w += max(way, 1);
 	} else {
-		w -= (w - fit) / OPEN_GAIN;
+		w -= min(way, w / OPEN_MOST_MOVED);
 	}
 	if (open_loses(&f->round, 8, mss))
 		w = min(w, f->round.delivered * 7 / 8);
@@ -344,7 +384,7 @@ static __always_inline void open_end_startup_round(struct fs_at_open *f, const s
 {
 	u64 own = share_of(f->round.delivered, q, elapsed);
 
-	if (open_loses(&f->round, 16, a->mss)) {
+	if (open_loses(&f->round, OPEN_FULL_LOSES, a->mss)) {
 		/* Lost beyond what a radio loses: the queue is full and too short to be seen. */
 		f->window = max(f->round.delivered * 7 / 8, 4 * a->mss);
 		f->mode = OPEN_STEADY;
@@ -455,7 +495,7 @@ static __always_inline int open_is_trial_due(const struct fs_at_open *f, u64 now
 {
 	u64 segments = min(f->window / mss, OPEN_MOST_SEGMENTS);
 
-	return f->trial.lost && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * f->trial.lost) &&
+	return f->trial.lost >= OPEN_LEAST_LOSSES && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * f->trial.lost) &&
 	       less(now, f->trial.began) >= open_period(f);
 }
 
@@ -488,19 +528,19 @@ static __always_inline void open_end_trial_round(struct fs_at_open *f, const str
 	}
 }
 
-static __always_inline u64 open_distance(u64 a, u64 b)
-{
-	return a > b ? a - b : b - a;
-}
-
 /* (9), once a round: true where another path is the cause of a step, since the window has come down to half and the round trip is
  * the same. */
-static __always_inline int open_is_path(struct fs_at_open *f, u64 low)
+static __always_inline int open_is_path(struct fs_at_open *f, u64 low, u64 mss)
 {
 	u64 last = f->low, more = max(OPEN_STEP, open_rtt_min(&f->path) / OPEN_STEP_PART);
 	struct open_step *s = &f->step;
 
 	f->low = low;
+	if (open_loses(&f->round, OPEN_FULL_LOSES, mss)) {
+		/* A full queue stays the same too. */
+		__builtin_memset(s, 0, sizeof(*s));
+		return 0;
+	}
 	if (last && low > last + more) {
 		s->half = (last + low) / 2;
 		s->stays = low;
@@ -568,7 +608,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	if (f->round.app_limited)
 		return;
 	q = open_queueing(&f->path, low);
-	is_path = open_is_path(f, low);
+	is_path = open_is_path(f, low, a->mss);
 	f->trial.delivered += f->round.delivered;
 	f->queueing = q;
 	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
@@ -602,7 +642,8 @@ static __always_inline void open_drain_again(struct fs_at_open *f, u64 now)
 static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
 	u64 mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
-	int is_long = f->drain.competing || f->mean_queueing > OPEN_LONG_QUEUE;
+	u64 held = max(OPEN_LONG_QUEUE, max(f->longest[0], f->longest[1]) / OPEN_LONGEST_PART);
+	int is_long = f->drain.competing || f->mean_queueing > held;
 	int remains = left > open_long(f) && !f->drain.first;
 
 	f->mode = OPEN_STEADY;

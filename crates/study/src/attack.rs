@@ -371,8 +371,8 @@ mod tests {
     fn fs_at_open_is_no_worse_than_it_was_found_to_be() {
         let findings = [
             (Worst::Delay, 14.8, include_str!("../tests/attacks/delay.toml")),
-            (Worst::Utilisation, 7.5, include_str!("../tests/attacks/utilisation.toml")),
-            (Worst::Fairness, 2.7, include_str!("../tests/attacks/fairness.toml")),
+            (Worst::Utilisation, 3.4, include_str!("../tests/attacks/utilisation.toml")),
+            (Worst::Fairness, 2.0, include_str!("../tests/attacks/fairness.toml")),
             (Worst::Harm, 18.2, include_str!("../tests/attacks/harm.toml")),
         ];
         for (worst, known, scenario) in findings {

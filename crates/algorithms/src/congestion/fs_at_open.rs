@@ -13,14 +13,16 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
+mod course;
 mod drain;
 mod path;
 mod rivals;
 mod startup;
 mod trial;
 
+use self::course::Course;
 use self::drain::{Drain, Drains};
-use self::path::{MOST_BYTES, Path, Round, Step, micros, sample_of, share};
+use self::path::{Path, Round, Step, micros, sample_of, share};
 use self::rivals::Rivals;
 use self::trial::Trial;
 
@@ -54,12 +56,12 @@ pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dy
 
 /// `K` of (2) in square microseconds: one segment of backlog at a queueing delay of 35 ms, four at 17 ms.
 const BACKLOG: u64 = 1_200_000_000;
-/// A round moves the window by a quarter of the way (3), and up by no more than a quarter.
-const GAIN: u64 = 4;
 /// (2) takes a queueing delay below `rtt_min` over this for that.
 const LEAST_QUEUE: u64 = 64;
 /// Samples of a round: with fewer, all may be of delayed ACKs.
 const ENOUGH_SAMPLES: u64 = 4;
+/// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
+const FULL_LOSES: u64 = 16;
 /// Beside others the path is remembered for so many times as long.
 const PERIODS_BESIDE: u64 = 24;
 
@@ -98,6 +100,7 @@ pub struct FsAtOpen<C> {
     queueing: u64,
     mean_queueing: u64,
     longest: [u64; 2],
+    course: Course,
     drains: Drains,
     step: Step,
     rivals: Rivals,
@@ -124,6 +127,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             queueing: 0,
             mean_queueing: 0,
             longest: [0; 2],
+            course: Course::default(),
             drains: Drains::default(),
             step: Step::default(),
             rivals: Rivals::default(),
@@ -149,7 +153,14 @@ impl<C: CongestionControl> FsAtOpen<C> {
             return;
         }
         let (q, rtt_min, mss) = (self.path.queueing(low), self.path.rtt_min(), ack.mss.get());
-        let is_path = self.step.is_path(core::mem::replace(&mut self.low, low), low, rtt_min, self.window);
+        let last = core::mem::replace(&mut self.low, low);
+        let is_path = if self.round.loses(FULL_LOSES, mss) {
+            // A full queue stays the same too.
+            self.step = Step::default();
+            false
+        } else {
+            self.step.is_path(last, low, rtt_min, self.window)
+        };
         self.trial.delivered = self.trial.delivered.saturating_add(self.round.delivered);
         self.queueing = q;
         self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
@@ -180,20 +191,6 @@ impl<C: CongestionControl> FsAtOpen<C> {
             Mode::Holding => self.end_held_round(ack, now, low, limits),
             Mode::Draining(_) => {}
         }
-    }
-
-    /// (1) and (3).
-    fn move_window(&mut self, mss: u64, low: u64, q: u64) {
-        let w = self.window;
-        let fit = share(w, self.path.rtt_min(), low).saturating_add(self.backlog(mss, q));
-        let moved = if fit > w {
-            let up = ((fit - w) / GAIN).clamp(1, (w / GAIN).max(mss));
-            w.saturating_add(up)
-        } else {
-            w - (w - fit) / GAIN
-        };
-        let most = if self.round.loses(8, mss) { self.round.delivered * 7 / 8 } else { u64::MAX };
-        self.window = moved.min(most).clamp(2 * mss, MOST_BYTES);
     }
 
     fn apply(&self, ack: &Ack, limits: &mut Limits) {

@@ -16,6 +16,8 @@ const DRAIN_WAIT: u64 = 100_000;
 const FALLING_ROUNDS: u64 = 8;
 /// Queueing delay that only senders that fill the queue hold over several drains; half of it may remain in a drain.
 const LONG_QUEUE: u64 = 50_000;
+/// A queue that such senders hold is never shorter than its longest over this, for long.
+const LONGEST_PART: u64 = 8;
 /// So many drains in a row that did not empty the queue, this long apart, tell of such senders.
 const DIRTY_DRAINS: u64 = 3;
 const RETRY: u64 = 3_500_000;
@@ -100,7 +102,8 @@ impl<C: CongestionControl> FsAtOpen<C> {
     fn end_drain(&mut self, drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
         let mss = ack.mss.get();
         let left = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
-        let is_long = drain.competing || self.mean_queueing > LONG_QUEUE;
+        let held = LONG_QUEUE.max(self.longest[0].max(self.longest[1]) / LONGEST_PART);
+        let is_long = drain.competing || self.mean_queueing > held;
         let remains = left > self.long() && !drain.first;
         self.mode = Mode::Steady;
         self.path.renewed = now;

@@ -2,6 +2,7 @@
 
 use suimon_units::Duration;
 
+use super::course::Course;
 use super::drain::Drains;
 use super::rivals::Rivals;
 use super::trial::Trial;
@@ -176,6 +177,7 @@ impl<C> FsAtOpen<C> {
         self.path = Path::default();
         self.round = Round::default();
         self.drains = Drains::default();
+        self.course = Course::default();
         self.step = Step::default();
         self.rivals = Rivals::default();
         self.trial = Trial::default();

@@ -3,7 +3,7 @@
 use suimon_units::Bytes;
 
 use super::path::share;
-use super::{FsAtOpen, Mode};
+use super::{FULL_LOSES, FsAtOpen, Mode};
 use crate::congestion::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 
 /// Samples of a round in slow start after which the queue is looked at (HyStart takes as many).
@@ -34,7 +34,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     pub(super) fn end_startup_round(&mut self, ack: &Ack, q: u64, elapsed: u64) {
         let mss = ack.mss.get();
         let own = share(self.round.delivered, q, elapsed);
-        if self.round.loses(16, mss) {
+        if self.round.loses(FULL_LOSES, mss) {
             // Lost beyond what a radio loses: the queue is full and too short to be seen.
             self.window = (self.round.delivered * 7 / 8).max(4 * mss);
             self.mode = Mode::Steady;

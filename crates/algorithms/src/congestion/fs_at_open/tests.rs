@@ -73,6 +73,19 @@ fn a_round_moves_a_quarter_of_the_way() {
 }
 
 #[test]
+fn a_window_that_moves_one_way_while_the_queue_stays_moves_faster_from_the_fourth_round_on() {
+    let mut course = Course::default();
+    let fast: Vec<_> = (0..12).map(|_| course.eighths(true, 10_000, 200_000)).collect();
+    assert_eq!(fast, [2, 2, 2, 2, 3, 4, 5, 6, 7, 8, 8, 8]);
+    for (grows, q) in [(false, 10_000), (true, 10_626)] {
+        assert_eq!(course.clone().eighths(true, 10_625, 200_000), 8);
+        assert_eq!(course.clone().eighths(grows, q, 200_000), 2, "the way or the queue is another");
+    }
+    // Where the queue is a sixth and a quarter of the round trip, shares converge soon enough.
+    assert_eq!((course.eighths(true, 10_000, 60_000), course.eighths(true, 10_000, 40_000)), (3, 2));
+}
+
+#[test]
 fn a_loss_costs_an_eighth_where_the_queue_is_longest_and_nothing_elsewhere() {
     for (q, left) in [(9_000, 700), (8_000, 800)] {
         let (mut open, mut limits) = steady(800);
@@ -152,6 +165,20 @@ fn a_round_trip_that_is_longer_at_once_and_stays_while_the_window_halves_is_anot
 }
 
 #[test]
+fn a_full_queue_stays_the_same_too_but_it_loses_segments() {
+    let (mut open, mut limits) = steady(40);
+    play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + 5_000);
+    for step in 0..12 {
+        let from = 1_000_000 + 100_000 * step;
+        let lost =
+            Ack { delivered: Bytes::ZERO, prior_flight_size: MSS * 10, flight_size: Bytes::ZERO, ..ack(1) };
+        open.round.count(&lost);
+        play(&mut open, &mut limits, (from, from + 100_000), |_| RTT_MIN + 60_000);
+    }
+    assert_eq!(open.path.rtt_min(), RTT_MIN);
+}
+
+#[test]
 fn a_round_trip_that_grows_slowly_or_moves_or_is_a_little_longer_is_a_queue() {
     let slowly = |now: u64| now / 25;
     let moves = |now: u64| if now < 1_000_000 { 5_000 } else { 60_000 + now % 1_000_000 / 40 };
@@ -220,6 +247,16 @@ fn three_drains_that_leave_the_queue_long_bring_competition_and_one_that_empties
 }
 
 #[test]
+fn drains_that_leave_a_small_part_of_the_longest_queue_tell_of_nobody_else() {
+    for (longest, competes) in [(719_000, true), (900_000, false)] {
+        let (mut open, mut limits) = steady(40);
+        open.longest = [longest, longest];
+        let modes = play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
+        assert_eq!(modes.contains(&Mode::Competing), competes, "{longest}");
+    }
+}
+
+#[test]
 fn a_longer_route_is_the_path_after_three_periods() {
     let (mut open, mut limits) = steady(40);
     open.compete = false;
@@ -255,18 +292,18 @@ fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_t
     assert_eq!((competes(&saws), competes(&jumps)), (true, false));
 }
 
-/// A flow with a window of 40 segments that lost `lost` of 2400 in its first five seconds, and then sees an empty queue.
-fn after_losses(lost: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+/// A flow with a window of 40 segments that lost `lost` of `segments` in its first five seconds, and then sees an empty queue.
+fn after_losses(lost: u64, segments: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
     let (mut open, mut limits) = steady(40);
-    (open.trial.delivered, open.trial.lost) = ((MSS * 2_400).get(), lost);
+    (open.trial.delivered, open.trial.lost) = ((MSS * segments).get(), lost);
     play(&mut open, &mut limits, (5_000_000, 5_070_000), |_| RTT_MIN);
     (open, limits)
 }
 
 #[test]
 fn where_more_is_lost_than_lets_reno_have_the_window_a_trial_tells_others_from_a_radio() {
-    // Reno would have sqrt(3 / 2 * 2400 / 3) = 35 segments.
-    let (open, limits) = after_losses(3);
+    // Reno would have sqrt(3 / 2 * 4000 / 5) = 35 segments.
+    let (open, limits) = after_losses(5, 4_000);
     assert!(open.trial.left > 0 && open.window <= open.rcv_bytes, "{:?}", open.trial);
     let after = |queueing: u64| {
         let (mut open, mut limits) = (open.clone(), limits);
@@ -278,10 +315,12 @@ fn where_more_is_lost_than_lets_reno_have_the_window_a_trial_tells_others_from_a
 }
 
 #[test]
-fn fewer_losses_than_reno_has_at_the_window_bring_no_trial() {
-    // Reno would have 60 segments.
-    let (open, _) = after_losses(1);
-    assert_eq!((open.trial.left, open.mode), (0, Mode::Steady));
+fn fewer_losses_than_reno_has_at_the_window_or_than_five_bring_no_trial() {
+    // Reno would have 60 segments, and 30.
+    for (lost, segments) in [(5, 12_000), (4, 2_400)] {
+        let (open, _) = after_losses(lost, segments);
+        assert_eq!((open.trial.left, open.mode), (0, Mode::Steady), "{lost} of {segments}");
+    }
 }
 
 #[test]

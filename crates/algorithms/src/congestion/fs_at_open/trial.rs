@@ -11,6 +11,8 @@ const ROUNDS_FILLED: u64 = 3;
 /// Such a queue is longer than this in microseconds and `rtt_min` over the other.
 const QUEUE: u64 = 2_000;
 const QUEUE_PART: u64 = 16;
+/// Losses before a trial at least: slow start that fills the queue loses in several rounds, and tells of nobody else.
+const LEAST_LOSSES: u64 = 5;
 /// Windows of more segments count as this: the square takes 64 bits.
 const MOST_SEGMENTS: u64 = 1 << 20;
 
@@ -34,7 +36,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     pub(super) fn is_trial_due(&self, now: u64, mss: u64) -> bool {
         let (segments, trial) = ((self.window / mss).min(MOST_SEGMENTS), &self.trial);
         self.compete
-            && trial.lost > 0
+            && trial.lost >= LEAST_LOSSES
             && segments * segments >= share(trial.delivered / mss, 3, 2 * trial.lost)
             && now.saturating_sub(trial.began) >= self.period()
     }
