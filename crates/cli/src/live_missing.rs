@@ -35,6 +35,11 @@ impl LiveOptions {
         self.lab
     }
 
+    /// What no guest bears is refused by `run` as all else is.
+    pub(crate) fn left_out(&self, _: &Run) -> Option<String> {
+        None
+    }
+
     pub(crate) fn run(&self, _: &[Run], _: &[PathBuf], _: &ViewOptions) -> Result<Vec<RunResult>, CliError> {
         Part::LIVE.refuse()
     }
