@@ -1,7 +1,7 @@
 //! Congestion control in the kernel for as long as it is needed.
 
 #[cfg(feature = "bpf")]
-use suimon_linux::congestion::{Algorithm, Held, hold};
+use suimon_linux::congestion::{Algorithm, Held, hold, loaded};
 use suimon_live::KernelNames;
 #[cfg(feature = "bpf")]
 use suimon_live::senders;
@@ -19,14 +19,14 @@ pub struct HeldControls {
     _held: Vec<Held>,
 }
 
-/// Loads those of `runs` that this kernel lacks and this crate carries.
+/// Loads those of `runs` that this crate carries and nobody has loaded. A congestion control of the kernel's own that has
+/// the name of one of them is another: Linux's Vegas is not the paper's.
 ///
 /// # Errors
 /// When the kernel does not take one.
 #[cfg(feature = "bpf")]
 pub fn hold_missing<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<HeldControls, LabError> {
-    let there = suimon_linux::Namespace::current()?.sysctl("ipv4/tcp_available_congestion_control")?;
-    let is_there = |name: &str| there.split_whitespace().any(|one| one == name);
+    let loaded = loaded()?;
     let (mut names, mut held) = (KernelNames::new(), Vec::new());
     for flow in runs.into_iter().flat_map(|run| run.scenario.flows.iter()) {
         let Traffic::Tcp(tcp) = &flow.traffic else { continue };
@@ -35,11 +35,14 @@ pub fn hold_missing<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<HeldC
             if names.contains_key(label) {
                 continue;
             }
-            let mut name = algorithm.kernel_name.to_owned();
-            if !is_there(&name) {
-                name = format!("s{}_{}", std::process::id(), held.len());
-                held.push(hold(algorithm, &name)?);
-            }
+            let name = match loaded.iter().find(|one| one.algorithm.name == algorithm.name) {
+                Some(one) => one.kernel_name.clone(),
+                None => {
+                    let name = format!("s{}_{}", std::process::id(), held.len());
+                    held.push(hold(algorithm, &name)?);
+                    name
+                }
+            };
             names.insert(label.to_owned(), name);
         }
     }

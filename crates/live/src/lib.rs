@@ -30,4 +30,4 @@ pub use endpoints::behave_as_live;
 pub use error::LiveError;
 pub use plan::{Links, shown_rates};
 pub use run::{Glance, Observer, Unobserved, run};
-pub use stack_options::{KernelNames, senders};
+pub use stack_options::{KernelNames, kernels_own, senders};

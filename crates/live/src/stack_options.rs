@@ -19,6 +19,16 @@ fn gateway_sender(gateway: &Gateway) -> &str {
     if gateway.shared && gateway.cc.label() == "fs-at" { "fs-at-shared" } else { gateway.cc.label() }
 }
 
+/// The congestion control of the kernel that the one called `name` simulates, where both have other names.
+#[must_use]
+pub fn kernels_own(name: &str) -> Option<&'static str> {
+    match name {
+        "cubic-linux" => Some("cubic"),
+        "vegas-linux" => Some("vegas"),
+        _ => None,
+    }
+}
+
 /// The key at fault, and the fault.
 pub(crate) type Refusal = (&'static str, String);
 
@@ -129,9 +139,10 @@ impl<'a> StackOptions<'a> {
             _ if self.available.contains(&exactly) => (exactly, false),
             // The kernel has one CUBIC, the latest.
             "cubic-2.1" => ("cubic".to_owned(), true),
-            "cubic-linux" => ("cubic".to_owned(), label != name),
-            "vegas-linux" => ("vegas".to_owned(), label != name),
-            name => (called(name), true),
+            name => match kernels_own(name) {
+                Some(own) => (own.to_owned(), label != name),
+                None => (called(name), true),
+            },
         };
         if !self.available.contains(&kernels) {
             let problem = format!(

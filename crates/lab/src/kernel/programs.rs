@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::tcp::choose;
-use suimon_live::KernelNames;
+use suimon_live::{KernelNames, kernels_own};
 use suimon_scenario::LinkSpec;
 use suimon_study::comparison::Parsed;
 use suimon_units::{Bytes, Duration};
@@ -110,7 +110,8 @@ impl<'a> Transfer<'a> {
     /// # Errors
     /// Where it cannot be made.
     pub fn run(&self, names: &KernelNames) -> Result<Told, LabError> {
-        let kernel_cc = names.get(self.cc).map_or(self.cc, String::as_str);
+        let own = || kernels_own(self.cc).unwrap_or(self.cc);
+        let kernel_cc = names.get(self.cc).map_or_else(own, String::as_str);
         let droptail = AlgorithmSpec::parse(Role::Queue, "droptail").map_err(io::Error::other)?;
         let directions = LinkSpec::parse(self.link)?.links(&droptail);
         let hosts = TwoHosts::new(&Setup { seed: self.seed, ..Setup::default() }, &[directions])?;
