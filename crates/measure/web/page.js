@@ -12,6 +12,8 @@ const IDLE = 3_000;
 const LOAD = 1_000 * number("seconds", 10, 1, 20);
 const DRAIN = 4_000;
 const REST = 700;
+/** The most that a load waits for its first byte: on a busy host its worker begins seconds after the load before has ended. */
+const BEGIN = 15_000;
 const TICK = 100;
 const FLOWS = number("flows", 4, 1, 32);
 /** Round-trip times are those of an idle line within so many microseconds of it, or a quarter more. */
@@ -83,12 +85,14 @@ class Run {
     return this.probes.filter(({ back }) => back !== undefined && back >= since).map(({ sent, back }) => back - sent);
   }
 
-  /** A phase of a kind, for so long or until it is told to end. */
-  async phase(kind, time, isDone = () => false) {
+  /** A phase of a kind, for so long from when it has begun, or until it is told to end. */
+  async phase(kind, time, isDone = () => false, hasBegun = () => true) {
     const phase = { kind, from: this.now(), to: Infinity };
     this.phases.push(phase);
-    const until = performance.now() + time;
+    const latest = performance.now() + time + BEGIN;
+    let until = performance.now() + time;
     while (performance.now() < until && !this.isOver && !isDone()) {
+      if (!hasBegun()) until = Math.min(performance.now() + time, latest);
       await pause(Math.min(TICK, Math.max(0, until - performance.now())));
       this.check();
       this.show(this);
@@ -103,7 +107,7 @@ class Run {
       socketUrl(`/load?cookie=${cookie}&direction=${direction}&flow=${flow}`)));
     worker.postMessage({ urls, isUpload: direction === "upload" });
     const before = this.bytes;
-    const span = await this.phase(direction, LOAD, () => this.bytes - before >= bytes);
+    const span = await this.phase(direction, LOAD, () => this.bytes - before >= bytes, () => this.bytes > before);
     this.worker.postMessage({ end: direction });
     worker.terminate();
     return span;

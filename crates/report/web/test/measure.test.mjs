@@ -74,8 +74,8 @@ describe("the page of a measuring server", { skip }, () => {
 
   const isTooWide = (page) => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
 
-  test("a line is measured at 390 and 1400 pixels, and its result has an address, a picture and files", { timeout: 60_000 }, async () => {
-    await Promise.all([390, 1400].map(async (width) => {
+  test("a line is measured at 390 and 1400 pixels, and its result has an address, a picture and files", { timeout: 120_000 }, async () => {
+    for (const width of [390, 1400]) {
       const page = await open(width, "/?seconds=1&megabytes=20&flows=2");
       await page.click("#start");
       await page.waitForSelector("#stop:not([hidden])");
@@ -98,7 +98,7 @@ describe("the page of a measuring server", { skip }, () => {
       assert.equal(await again.textContent("#table"), await page.textContent("#table"));
       assert.ok(await again.$eval("#image", async (image) => { await image.decode(); return image.naturalWidth === 900; }));
       assert.ok(!(await isTooWide(again)), `${width}`);
-    }));
+    }
   });
 
   test("a measurement that is stopped shows what is known, and one too many is refused in words", { timeout: 60_000 }, async () => {
