@@ -74,7 +74,7 @@ def programs(told: dict[str, Any]) -> list[str]:
             ]
         lines.append(f"| {' | '.join(cells)} |")
         last = link
-    return [*lines, *(f"\nLeft out: {reason}" for reason in told["left_out"])]
+    return lines
 
 
 def main() -> int:
@@ -89,11 +89,16 @@ def main() -> int:
     suimon = options.suimon.resolve()
     told = json.loads(options.results.read_text()) if options.results else measured(suimon, options.seed)
     kernel = run([str(suimon), "lab", "--", "uname", "-r"], "suimon lab").strip()
-    for page, name, lines in [(PAPER, "transfers", transfers(told)), (KERNEL, "programs", programs(told))]:
+    tables = [(PAPER, "transfers", transfers(told))]
+    if not told["left_out"]:
+        tables.append((KERNEL, "programs", programs(told)))
+    for page, name, lines in tables:
         text = "\n".join([f"Kernel {kernel}, seed {options.seed}.", "", *lines])
         print(text, end="\n\n")
         if options.write:
             write_between(page, name, text)
+    if told["left_out"]:
+        raise BenchError(f"no table of programs: {'; '.join(told['left_out'])}")
     return 0
 
 
