@@ -166,7 +166,7 @@ def sharing() -> Iterator[Cell]:
 
 
 def short_buffers() -> Iterator[Cell]:
-    """Flows of its own kind in buffers of 1 to 3 bandwidth-delay products, at once and at times drawn within two seconds."""
+    """Flows of its own kind in buffers of 1 to 3 bandwidth-delay products."""
     bar = "link 97 %, Jain 0.98, p95 40 ms"
     for rate, rtt, count in ((10, 40, 4), (20, 100, 4), (50, 60, 12), (50, 80, 8)):
         for products in (1, 2, 3):
