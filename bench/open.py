@@ -123,6 +123,10 @@ def eight_share(own: Outcome, all_of_them: dict[str, Outcome]) -> bool:
     return shares(own, all_of_them) and own.p95_ms <= 40
 
 
+def forty(own: Outcome, _: dict[str, Outcome]) -> bool:
+    return own.use >= 0.97 and own.p95_ms <= 40 and own.jain >= 0.98
+
+
 def goodput_at_least(mbps: float) -> Bar:
     return lambda own, _: sum(own.own) >= mbps
 
@@ -159,6 +163,18 @@ def sharing() -> Iterator[Cell]:
             yield Cell(name, said, keeps, wire(10, 40), count, None, starts, last + 60, last)
     for rate, rtt in ((10, 10), (2, 10), (2, 200), (100, 10), (100, 200)):
         yield Cell(f"4 at once, {rate} Mbit/s {rtt} ms", bar, shares, wire(rate, rtt), 4)
+
+
+def short_buffers() -> Iterator[Cell]:
+    """Flows of its own kind in buffers of 1 to 3 bandwidth-delay products."""
+    bar = "link 97 %, Jain 0.98, p95 40 ms"
+    for rate, rtt, count in ((10, 40, 4), (20, 100, 4), (50, 60, 12), (50, 80, 8)):
+        for products in (1, 2, 3):
+            packets = round(rate * rtt / 12 * products)
+            link = wire(rate, rtt, f"{packets} packets")
+            for when, starts, last in (("at once", [], 0), ("within 2 s", ['["0s", "2s"]'] * count, 2)):
+                name = f"{count} {when}, {rate} Mbit/s {rtt} ms, {products} BDP"
+                yield Cell(name, bar, forty, link, count, None, starts, last + 60, last)
 
 
 def beside_others() -> Iterator[Cell]:
@@ -274,7 +290,8 @@ def main() -> int:
     options = parser.parse_args()
     suimon = options.suimon.resolve()
     senders = options.senders.split(",")
-    cells = [*sharing(), *beside_others(), *harming(), *rerouted(), *varying(options.traces), *lossy(), *queues()]
+    cells = [*sharing(), *short_buffers(), *beside_others(), *harming(), *rerouted()]
+    cells += [*varying(options.traces), *lossy(), *queues()]
     cells = [cell for cell in cells if not options.only or options.only in cell.name]
     kept = 0
     print("| link and flows | sender | use | p95, ms | Jain | Mbit/s | of a fair share, harm | bar |")

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* How flows leave the queue together, and what its floor tells them. */
+#ifndef SUIMON_FS_AT_OPEN_DRAIN_H
+#define SUIMON_FS_AT_OPEN_DRAIN_H
+
+#include "course.h"
+#include "rivals.h"
+#include "trial.h"
+
+/* (4): so many times the flow's own backlog less than rcv_bytes, for a queue up to rtt_min over the other. */
+#define OPEN_DRAIN 3
+#define OPEN_MOST_QUEUE 4
+#define OPEN_DRAIN_WAIT 100000
+#define OPEN_FALLING_ROUNDS 8
+#define OPEN_ROUNDS_TO_REFILL 2
+/* (8) */
+#define OPEN_LONG_QUEUE 50000
+#define OPEN_LONGEST_PART 8
+#define OPEN_DIRTY_DRAINS 3
+#define OPEN_RETRY 3500000
+
+/* A queueing delay that remains in a drain where others fill the queue. */
+static __always_inline u64 open_long(const struct fs_at_open *f)
+{
+	return max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
+}
+
+/* Begins to leave the queue. */
+static __always_inline void open_begin_drain(struct fs_at_open *f, const struct open_ack *a, u8 first, u8 competing)
+{
+	u64 rtt_min = open_rtt_min(&f->path), q = min(open_queueing(&f->path, f->round.low), rtt_min / OPEN_MOST_QUEUE);
+	u64 target = less(f->rcv_bytes, share_of(f->rcv_bytes, OPEN_DRAIN * q, rtt_min));
+
+	__builtin_memset(&f->drain, 0, sizeof(f->drain));
+	f->mode = OPEN_DRAINING;
+	f->drain.first = first;
+	f->drain.competing = competing;
+	f->drain.before = f->round.low;
+	f->drain.floor = OPEN_NONE;
+	f->drain.target = max(target, 2 * a->mss);
+	open_begin_round(&f->round, a);
+}
+
+/* (8): drain after drain the queue stays, and it does not shrink. */
+static __always_inline int open_is_beside_others(struct fs_at_open *f)
+{
+	int shrinks = f->mean_queueing < f->drains.dirty_queueing / 8 * 7;
+
+	f->drains.dirty = shrinks ? 1 : f->drains.dirty + 1;
+	f->drains.dirty_queueing = f->mean_queueing;
+	return f->drains.dirty >= OPEN_DIRTY_DRAINS;
+}
+
+/* The next drain comes soon. */
+static __always_inline void open_drain_again(struct fs_at_open *f, u64 now)
+{
+	f->path.renewed = less(now, less(open_period(f), OPEN_RETRY));
+}
+
+static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	u64 mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
+	u64 held = max(OPEN_LONG_QUEUE, max(f->longest[0], f->longest[1]) / OPEN_LONGEST_PART);
+	int is_long = f->drain.competing || f->mean_queueing > held;
+	int remains = left > open_long(f) && !f->drain.first;
+
+	f->mode = OPEN_STEADY;
+	f->path.renewed = a->now;
+	if (!(remains && is_long)) {
+		f->drains.dirty = 0;
+		if (f->drain.competing && !f->trial.found) {
+			f->mode = OPEN_HOLDING;
+			/* Without a loss nothing has told that the queue is full: hold no more than the path does. */
+			if (!f->rivals.is_due)
+				f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
+		}
+	} else if (f->drain.competing) {
+		open_take_up(f, a, l);
+	} else if (open_is_beside_others(f)) {
+		open_begin_competition(f, a, l);
+	} else {
+		open_drain_again(f, a->now);
+	}
+	if (f->mode == OPEN_STEADY && (f->trial.found || open_is_trial_due(f, a->now, mss)))
+		open_begin_trial(f, a->now, mss);
+	l->ssthresh = max(f->window, 2 * mss);
+	l->cwnd = min(l->cwnd, l->ssthresh);
+	f->drains.last = a->now;
+	f->rivals.is_due = 0;
+	open_settle(&f->rivals);
+	f->longest[1] = f->longest[0];
+	f->longest[0] = 0;
+	f->drains.resting = OPEN_ROUNDS_TO_REFILL;
+	open_begin_round(&f->round, a);
+}
+
+/* (4), for an acknowledgement */
+static __always_inline void open_advance_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	struct open_drain *d = &f->drain;
+	u64 low = f->round.low;
+
+	if (!d->is_down) {
+		if (a->flight_size <= d->target) {
+			d->is_down = 1;
+			d->reached = a->now;
+			d->before = min(d->before, low);
+			open_begin_round(&f->round, a);
+		}
+		return;
+	}
+	d->floor = min(d->floor, low);
+	if (!open_is_over(&f->round, a))
+		return;
+	if (d->rounds < OPEN_FALLING_ROUNDS && low != OPEN_NONE && low < d->before - d->before / 16) {
+		/* Others leave the queue too: stay with them until it is empty. */
+		d->before = low;
+		d->rounds++;
+		open_begin_round(&f->round, a);
+	} else if (open_is_near_min(&f->path, d->floor) ||
+		   less(a->now, d->reached) >= max(OPEN_DRAIN_WAIT, open_rtt_min(&f->path))) {
+		open_end_drain(f, a, l);
+	}
+}
+
+#endif

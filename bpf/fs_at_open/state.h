@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* What the open mode knows, and what it is told. */
+#ifndef SUIMON_FS_AT_OPEN_STATE_H
+#define SUIMON_FS_AT_OPEN_STATE_H
+
+#include "../arithmetic.h"
+
+/* No limit, or no value yet. */
+#define OPEN_NONE (~0ULL)
+/* Bytes and round trips that count at most: their product takes 64 bits. */
+#define OPEN_MOST_BYTES (1ULL << 40)
+#define OPEN_MOST_RTT ((1 << 24) - 1)
+/* The parameter `age`. */
+#define OPEN_AGE 5000000ULL
+
+/* user space knows these numbers: crates/linux/src/congestion_trace/ */
+enum open_mode { OPEN_STARTUP = 1, OPEN_STEADY, OPEN_DRAINING, OPEN_COMPETING, OPEN_HOLDING };
+enum open_congestion { OPEN_LOSS, OPEN_MARK, OPEN_TIMEOUT };
+
+/* The smallest round trip of this period and the two before, 0 without a sample. */
+struct open_path {
+	u64 periods[3];
+	u64 began;
+	u64 renewed;		/* when a round trip near the smallest was last seen */
+};
+
+struct open_round {
+	u64 began;
+	u64 end;		/* 0: none yet */
+	u64 flight_size;
+	u64 delivered;
+	u64 lost;
+	u64 low;		/* the smallest round trip */
+	u64 samples;
+	u8 app_limited;
+};
+
+struct open_drain {
+	u64 reached;		/* when the flight was down */
+	u64 rounds;
+	u64 before;
+	u64 floor;
+	u64 target;		/* what it leaves in flight */
+	u8 is_down;
+	u8 first;		/* right after slow start */
+	u8 competing;		/* the flow competed before */
+};
+
+/* What drains so far have told. */
+struct open_drains {
+	u64 last;
+	u64 resting;
+	u64 dirty;
+	u64 dirty_queueing;
+};
+
+/* The way that the window takes. */
+struct open_course {
+	u64 rounds;		/* in a row that moved it the same way, while `queueing` stayed */
+	u64 queueing;
+	u64 grows;
+};
+
+/* A round trip that became longer at once, for as long as it stays; zero stands for none. */
+struct open_step {
+	u64 half;		/* half way up, below which the step is undone */
+	u64 stays;		/* the round trip that stays */
+	u64 window;		/* the window when it was first seen */
+};
+
+/* What came since the last trial, and the trial that is on. */
+struct open_trial {
+	u64 began;
+	u64 delivered;
+	u64 lost;		/* losses, not bytes */
+	u64 left;		/* rounds */
+	u64 filled;		/* rounds that saw a queue */
+	u64 found;		/* a trial found the senders that the flow competes with */
+};
+
+/* The queue's length as others move it. */
+struct open_rivals {
+	u64 rounds;		/* since the flow itself made the queue shorter */
+	u64 far_at;		/* how many there were when it was last far from full, 0: not since it was full */
+	u64 returns;		/* times in a row that it became full again */
+	u64 returned;		/* when it last did */
+	u64 full;		/* round trip through the full queue */
+	u64 drain_from;		/* a drain follows the first loss from then on */
+	u64 lost;		/* when the last loss came */
+	u64 between_losses;
+	u8 is_due;		/* a loss that a drain follows has come */
+};
+
+struct fs_at_open {
+	struct open_path path;
+	struct open_round round;
+	struct open_drain drain;
+	struct open_course course;
+	struct open_drains drains;
+	struct open_step step;
+	struct open_rivals rivals;
+	struct open_trial trial;
+	u64 window;
+	u64 rcv_bytes;
+	u64 low;		/* the smallest round trip of the last round */
+	u64 queueing;
+	u64 mean_queueing;
+	u64 longest[2];
+	u8 mode;
+	u8 bears_loss;		/* slow start goes on in this recovery, since the loss was judged one of the radio */
+};
+
+/* What the sender obeys; the algorithm below has cwnd and ssthresh too. */
+struct open_limits {
+	u64 cwnd;
+	u64 ssthresh;
+	u64 space;
+};
+
+struct open_ack {
+	u64 now;
+	u64 newly_acked;
+	u64 delivered;
+	u64 snd_una;		/* counted from the start of the connection */
+	u64 snd_nxt;
+	u64 flight_size;
+	u64 prior_flight_size;
+	u64 mss;
+	u32 rtt;		/* 0: no sample */
+	u8 app_limited;
+	u8 in_recovery;
+};
+
+static __always_inline u64 less(u64 a, u64 b)
+{
+	return a > b ? a - b : 0;
+}
+
+static __always_inline u64 share_of(u64 value, u64 part, u64 whole)
+{
+	return min(value, OPEN_MOST_BYTES) * part / max(whole, 1);
+}
+
+static __always_inline u64 open_distance(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
+#endif
