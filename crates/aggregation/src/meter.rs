@@ -68,6 +68,11 @@ impl CapacityMeter {
         if now.saturating_since(self.measured_at) > (connection.srtt * 4).max(MAX_MEMORY) {
             self.rate = None;
         }
+        // A round trip without any acknowledgement of what is under way, as in a cut, tells nothing of the rate: a path that counted it as none
+        // would be taken for a slow one for long after the cut.
+        if sample.bps == 0.0 && sample.least_buffered > Bytes::ZERO {
+            return;
+        }
         // A connection that held less than a bandwidth-delay product was not asked for more; what it
         // did then says only how much it can do at least.
         let rate = self.rate.unwrap_or_default();
@@ -301,6 +306,24 @@ mod tests {
         assert!(near(meter.get().unwrap()), "{:?}", meter.get());
         run(&mut meter, &mut now, &mut acknowledged, slow, 100_000, 1_000);
         assert!(meter.get().unwrap() < Rate::from_bps(1_000_000), "now it was asked");
+    }
+
+    #[test]
+    fn a_cut_says_nothing_of_the_rate() {
+        let (mut meter, mut now, mut acknowledged) = (CapacityMeter::default(), Instant::ZERO, 0);
+        let rate = Rate::from_bps(8_000_000);
+        run(&mut meter, &mut now, &mut acknowledged, rate, 100_000, 500);
+        let before = meter.get().unwrap().as_bps_f64();
+        // The cut begins and ends within a round trip, which counts.
+        run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 100_000, 100);
+        let in_cut = meter.get();
+        assert!(in_cut.unwrap().as_bps_f64() > 0.7 * before, "{in_cut:?}");
+        run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 100_000, 900);
+        assert_eq!(meter.get(), in_cut);
+        run(&mut meter, &mut now, &mut acknowledged, rate, 100_000, 100);
+        assert!(meter.get().unwrap().as_bps_f64() > 0.5 * before, "{:?}", meter.get());
+        run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 100_000, 2_100);
+        assert_eq!(meter.get(), None, "it was long");
     }
 
     /// Or a path that was slow once would be slow for ever: nothing is given to it that could show otherwise.

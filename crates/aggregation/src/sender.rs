@@ -310,6 +310,12 @@ impl AggregateSender {
         self.outstanding.contains_key(&place) || self.unassigned.contains(&place)
     }
 
+    /// Whether the data at `place` goes before all other and has not arrived.
+    #[must_use]
+    pub fn is_urgent(&self, place: u64) -> bool {
+        self.urgent.contains(&place)
+    }
+
     /// Bytes that the application has produced.
     #[must_use]
     pub fn produced(&self) -> u64 {

@@ -250,6 +250,9 @@ impl Session {
         data_header(chunk.start, len as usize, out);
         self.outbox.copy(chunk.start, len as usize, out);
         self.paths[chunk.path.0].given += len;
+        if !self.sender.is_urgent(chunk.start) {
+            self.mux.on_sent(len as usize);
+        }
         Some(chunk.path)
     }
 

@@ -118,8 +118,18 @@ impl Mux {
                 return used > 0;
             }
             let turns = &mut self.lanes[class.service() as usize].turns;
-            flow.into_iter().for_each(|flow| turns.spend(flow, (out.end() - before) as usize));
+            let bytes = (out.end() - before) as usize;
+            flow.into_iter().for_each(|flow| turns.spend(flow, bytes));
+            if matches!(class, Class::Realtime | Class::Redundant) {
+                // It waits for nothing else.
+                turns.on_sent(bytes);
+            }
         }
+    }
+
+    /// A path was given `bytes` that had been in turn.
+    pub fn on_sent(&mut self, bytes: usize) {
+        self.lanes[ServiceClass::Default as usize].turns.on_sent(bytes);
     }
 
     /// Appends the next control frame. The first data of a stream goes with what opens it.

@@ -25,12 +25,22 @@ pub(super) enum Waiting {
 
 /// The turns of flows. Each flow has a credit, which grows by a turn whenever it comes to the others' turns. A flow that had nothing to
 /// send goes first while it has credit: so does one that begins, and one that always sends less than its share.
+///
+/// The others' data may be taken long before paths send it. So the credit of a flow that has nothing to send grows as data is sent, not as
+/// it is taken: a call would get all of that credit at once, more than it may have, and none later, while it speaks.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     new: VecDeque<Flow>,
     old: VecDeque<Flow>,
     /// Of each flow of the two lists.
     credits: HashMap<Flow, Credit>,
+    /// The number of the round, in which each flow has a turn, and the turns in it so far.
+    round: u64,
+    turns: i64,
+    /// The turns in the round before: so many flows share.
+    sharing: i64,
+    /// The bytes of each of those flows that were sent.
+    sent: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,17 +51,38 @@ struct Credit {
     is_old: bool,
     /// It had nothing to send when it was asked last.
     is_idle: bool,
+    /// What others had sent by then.
+    sent: i64,
+    /// The round of its last turn.
+    round: u64,
+}
+
+impl Credit {
+    /// What an idle flow has once others have `sent` so much.
+    fn of_idle(&self, sent: i64) -> i64 {
+        (self.bytes + sent - self.sent).min(QUANTUM)
+    }
 }
 
 impl Turns {
     /// `flow` has something to send.
     pub(super) fn wake(&mut self, flow: Flow) {
-        let fresh = Credit { bytes: QUANTUM, is_new: false, is_old: false, is_idle: true };
+        let (sent, round) = (self.sent, self.round);
+        let fresh = Credit { bytes: QUANTUM, is_new: false, is_old: false, is_idle: true, sent, round };
         let credit = self.credits.entry(flow).or_insert(fresh);
-        if std::mem::take(&mut credit.is_idle) && credit.bytes > 0 && !credit.is_new {
+        if !std::mem::take(&mut credit.is_idle) {
+            return;
+        }
+        credit.bytes = credit.of_idle(sent);
+        if credit.bytes > 0 && !credit.is_new {
             credit.is_new = true;
             self.new.push_back(flow);
         }
+    }
+
+    /// So many bytes were sent that had been in turn.
+    pub(super) fn on_sent(&mut self, bytes: usize) {
+        self.sent += bytes as i64 / self.sharing.max(1);
     }
 
     /// The new flow whose turn it is.
@@ -65,6 +96,7 @@ impl Turns {
             self.new.pop_front();
             credit.is_new = false;
             credit.is_idle = waits == Waiting::Nothing;
+            credit.sent = self.sent;
             if !std::mem::replace(&mut credit.is_old, true) {
                 self.old.push_back(flow);
             }
@@ -85,21 +117,29 @@ impl Turns {
                 Waiting::Ready if credit.bytes > 0 => return Some(flow),
                 Waiting::Ready if self.old.len() == 1 => {
                     credit.bytes = TURN;
+                    self.sharing = 1;
                     return Some(flow);
                 }
                 Waiting::Ready => {
                     credit.bytes += TURN;
+                    if credit.round == self.round {
+                        self.round += 1;
+                        self.sharing = std::mem::take(&mut self.turns);
+                    }
+                    credit.round = self.round;
+                    self.turns += 1;
                     passed = 0;
                 }
                 Waiting::Blocked => passed += 1,
-                Waiting::Nothing if credit.bytes + TURN >= QUANTUM => {
+                Waiting::Nothing if credit.is_idle && credit.of_idle(self.sent) == QUANTUM => {
                     self.old.pop_front();
                     self.credits.remove(&flow);
                     continue;
                 }
                 Waiting::Nothing => {
-                    credit.bytes += TURN;
-                    credit.is_idle = true;
+                    if !std::mem::replace(&mut credit.is_idle, true) {
+                        credit.sent = self.sent;
+                    }
                     passed += 1;
                 }
             }
@@ -199,8 +239,54 @@ mod tests {
                 }
                 assert_eq!(turns.next_old(but_c), Some(A));
                 turns.spend(A, 3_000);
+                turns.on_sent(3_000);
             }
             assert_eq!(went_first, always, "{datagrams}");
+        }
+    }
+
+    /// As where a path is cut: what was taken for it goes over the other one, and nothing more is taken until then.
+    #[test]
+    fn a_call_goes_first_while_a_path_sends_what_a_download_had_taken_ahead() {
+        let mut turns = Turns::default();
+        turns.wake(A);
+        turns.spend(A, QUANTUM as usize);
+        turns.wake(C);
+        assert_eq!(turns.next_new(ready), Some(C));
+        turns.spend(C, 1_000);
+        for _ in 0..200 {
+            assert_eq!(turns.next_old(but_c), Some(A));
+            turns.spend(A, 3_000);
+        }
+        for sent in 0..200 {
+            turns.on_sent(3_000);
+            turns.wake(C);
+            assert_eq!(turns.next_new(ready), Some(C), "{sent}");
+            turns.spend(C, 1_000);
+            assert_eq!(turns.next_new(but_c), None);
+        }
+    }
+
+    /// Two downloads and a call: the call's share is a third.
+    #[test]
+    fn a_flow_among_several_goes_first_with_the_share_of_one_of_them() {
+        for (bytes, always) in [(900, true), (1_100, false)] {
+            let mut turns = Turns::default();
+            for flow in [A, B] {
+                turns.wake(flow);
+                turns.spend(flow, QUANTUM as usize);
+            }
+            let mut went_first = true;
+            for _ in 0..400 {
+                turns.wake(C);
+                went_first &= turns.next_new(ready) == Some(C);
+                turns.spend(C, bytes);
+                assert_eq!(turns.next_new(but_c), None);
+                let flow = turns.next_old(but_c).unwrap();
+                turns.spend(flow, 2_000);
+                turns.on_sent(2_000);
+            }
+            assert_eq!(went_first, always, "{bytes}");
         }
     }
 
