@@ -108,8 +108,9 @@ describe("the page of a measuring server", { skip }, () => {
     await page.click("#stop");
     await page.waitForSelector("#result:not([hidden])");
     assert.match(await page.textContent("#meaning"), /measured idle only/);
-    // Four in a minute.
-    for (let more = 0; more < 2; more += 1) {
+    // Four in a minute, whatever the test before has asked for.
+    const isRefused = async () => /asked the server too often/.test(await page.textContent("#status"));
+    for (let more = 0; more < 4 && !(await isRefused()); more += 1) {
       await page.click("#start");
       await page.waitForTimeout(200);
       if (await page.isVisible("#stop")) await page.click("#stop");
