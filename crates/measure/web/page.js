@@ -12,7 +12,7 @@ const IDLE = 3_000;
 const LOAD = 1_000 * number("seconds", 10, 1, 20);
 const DRAIN = 4_000;
 const REST = 700;
-/** The most that a load waits for its first byte: on a busy host its worker begins seconds after the load before has ended. */
+/** The most that a load waits for its first byte, which on a busy host takes seconds; why it takes so long is not known. */
 const BEGIN = 15_000;
 const TICK = 100;
 const FLOWS = number("flows", 4, 1, 32);
