@@ -31,8 +31,8 @@ static __always_inline void open_start(struct fs_at_open *f, u32 rtt)
 		open_sample_path(&f->path, 0, min(rtt, OPEN_MOST_RTT), OPEN_AGE);
 }
 
-static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 low, u64 q, int is_path,
-						  struct open_limits *l)
+static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 last, u64 low, u64 q,
+						  int is_path, struct open_limits *l)
 {
 	if (f->trial.left) {
 		open_end_trial_round(f, a, q, l);
@@ -40,6 +40,10 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 	}
 	if (f->drains.resting) {
 		f->drains.resting--;
+		return;
+	}
+	if (open_gives_way(f, a->now, last, low)) {
+		f->drains.resting = OPEN_ROUNDS_TO_REFILL;
 		return;
 	}
 	if (is_path) {
@@ -55,13 +59,13 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 	open_move_window(f, a->mss, low, q);
 	if (open_others_fill(f, a->now, q))
 		open_begin_competition(f, a, l);
-	else if (less(a->now, f->path.renewed) > open_period(f))
+	else if (open_is_drain_due(f, a->now))
 		open_begin_drain(f, a, 0, 0);
 }
 
 static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
-	u64 low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q;
+	u64 last = f->low, low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q;
 	int is_path;
 
 	if (f->round.app_limited)
@@ -74,7 +78,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	if (f->mode == OPEN_STARTUP) {
 		open_end_startup_round(f, a, q, elapsed);
 	} else if (f->mode == OPEN_STEADY) {
-		open_end_steady_round(f, a, low, q, is_path, l);
+		open_end_steady_round(f, a, last, low, q, is_path, l);
 	} else if (f->mode == OPEN_COMPETING) {
 		open_end_competing_round(f, a, low, l);
 	} else if (f->mode == OPEN_HOLDING) {
@@ -128,6 +132,10 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 	open_count(&f->round, a);
 	if (!open_rtt_min(&f->path))
 		return;
+	if (f->mode == OPEN_STARTUP)
+		f->drains.grown = a->now;
+	if (open_has_become_shorter(&f->path))
+		open_join_drain(f, a);
 	if (f->mode == OPEN_DRAINING) {
 		open_advance_drain(f, a, l);
 	} else if (!f->round.end) {

@@ -13,6 +13,11 @@
 #define OPEN_DRAIN_WAIT 100000
 #define OPEN_FALLING_ROUNDS 8
 #define OPEN_ROUNDS_TO_REFILL 2
+/* Where the round trip falls by 1 over this in a round, a queue is being left. */
+#define OPEN_FALL 16
+/* The second drain comes this part of a period after the first; for so many periods a flow gives way to the drains of others. */
+#define OPEN_SECOND 4
+#define OPEN_YOUNG 3
 /* (8) */
 #define OPEN_LONG_QUEUE 50000
 #define OPEN_LONGEST_PART 8
@@ -25,20 +30,65 @@ static __always_inline u64 open_long(const struct fs_at_open *f)
 	return max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
 }
 
+/* Whether round trips fall as those of a queue do that is being left. */
+static __always_inline int open_falls(u64 before, u64 low)
+{
+	return low < before - before / OPEN_FALL;
+}
+
+/* What a drain leaves in flight, where round trips of `before` came before it. */
+static __always_inline u64 open_drain_target(const struct fs_at_open *f, u64 before, u64 mss)
+{
+	u64 rtt_min = open_rtt_min(&f->path), q = min(open_queueing(&f->path, before), rtt_min / OPEN_MOST_QUEUE);
+	u64 target = less(f->rcv_bytes, share_of(f->rcv_bytes, OPEN_DRAIN * q, rtt_min));
+
+	return max(target, 2 * mss);
+}
+
 /* Begins to leave the queue. */
 static __always_inline void open_begin_drain(struct fs_at_open *f, const struct open_ack *a, u8 first, u8 competing)
 {
-	u64 rtt_min = open_rtt_min(&f->path), q = min(open_queueing(&f->path, f->round.low), rtt_min / OPEN_MOST_QUEUE);
-	u64 target = less(f->rcv_bytes, share_of(f->rcv_bytes, OPEN_DRAIN * q, rtt_min));
-
 	__builtin_memset(&f->drain, 0, sizeof(f->drain));
 	f->mode = OPEN_DRAINING;
 	f->drain.first = first;
 	f->drain.competing = competing;
 	f->drain.before = f->round.low;
 	f->drain.floor = OPEN_NONE;
-	f->drain.target = max(target, 2 * a->mss);
+	f->drain.target = open_drain_target(f, f->drain.before, a->mss);
 	open_begin_round(&f->round, a);
+}
+
+/* Long after the last round trip near rtt_min, or once soon after the first drain, which may have come while others filled the queue. */
+static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
+{
+	if (f->drains.second && now >= f->drains.second) {
+		f->drains.second = 0;
+		return 1;
+	}
+	return less(now, f->path.renewed) > open_period(f);
+}
+
+/* Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them. */
+static __always_inline int open_gives_way(const struct fs_at_open *f, u64 now, u64 last, u64 low)
+{
+	return now < f->drains.grown + OPEN_YOUNG * open_period(f) && open_is_near_min(&f->path, low) && open_falls(last, low);
+}
+
+/* Others leave the queue, which this flow took for a part of the path: it leaves too, and finds anew how deep. */
+static __always_inline void open_join_drain(struct fs_at_open *f, const struct open_ack *a)
+{
+	struct open_drain *d = &f->drain;
+
+	if (!f->low)
+		return;
+	if (f->mode == OPEN_STEADY && !f->trial.left)
+		open_begin_drain(f, a, 0, 0);
+	if (f->mode != OPEN_DRAINING || d->competing)
+		return;
+	if (!d->joined)
+		d->joined = f->low;
+	f->rcv_bytes = share_of(f->window, open_rtt_min(&f->path), d->joined);
+	d->target = open_drain_target(f, d->joined, a->mss);
 }
 
 /* (8): drain after drain the queue stays, and it does not shrink. */
@@ -90,6 +140,8 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	open_settle(&f->rivals);
 	f->longest[1] = f->longest[0];
 	f->longest[0] = 0;
+	if (f->drain.first)
+		f->drains.second = a->now + open_period(f) / OPEN_SECOND;
 	f->drains.resting = OPEN_ROUNDS_TO_REFILL;
 	open_begin_round(&f->round, a);
 }
@@ -112,12 +164,12 @@ static __always_inline void open_advance_drain(struct fs_at_open *f, const struc
 	d->floor = min(d->floor, low);
 	if (!open_is_over(&f->round, a))
 		return;
-	if (d->rounds < OPEN_FALLING_ROUNDS && low != OPEN_NONE && low < d->before - d->before / 16) {
+	if (d->rounds < OPEN_FALLING_ROUNDS && low != OPEN_NONE && open_falls(d->before, low)) {
 		/* Others leave the queue too: stay with them until it is empty. */
 		d->before = low;
 		d->rounds++;
 		open_begin_round(&f->round, a);
-	} else if (open_is_near_min(&f->path, d->floor) ||
+	} else if ((open_is_near_min(&f->path, d->floor) && !d->joined) ||
 		   less(a->now, d->reached) >= max(OPEN_DRAIN_WAIT, open_rtt_min(&f->path))) {
 		open_end_drain(f, a, l);
 	}

@@ -5,8 +5,9 @@
 
 #include "state.h"
 
-/* Round trips up to 1/32 above the smallest count as that. */
+/* Round trips up to 1/32 above the smallest count as that, and so many in a row further below it tell of a shorter queue. */
 #define OPEN_NEAR 32
+#define OPEN_SHORTER 2
 /* Where a round loses more than 1 over this of its bytes, the queue is full. */
 #define OPEN_FULL_LOSES 16
 /* (9): a step is longer than this, and than rtt_min over the next; round trips that differ by no more than 1 over the last stay. */
@@ -35,6 +36,9 @@ static __always_inline int open_is_near_min(const struct open_path *p, u64 rtt)
 /* (5) */
 static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 rtt, u64 period)
 {
+	if (!p->below)
+		p->before = open_rtt_min(p);
+	p->below = rtt < p->before - p->before / OPEN_NEAR ? p->below + 1 : 0;
 	if (less(now, p->began) > period && p->periods[0]) {
 		p->periods[2] = p->periods[1];
 		p->periods[1] = p->periods[0];
@@ -44,6 +48,15 @@ static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 r
 	p->periods[0] = p->periods[0] ? min(p->periods[0], rtt) : rtt;
 	if (open_is_near_min(p, rtt))
 		p->renewed = now;
+}
+
+/* Whether the queue has just become shorter than it was known to be: others leave it. */
+static __always_inline int open_has_become_shorter(struct open_path *p)
+{
+	if (p->below != OPEN_SHORTER)
+		return 0;
+	p->below = 0;
+	return 1;
 }
 
 static __always_inline void open_clear_round(struct open_round *r)
@@ -81,6 +94,14 @@ static __always_inline int open_loses(const struct open_round *r, u64 part, u64 
 	return r->lost > 2 * mss && r->lost > share_of(r->delivered + r->lost, 1, part);
 }
 
+/* The question of (9) ends: the step was a queue. */
+static __always_inline void open_end_step(struct open_step *s)
+{
+	s->half = 0;
+	s->stays = 0;
+	s->window = 0;
+}
+
 /* (9), once a round: true where another path is the cause of a step, since the window has come down to half and the round trip is
  * the same. */
 static __always_inline int open_is_path(struct fs_at_open *f, u64 low, u64 mss)
@@ -91,15 +112,19 @@ static __always_inline int open_is_path(struct fs_at_open *f, u64 low, u64 mss)
 	f->low = low;
 	if (open_loses(&f->round, OPEN_FULL_LOSES, mss)) {
 		/* A full queue stays the same too. */
-		__builtin_memset(s, 0, sizeof(*s));
+		open_end_step(s);
 		return 0;
 	}
-	if (last && low > last + more) {
+	if (low <= open_rtt_min(&f->path) + open_rtt_min(&f->path) / OPEN_NEAR)
+		s->queue = 0;
+	else if (low + more < last)
+		s->queue = max(s->queue, last);
+	if (last && low > max(last, s->queue) + more) {
 		s->half = (last + low) / 2;
 		s->stays = low;
 		s->window = f->window;
 	} else if (low < s->half) {
-		__builtin_memset(s, 0, sizeof(*s));
+		open_end_step(s);
 	} else if (open_distance(low, s->stays) > low / OPEN_SAME) {
 		s->stays = low;
 		s->window = f->window;

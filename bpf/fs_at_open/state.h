@@ -22,6 +22,8 @@ struct open_path {
 	u64 periods[3];
 	u64 began;
 	u64 renewed;		/* when a round trip near the smallest was last seen */
+	u64 below;		/* round trips in a row below the smallest */
+	u64 before;		/* the smallest before them */
 };
 
 struct open_round {
@@ -41,6 +43,7 @@ struct open_drain {
 	u64 before;
 	u64 floor;
 	u64 target;		/* what it leaves in flight */
+	u64 joined;		/* the round trip before it, where the flow joined the drain of others; 0: it did not */
 	u8 is_down;
 	u8 first;		/* right after slow start */
 	u8 competing;		/* the flow competed before */
@@ -52,6 +55,8 @@ struct open_drains {
 	u64 resting;
 	u64 dirty;
 	u64 dirty_queueing;
+	u64 grown;		/* when slow start ended */
+	u64 second;		/* when the second drain is due, 0: not again */
 };
 
 /* The way that the window takes. */
@@ -66,6 +71,7 @@ struct open_step {
 	u64 half;		/* half way up, below which the step is undone */
 	u64 stays;		/* the round trip that stays */
 	u64 window;		/* the window when it was first seen */
+	u64 queue;		/* the longest round trip that fell at once by as much, since the queue was last empty */
 };
 
 /* What came since the last trial, and the trial that is on. */

@@ -156,7 +156,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         let last = core::mem::replace(&mut self.low, low);
         let is_path = if self.round.loses(FULL_LOSES, mss) {
             // A full queue stays the same too.
-            self.step = Step::default();
+            self.step.end();
             false
         } else {
             self.step.is_path(last, low, rtt_min, self.window)
@@ -168,6 +168,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             Mode::Startup => self.end_startup_round(ack, q, elapsed),
             Mode::Steady if self.trial.left > 0 => self.end_trial_round(ack, now, q, limits),
             Mode::Steady if self.drains.resting > 0 => self.drains.resting -= 1,
+            Mode::Steady if self.gives_way(now, last, low) => self.rest(),
             Mode::Steady if is_path => {
                 self.path = Path::of(low, now);
                 self.step = Step::default();
@@ -183,7 +184,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 self.move_window(mss, low, q);
                 if self.others_fill(now, q) {
                     self.begin_competition(ack, now, limits);
-                } else if now.saturating_sub(self.path.renewed) > self.period() {
+                } else if self.is_drain_due(now) {
                     self.begin_drain(ack, false, false);
                 }
             }
@@ -247,6 +248,12 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         self.round.count(ack);
         if self.path.rtt_min() == 0 {
             return;
+        }
+        if self.mode == Mode::Startup {
+            self.drains.grown = now;
+        }
+        if self.path.has_become_shorter() {
+            self.join_drain(ack);
         }
         match self.mode {
             Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),

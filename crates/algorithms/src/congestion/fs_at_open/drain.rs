@@ -23,6 +23,12 @@ const DIRTY_DRAINS: u64 = 3;
 const RETRY: u64 = 3_500_000;
 /// Rounds after a drain in which the window stays as it was: the queue is filling again.
 const ROUNDS_TO_REFILL: u64 = 2;
+/// Where the round trip falls by 1 over this in a round, a queue is being left.
+const FALL: u64 = 16;
+/// The second drain comes this part of a period after the first, whatever the flow has seen.
+const SECOND: u64 = 4;
+/// For so many periods after slow start a flow gives way to the drains of others.
+const YOUNG: u64 = 3;
 
 /// A time in which the flow leaves the queue, so that all see the path's own round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub(super) struct Drain {
     pub(super) competing: bool,
     /// What it leaves in flight.
     pub(super) target: u64,
+    /// The round trip before it, where the flow joined the drain of others.
+    joined: Option<u64>,
     /// When the flight was down, and the smallest round trip of each round since.
     reached: Option<u64>,
     rounds: u64,
@@ -49,6 +57,14 @@ pub(super) struct Drains {
     /// Drains in a row that did not empty the queue, and the mean queueing delay before the last of them.
     pub(super) dirty: u64,
     dirty_queueing: u64,
+    /// When slow start ended, and when the second drain is due.
+    pub(super) grown: u64,
+    second: Option<u64>,
+}
+
+/// Whether round trips fall, from `before` in one round to `low` in the next, as those of a queue do that is being left.
+fn falls(before: u64, low: u64) -> bool {
+    low < before - before / FALL
 }
 
 impl<C> FsAtOpen<C> {
@@ -62,12 +78,62 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Begins to leave the queue.
     pub(super) fn begin_drain(&mut self, ack: &Ack, first: bool, competing: bool) {
         let (before, floor) = (self.round.low, u64::MAX);
+        let target = self.drain_target(before, ack.mss.get());
+        self.mode = Mode::Draining(Drain {
+            first,
+            competing,
+            target,
+            joined: None,
+            reached: None,
+            rounds: 0,
+            before,
+            floor,
+        });
+        self.round.begin(micros(ack.now.saturating_since(Instant::ZERO)), ack);
+    }
+
+    /// What a drain leaves in flight, where round trips of `before` came before it.
+    fn drain_target(&self, before: u64, mss: u64) -> u64 {
         let (rtt_min, q) = (self.path.rtt_min(), self.path.queueing(before));
         let less = share(self.rcv_bytes, DRAIN * q.min(rtt_min / MOST_QUEUE), rtt_min);
-        let target = self.rcv_bytes.saturating_sub(less).max(2 * ack.mss.get());
-        self.mode =
-            Mode::Draining(Drain { first, competing, target, reached: None, rounds: 0, before, floor });
-        self.round.begin(micros(ack.now.saturating_since(Instant::ZERO)), ack);
+        self.rcv_bytes.saturating_sub(less).max(2 * mss)
+    }
+
+    /// Long after the last round trip near `rtt_min`, or once soon after the first drain, which may have come while others
+    /// filled the queue.
+    pub(super) fn is_drain_due(&mut self, now: u64) -> bool {
+        self.drains.second.take_if(|due| now >= *due).is_some()
+            || now.saturating_sub(self.path.renewed) > self.period()
+    }
+
+    /// Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them.
+    pub(super) fn gives_way(&self, now: u64, last: u64, low: u64) -> bool {
+        now < self.drains.grown.saturating_add(YOUNG * self.period())
+            && self.path.is_near_min(low)
+            && falls(last, low)
+    }
+
+    /// The window stays while the queue fills again.
+    pub(super) fn rest(&mut self) {
+        self.drains.resting = ROUNDS_TO_REFILL;
+    }
+
+    /// Others leave the queue, which this flow took for a part of the path: it leaves too, and finds anew how deep.
+    pub(super) fn join_drain(&mut self, ack: &Ack) {
+        if self.low == 0 {
+            return;
+        }
+        if self.mode == Mode::Steady && self.trial.left == 0 {
+            self.begin_drain(ack, false, false);
+        }
+        let Mode::Draining(mut drain) = self.mode else { return };
+        if drain.competing {
+            return;
+        }
+        let before = *drain.joined.get_or_insert(self.low);
+        self.rcv_bytes = share(self.window, self.path.rtt_min(), before);
+        drain.target = self.drain_target(before, ack.mss.get());
+        self.mode = Mode::Draining(drain);
     }
 
     /// An acknowledgement in a drain.
@@ -87,12 +153,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
             return;
         }
         let low = self.round.low;
-        if drain.rounds < FALLING_ROUNDS && low != u64::MAX && low < drain.before - drain.before / 16 {
+        if drain.rounds < FALLING_ROUNDS && low != u64::MAX && falls(drain.before, low) {
             // Others leave the queue too: stay with them until it is empty.
             (drain.before, drain.rounds) = (low, drain.rounds + 1);
             self.mode = Mode::Draining(drain);
             self.round.begin(now, ack);
-        } else if self.path.is_near_min(drain.floor)
+        } else if (self.path.is_near_min(drain.floor) && drain.joined.is_none())
             || now.saturating_sub(reached) >= DRAIN_WAIT.max(self.path.rtt_min())
         {
             self.end_drain(drain, ack, now, limits);
@@ -132,7 +198,10 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.rivals.is_due = false;
         self.rivals.settle();
         self.longest = [0, self.longest[0]];
-        self.drains.resting = ROUNDS_TO_REFILL;
+        if drain.first {
+            self.drains.second = Some(now.saturating_add(self.period() / SECOND));
+        }
+        self.rest();
         self.round.begin(now, ack);
     }
 

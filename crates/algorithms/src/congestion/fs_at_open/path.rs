@@ -37,19 +37,27 @@ pub(super) struct Path {
     began: u64,
     /// When a round trip near the smallest was last seen.
     pub(super) renewed: u64,
+    /// Round trips in a row below the smallest, and the smallest before them.
+    below: u64,
+    before: u64,
 }
 
-/// Round trips up to 1/32 above the smallest count as that.
+/// Round trips up to 1/32 above the smallest count as that, and those further below it as shorter.
 const NEAR: u64 = 32;
+/// So many shorter ones in a row are not of jitter, which seldom has two below all of the last fifteen seconds.
+const SHORTER: u64 = 2;
 
 impl Path {
     /// The path of this round trip, known from `now` on.
     pub(super) fn of(rtt: u64, now: u64) -> Self {
-        Self { periods: [Some(rtt), None, None], began: now, renewed: now }
+        Self { periods: [Some(rtt), None, None], began: now, renewed: now, ..Self::default() }
     }
 
     /// Takes a sample; a period lasts `period`.
     pub(super) fn sample(&mut self, now: u64, rtt: u64, period: u64) {
+        let least = if self.below > 0 { self.before } else { self.rtt_min() };
+        let is_shorter = rtt < least - least / NEAR;
+        (self.below, self.before) = (if is_shorter { self.below + 1 } else { 0 }, least);
         if now.saturating_sub(self.began) > period && self.periods[0].is_some() {
             self.periods = [None, self.periods[0], self.periods[1]];
             self.began = now;
@@ -58,6 +66,15 @@ impl Path {
         if self.is_near_min(rtt) {
             self.renewed = now;
         }
+    }
+
+    /// Whether the queue has just become shorter than it was known to be: others leave it.
+    pub(super) fn has_become_shorter(&mut self) -> bool {
+        let is_shorter = self.below == SHORTER;
+        if is_shorter {
+            self.below = 0;
+        }
+        is_shorter
     }
 
     /// The smallest, zero before the first sample.
@@ -75,13 +92,15 @@ impl Path {
 }
 
 /// A round trip that became longer at once, for as long as it stays (9). Zero stands for none.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
     /// Half way up, below which the step is undone.
     half: u64,
     /// The round trip that stays, and the window when it was first seen.
     stays: u64,
     window: u64,
+    /// The longest round trip that fell at once by as much, since the queue was last empty: a queue can be so long.
+    queue: u64,
 }
 
 /// A step is longer than this in microseconds, and than `rtt_min` over this.
@@ -91,13 +110,24 @@ const STEP_PART: u64 = 4;
 const SAME: u64 = 64;
 
 impl Step {
+    /// The question ends: the step was a queue.
+    pub(super) fn end(&mut self) {
+        *self = Self { queue: self.queue, ..Self::default() };
+    }
+
     /// (9) for a round with the round trip `low`, after one with `last`, at the window `w`: true where another path is the
     /// cause, since the window has come down to half and the round trip is the same.
     pub(super) fn is_path(&mut self, last: u64, low: u64, rtt_min: u64, w: u64) -> bool {
-        if last > 0 && low > last.saturating_add(STEP.max(rtt_min / STEP_PART)) {
-            *self = Self { half: last.midpoint(low), stays: low, window: w };
+        let step = STEP.max(rtt_min / STEP_PART);
+        if low <= rtt_min + rtt_min / NEAR {
+            self.queue = 0;
+        } else if low.saturating_add(step) < last {
+            self.queue = self.queue.max(last);
+        }
+        if last > 0 && low > last.max(self.queue).saturating_add(step) {
+            *self = Self { half: last.midpoint(low), stays: low, window: w, ..*self };
         } else if low < self.half {
-            *self = Self::default();
+            self.end();
         } else if low.abs_diff(self.stays) > low / SAME {
             (self.stays, self.window) = (low, w);
         }
