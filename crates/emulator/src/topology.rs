@@ -167,14 +167,18 @@ impl TwoHosts {
     }
 }
 
+/// Paths that a process has room for before the place where the next process begins.
+const PLACES_BETWEEN: u16 = 16;
+
 /// Places for paths to `far`, of which none of the addresses in `taken` is one.
 fn free_places(taken: &[(IpAddr, u8)], far: &Namespace) -> Result<Vec<Place>, LinuxError> {
     let far = far.addresses()?;
     let places = match far.iter().find_map(|(address, _)| Place::of_near(*address)) {
         Some(place) => place.behind(),
         None => {
-            // This kernel keeps metrics of earlier links by address, so another process begins with others.
-            let first = std::process::id() as u16;
+            // This kernel keeps metrics of earlier links by address, so another process begins with others. Those that start at
+            // the same time see none of each other's addresses, and have numbers one after the other.
+            let first = (std::process::id() as u16).wrapping_mul(PLACES_BETWEEN);
             (0..=u16::MAX).map(|nth| Place::outermost(first.wrapping_add(nth))).collect()
         }
     };

@@ -153,6 +153,22 @@ fn what_crossed_and_what_happened_is_written() {
     assert!(fs::read_to_string(Path::new(&out).join("report.html")).unwrap().contains("suimon shell"));
 }
 
+#[test]
+fn several_that_start_at_the_same_time_take_different_addresses() {
+    if !can_emulate() {
+        return;
+    }
+    for _ in 0..3 {
+        let one =
+            |_| suimon().args(["shell", "--paths", "1Mbit 5ms; 2Mbit 5ms", "--", "true"]).spawn().unwrap();
+        let all: Vec<_> = (0..4).map(one).collect();
+        for running in all {
+            let done = running.wait_with_output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        }
+    }
+}
+
 /// Processes that have `marker` in their environment.
 fn marked(marker: &str) -> Vec<String> {
     let is_marked = |path: &Path| {
@@ -200,7 +216,6 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
             ])
             .env(&marker, "1")
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         if nth < 3 {
