@@ -36,9 +36,9 @@ static __always_inline int open_is_near_min(const struct open_path *p, u64 rtt)
 /* (5) */
 static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 rtt, u64 period)
 {
-	if (!p->below)
-		p->before = open_rtt_min(p);
-	p->below = rtt < p->before - p->before / OPEN_NEAR ? p->below + 1 : 0;
+	if (!p->shorter)
+		p->least_before = open_rtt_min(p);
+	p->shorter = rtt < p->least_before - p->least_before / OPEN_NEAR ? p->shorter + 1 : 0;
 	if (less(now, p->began) > period && p->periods[0]) {
 		p->periods[2] = p->periods[1];
 		p->periods[1] = p->periods[0];
@@ -53,9 +53,9 @@ static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 r
 /* Whether the queue has just become shorter than it was known to be: others leave it. */
 static __always_inline int open_has_become_shorter(struct open_path *p)
 {
-	if (p->below != OPEN_SHORTER)
+	if (p->shorter != OPEN_SHORTER)
 		return 0;
-	p->below = 0;
+	p->shorter = 0;
 	return 1;
 }
 
@@ -115,7 +115,7 @@ static __always_inline int open_is_path(struct fs_at_open *f, u64 low, u64 mss)
 		open_end_step(s);
 		return 0;
 	}
-	if (low <= open_rtt_min(&f->path) + open_rtt_min(&f->path) / OPEN_NEAR)
+	if (open_is_near_min(&f->path, low))
 		s->queue = 0;
 	else if (low + more < last)
 		s->queue = max(s->queue, last);

@@ -22,8 +22,8 @@ struct open_path {
 	u64 periods[3];
 	u64 began;
 	u64 renewed;		/* when a round trip near the smallest was last seen */
-	u64 below;		/* round trips in a row below the smallest */
-	u64 before;		/* the smallest before them */
+	u64 shorter;		/* shorter round trips in a row */
+	u64 least_before;	/* the smallest before them */
 };
 
 struct open_round {

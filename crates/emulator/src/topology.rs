@@ -176,8 +176,8 @@ fn free_places(taken: &[(IpAddr, u8)], far: &Namespace) -> Result<Vec<Place>, Li
     let places = match far.iter().find_map(|(address, _)| Place::of_near(*address)) {
         Some(place) => place.behind(),
         None => {
-            // This kernel keeps metrics of earlier links by address, so another process begins with others. Those that start at
-            // the same time see none of each other's addresses, and have numbers one after the other.
+            // This kernel keeps metrics of earlier links by address, so another process begins with others. Processes that
+            // start at the same time see none of each other's addresses, and their numbers follow one another.
             let first = (std::process::id() as u16).wrapping_mul(PLACES_BETWEEN);
             (0..=u16::MAX).map(|nth| Place::outermost(first.wrapping_add(nth))).collect()
         }

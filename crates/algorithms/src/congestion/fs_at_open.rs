@@ -159,7 +159,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.step.end();
             false
         } else {
-            self.step.is_path(last, low, rtt_min, self.window)
+            self.step.is_other_path(last, low, &self.path, self.window)
         };
         self.trial.delivered = self.trial.delivered.saturating_add(self.round.delivered);
         self.queueing = q;

@@ -37,9 +37,9 @@ pub(super) struct Path {
     began: u64,
     /// When a round trip near the smallest was last seen.
     pub(super) renewed: u64,
-    /// Round trips in a row below the smallest, and the smallest before them.
-    below: u64,
-    before: u64,
+    /// Shorter round trips in a row, and the smallest before them.
+    shorter: u64,
+    least_before: u64,
 }
 
 /// Round trips up to 1/32 above the smallest count as that, and those further below it as shorter.
@@ -55,9 +55,11 @@ impl Path {
 
     /// Takes a sample; a period lasts `period`.
     pub(super) fn sample(&mut self, now: u64, rtt: u64, period: u64) {
-        let least = if self.below > 0 { self.before } else { self.rtt_min() };
-        let is_shorter = rtt < least - least / NEAR;
-        (self.below, self.before) = (if is_shorter { self.below + 1 } else { 0 }, least);
+        if self.shorter == 0 {
+            self.least_before = self.rtt_min();
+        }
+        let is_shorter = rtt < self.least_before - self.least_before / NEAR;
+        self.shorter = if is_shorter { self.shorter + 1 } else { 0 };
         if now.saturating_sub(self.began) > period && self.periods[0].is_some() {
             self.periods = [None, self.periods[0], self.periods[1]];
             self.began = now;
@@ -70,11 +72,11 @@ impl Path {
 
     /// Whether the queue has just become shorter than it was known to be: others leave it.
     pub(super) fn has_become_shorter(&mut self) -> bool {
-        let is_shorter = self.below == SHORTER;
-        if is_shorter {
-            self.below = 0;
+        let has_become_shorter = self.shorter == SHORTER;
+        if has_become_shorter {
+            self.shorter = 0;
         }
-        is_shorter
+        has_become_shorter
     }
 
     /// The smallest, zero before the first sample.
@@ -92,7 +94,7 @@ impl Path {
 }
 
 /// A round trip that became longer at once, for as long as it stays (9). Zero stands for none.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Step {
     /// Half way up, below which the step is undone.
     half: u64,
@@ -115,17 +117,17 @@ impl Step {
         *self = Self { queue: self.queue, ..Self::default() };
     }
 
-    /// (9) for a round with the round trip `low`, after one with `last`, at the window `w`: true where another path is the
-    /// cause, since the window has come down to half and the round trip is the same.
-    pub(super) fn is_path(&mut self, last: u64, low: u64, rtt_min: u64, w: u64) -> bool {
-        let step = STEP.max(rtt_min / STEP_PART);
-        if low <= rtt_min + rtt_min / NEAR {
+    /// (9) for a round with the round trip `low`, after one with `last`, at the window `w`: true where a path other than
+    /// `path` is the cause, since the window has come down to half and the round trip is the same.
+    pub(super) fn is_other_path(&mut self, last: u64, low: u64, path: &Path, w: u64) -> bool {
+        let step = STEP.max(path.rtt_min() / STEP_PART);
+        if path.is_near_min(low) {
             self.queue = 0;
         } else if low.saturating_add(step) < last {
             self.queue = self.queue.max(last);
         }
         if last > 0 && low > last.max(self.queue).saturating_add(step) {
-            *self = Self { half: last.midpoint(low), stays: low, window: w, ..*self };
+            *self = Self { half: last.midpoint(low), stays: low, window: w, queue: self.queue };
         } else if low < self.half {
             self.end();
         } else if low.abs_diff(self.stays) > low / SAME {
