@@ -480,6 +480,9 @@ fn capacity(words: &mut Vec<String>) -> Result<Read, ScenarioError> {
         _ => match text::link_rate(word) {
             Ok(rate) => Ok((Capacity::Rate(rate), one("rate", Node::text(word)))),
             Err(_) if Path::new(word).is_file() => recording(Path::new(word)),
+            Err(_) if !word.starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(refuse(word, &"is neither a rate nor a file that is here", &accepted_capacity()))
+            }
             Err(error) => Err(refuse(word, &error, &accepted_capacity())),
         },
     }
@@ -735,6 +738,10 @@ mod tests {
              3g-driving, lte-walking, lte-driving, 5g-walking, 5g-driving"
         );
         assert!(message("").contains("accepted: a rate"), "{}", message(""));
+        assert!(
+            message("lte.down 90ms")
+                .contains("\"lte.down\": is neither a rate nor a file that is here; accepted")
+        );
         assert!(message("2Mbit").contains("accepted: the round-trip time"));
         assert!(message("2Mbit 180").contains("\"180\": has no unit"));
         assert!(message("2Mbit 180ms 96").contains("\"96\": not understood; accepted: a buffer"));
