@@ -480,7 +480,7 @@ fn capacity(words: &mut Vec<String>) -> Result<Read, ScenarioError> {
         _ => match text::link_rate(word) {
             Ok(rate) => Ok((Capacity::Rate(rate), one("rate", Node::text(word)))),
             Err(_) if Path::new(word).is_file() => recording(Path::new(word)),
-            Err(_) if !word.starts_with(|c: char| c.is_ascii_digit()) => {
+            Err(_) if word.starts_with(|c: char| c.is_alphabetic() || c == '/' || c == '.') => {
                 Err(refuse(word, &"is neither a rate nor a file that is here", &accepted_capacity()))
             }
             Err(error) => Err(refuse(word, &error, &accepted_capacity())),
