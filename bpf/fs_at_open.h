@@ -16,8 +16,9 @@
 #include "fs_at_open/state.h"
 #include "fs_at_open/trial.h"
 
-/* Samples of a round: with fewer, all may be of delayed ACKs. */
+/* Samples of a round: with fewer, all may be of delayed ACKs, and jitter hides a queue from fewer in a trial. */
 #define OPEN_ENOUGH_SAMPLES 4
+#define OPEN_SAMPLES_IN_TRIAL 8
 /* Beside others the path is remembered for so many times as long. */
 #define OPEN_PERIODS_BESIDE 24
 
@@ -73,6 +74,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	q = open_queueing(&f->path, low);
 	is_path = open_is_path(f, low, a->mss);
 	f->trial.delivered += f->round.delivered;
+	f->trial.lost_bytes += f->round.lost;
 	f->queueing = q;
 	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
 	if (f->mode == OPEN_STARTUP) {
@@ -121,6 +123,11 @@ static __always_inline void open_sample(struct fs_at_open *f, const struct open_
 		open_look(f, a);
 }
 
+static __always_inline u64 open_enough_samples(const struct fs_at_open *f)
+{
+	return f->trial.left ? OPEN_SAMPLES_IN_TRIAL : OPEN_ENOUGH_SAMPLES;
+}
+
 static __always_inline int open_below_rules(const struct fs_at_open *f)
 {
 	return f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING;
@@ -140,7 +147,7 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 		open_advance_drain(f, a, l);
 	} else if (!f->round.end) {
 		open_begin_round(&f->round, a);
-	} else if (open_is_over(&f->round, a) && f->round.samples >= OPEN_ENOUGH_SAMPLES) {
+	} else if (open_is_over(&f->round, a) && f->round.samples >= open_enough_samples(f)) {
 		open_end_round(f, a, l);
 		if (f->mode != OPEN_DRAINING)
 			open_begin_round(&f->round, a);

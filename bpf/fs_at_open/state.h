@@ -78,7 +78,9 @@ struct open_step {
 struct open_trial {
 	u64 began;
 	u64 delivered;
-	u64 lost;		/* losses, not bytes */
+	u64 lost_bytes;
+	u64 lost;		/* times that some were lost */
+	u64 loss_before;	/* what was lost before it, in parts of what was confirmed */
 	u64 left;		/* rounds */
 	u64 filled;		/* rounds that saw a queue */
 	u64 found;		/* a trial found the senders that the flow competes with */

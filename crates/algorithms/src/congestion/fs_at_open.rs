@@ -24,7 +24,7 @@ use self::course::Course;
 use self::drain::{Drain, Drains};
 use self::path::{Path, Round, Step, micros, sample_of, share};
 use self::rivals::Rivals;
-use self::trial::Trial;
+use self::trial::{SAMPLES_IN_TRIAL, Trial};
 
 /// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
@@ -58,7 +58,7 @@ pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dy
 const BACKLOG: u64 = 1_200_000_000;
 /// (2) takes a queueing delay below `rtt_min` over this for that.
 const LEAST_QUEUE: u64 = 64;
-/// Samples of a round: with fewer, all may be of delayed ACKs.
+/// Samples of a round outside a trial: with fewer, all may be of delayed ACKs.
 const ENOUGH_SAMPLES: u64 = 4;
 /// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
 const FULL_LOSES: u64 = 16;
@@ -141,6 +141,10 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.age.max(self.path.rtt_min() * 40)
     }
 
+    fn enough_samples(&self) -> u64 {
+        if self.trial.left > 0 { SAMPLES_IN_TRIAL } else { ENOUGH_SAMPLES }
+    }
+
     /// (2): the backlog of its own that a flow keeps at the queueing delay `q`.
     fn backlog(&self, mss: u64, q: u64) -> u64 {
         let q = q.max(self.path.rtt_min() / LEAST_QUEUE).max(1);
@@ -161,7 +165,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         } else {
             self.step.is_other_path(last, low, &self.path, self.window)
         };
-        self.trial.delivered = self.trial.delivered.saturating_add(self.round.delivered);
+        self.trial.count(self.round.delivered, self.round.lost);
         self.queueing = q;
         self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
         match self.mode {
@@ -258,7 +262,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         match self.mode {
             Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),
             _ if self.round.end == 0 => self.round.begin(now, ack),
-            _ if self.round.is_over(ack) && self.round.samples >= ENOUGH_SAMPLES => {
+            _ if self.round.is_over(ack) && self.round.samples >= self.enough_samples() => {
                 self.end_round(ack, now, limits);
                 if !matches!(self.mode, Mode::Draining(_)) {
                     self.round.begin(now, ack);

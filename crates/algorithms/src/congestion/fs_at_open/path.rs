@@ -146,7 +146,7 @@ pub(super) struct Round {
     flight_size: u64,
     /// Bytes confirmed and lost.
     pub(super) delivered: u64,
-    lost: u64,
+    pub(super) lost: u64,
     /// Smallest round trip; the largest number without one.
     pub(super) low: u64,
     pub(super) samples: u64,

@@ -19,8 +19,8 @@ const PERIODS_BETWEEN: u64 = 4;
 const ROUNDS_TO_SETTLE: u64 = 8;
 /// Competition goes on for this long before a drain asks whether it is still needed.
 const COMPETE: u64 = 3_000_000;
-/// The same in periods, once the window was held and the queue became full.
-const COMPETE_ON: u64 = 3;
+/// The same in periods, once the window was held and the queue became full, or a trial lost less.
+pub(super) const COMPETE_ON: u64 = 3;
 
 /// The queue's length as others move it. Times are in microseconds.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +74,7 @@ impl Rivals {
     }
 
     /// No drain before `from`.
-    fn put_off(&mut self, from: u64) {
+    pub(super) fn put_off(&mut self, from: u64) {
         (self.drain_from, self.is_due) = (from, false);
     }
 }

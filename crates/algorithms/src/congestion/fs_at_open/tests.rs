@@ -5,6 +5,7 @@ use crate::congestion::cubic;
 use crate::congestion::testing::{MSS, ack, loss};
 
 mod late_comers;
+mod trials;
 
 const RTT_MIN: u64 = 40_000;
 
@@ -292,37 +293,6 @@ fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_t
         })
     };
     assert_eq!((competes(&saws), competes(&jumps)), (true, false));
-}
-
-/// A flow with a window of 40 segments that lost `lost` of `segments` in its first five seconds, and then sees an empty queue.
-fn after_losses(lost: u64, segments: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
-    let (mut open, mut limits) = steady(40);
-    (open.trial.delivered, open.trial.lost) = ((MSS * segments).get(), lost);
-    play(&mut open, &mut limits, (5_000_000, 5_070_000), |_| RTT_MIN);
-    (open, limits)
-}
-
-#[test]
-fn where_more_is_lost_than_lets_reno_have_the_window_a_trial_tells_others_from_a_radio() {
-    // Reno would have sqrt(3 / 2 * 4000 / 5) = 35 segments.
-    let (open, limits) = after_losses(5, 4_000);
-    assert!(open.trial.left > 0 && open.window <= open.rcv_bytes, "{:?}", open.trial);
-    let after = |queueing: u64| {
-        let (mut open, mut limits) = (open.clone(), limits);
-        play(&mut open, &mut limits, (5_150_000, 5_700_000), |_| RTT_MIN + queueing);
-        (open.mode, open.trial.left)
-    };
-    assert_eq!(after(4_500), (Mode::Steady, 0), "the queue stays empty, so the losses are the radio's");
-    assert_eq!(after(4_501), (Mode::Competing, 0), "others fill it");
-}
-
-#[test]
-fn fewer_losses_than_reno_has_at_the_window_or_than_five_bring_no_trial() {
-    // Reno would have 60 segments, and 30.
-    for (lost, segments) in [(5, 12_000), (4, 2_400)] {
-        let (open, _) = after_losses(lost, segments);
-        assert_eq!((open.trial.left, open.mode), (0, Mode::Steady), "{lost} of {segments}");
-    }
 }
 
 #[test]
