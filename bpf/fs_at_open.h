@@ -52,7 +52,7 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 		return;
 	}
 	if (open_is_near_min(&f->path, low) && open_is_trial_due(f, a->now, a->mss)) {
-		open_begin_trial(f, a->now, a->mss);
+		open_begin_trial(f, a, l);
 		return;
 	}
 	f->longest[0] = max(f->longest[0], q);
@@ -209,6 +209,8 @@ static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_co
 	}
 	if (kind == OPEN_MARK) {
 		/* A mark was set by a queue: the radio does not mark. */
+		f->trial.lost++;
+		f->trial.marked++;
 		f->window = max(f->window / 8 * 7, 2 * mss);
 		l->ssthresh = f->window;
 		return 0;

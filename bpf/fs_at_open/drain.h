@@ -132,7 +132,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 		open_drain_again(f, a->now);
 	}
 	if (f->mode == OPEN_STEADY && (f->trial.found || open_is_trial_due(f, a->now, mss)))
-		open_begin_trial(f, a->now, mss);
+		open_begin_trial(f, a, l);
 	l->ssthresh = max(f->window, 2 * mss);
 	l->cwnd = min(l->cwnd, l->ssthresh);
 	f->drains.last = a->now;

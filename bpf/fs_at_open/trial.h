@@ -27,18 +27,10 @@ static __always_inline int open_is_trial_due(const struct fs_at_open *f, u64 now
 	       less(now, f->trial.began) >= open_period(f);
 }
 
-/* The window keeps no backlog, while the queue is empty or should be. */
-static __always_inline void open_begin_trial(struct fs_at_open *f, u64 now, u64 mss)
+/* Most losses were marks, which no radio sets: the queue is managed, and no trial needs to tell. */
+static __always_inline int open_is_marked(const struct open_trial *t)
 {
-	u64 loss_before = min(share_of(f->trial.lost_bytes, OPEN_WHOLE, f->trial.delivered), OPEN_WHOLE);
-	u64 found = f->trial.found;
-
-	__builtin_memset(&f->trial, 0, sizeof(f->trial));
-	f->trial.began = now;
-	f->trial.left = OPEN_TRIAL_ROUNDS;
-	f->trial.found = found;
-	f->trial.loss_before = loss_before;
-	f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
+	return t->lost >= OPEN_LEAST_LOSSES && 2 * t->marked > t->lost;
 }
 
 /* Less than half of what was lost before, and not by chance. */
@@ -48,6 +40,32 @@ static __always_inline int open_loses_less(const struct open_trial *t, u64 mss)
 	u64 fewer = less(expected, t->lost_bytes / mss);
 
 	return 2 * fewer > expected && fewer * fewer > OPEN_DEVIATIONS * OPEN_DEVIATIONS * expected;
+}
+
+/* Competition in a queue whose length tells of nobody: nothing but time tells when others have left. */
+static __always_inline void open_compete_in_managed(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	open_begin_competition(f, a, l);
+	open_put_off(&f->rivals, a->now + OPEN_COMPETE_ON * open_period(f));
+}
+
+/* The window keeps no backlog, while the queue is empty or should be. A queue that marks needs no trial. */
+static __always_inline void open_begin_trial(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
+{
+	u64 loss_before = min(share_of(f->trial.lost_bytes, OPEN_WHOLE, f->trial.delivered), OPEN_WHOLE);
+	u64 found = f->trial.found;
+	int is_marked = open_is_marked(&f->trial);
+
+	__builtin_memset(&f->trial, 0, sizeof(f->trial));
+	f->trial.began = a->now;
+	if (is_marked) {
+		open_compete_in_managed(f, a, l);
+		return;
+	}
+	f->trial.left = OPEN_TRIAL_ROUNDS;
+	f->trial.found = found;
+	f->trial.loss_before = loss_before;
+	f->window = min(f->window, max(f->rcv_bytes, 2 * a->mss));
 }
 
 /* A round of a trial. */
@@ -65,11 +83,10 @@ static __always_inline void open_end_trial_round(struct fs_at_open *f, const str
 	f->trial.filled += q > OPEN_TRIAL_QUEUE + open_rtt_min(&f->path) / OPEN_TRIAL_QUEUE_PART;
 	is_filled = f->trial.filled >= OPEN_ROUNDS_FILLED;
 	loses_less = !f->trial.left && open_loses_less(&f->trial, a->mss);
-	if (is_filled || loses_less)
-		open_begin_competition(f, a, l);
-	/* Nothing but time tells when they have left. */
 	if (loses_less)
-		open_put_off(&f->rivals, a->now + OPEN_COMPETE_ON * open_period(f));
+		open_compete_in_managed(f, a, l);
+	else if (is_filled)
+		open_begin_competition(f, a, l);
 	if (is_filled || !f->trial.left) {
 		f->trial.left = 0;
 		f->trial.found = is_filled || loses_less;

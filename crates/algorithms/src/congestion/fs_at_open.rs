@@ -179,7 +179,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 (self.drains.dirty, self.mean_queueing) = (0, 0);
             }
             Mode::Steady if self.path.is_near_min(low) && self.is_trial_due(now, mss) => {
-                self.begin_trial(now, mss);
+                self.begin_trial(ack, now, limits);
             }
             Mode::Steady => {
                 self.longest[0] = self.longest[0].max(q);
@@ -288,6 +288,8 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             (Mode::Startup, _) => self.lose_in_startup(event, limits),
             (Mode::Steady | Mode::Draining(_), CongestionKind::Ecn) => {
                 // A mark was set by a queue: the radio does not mark.
+                self.trial.lost += 1;
+                self.trial.marked += 1;
                 self.window = (self.window / 8 * 7).max(2 * mss);
                 limits.ssthresh = Bytes::new(self.window);
             }

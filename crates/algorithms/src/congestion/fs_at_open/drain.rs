@@ -190,7 +190,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.drain_again(now);
         }
         if self.tries_after_drain(now, mss) {
-            self.begin_trial(now, mss);
+            self.begin_trial(ack, now, limits);
         }
         limits.ssthresh = Bytes::new(self.window.max(2 * mss));
         limits.cwnd = limits.cwnd.min(limits.ssthresh);

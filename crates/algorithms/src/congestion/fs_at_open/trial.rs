@@ -29,10 +29,11 @@ const DEVIATIONS: u64 = 3;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trial {
     began: u64,
-    /// Bytes confirmed and lost, and times that some were lost.
+    /// Bytes confirmed and lost, times that some were lost or marked, and marks among these.
     pub(super) delivered: u64,
     pub(super) lost_bytes: u64,
     pub(super) lost: u64,
+    pub(super) marked: u64,
     /// What was lost before it, in parts of what was confirmed.
     pub(super) loss_before: u64,
     /// Rounds left, and how many saw a queue.
@@ -47,6 +48,11 @@ impl Trial {
     pub(super) fn count(&mut self, delivered: u64, lost: u64) {
         self.delivered = self.delivered.saturating_add(delivered);
         self.lost_bytes = self.lost_bytes.saturating_add(lost);
+    }
+
+    /// Most losses were marks, which no radio sets: the queue is managed, and no trial needs to tell.
+    fn is_marked(&self) -> bool {
+        self.lost >= LEAST_LOSSES && 2 * self.marked > self.lost
     }
 
     /// Less than half of what was lost before, and not by chance: a radio loses the same without a backlog, a queue does not.
@@ -68,12 +74,23 @@ impl<C: CongestionControl> FsAtOpen<C> {
             && now.saturating_sub(trial.began) >= self.period()
     }
 
-    /// The window keeps no backlog, while the queue is empty or should be.
-    pub(super) fn begin_trial(&mut self, now: u64, mss: u64) {
+    /// The window keeps no backlog, while the queue is empty or should be. A queue that marks needs no trial.
+    pub(super) fn begin_trial(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
+        if self.trial.is_marked() {
+            self.trial = Trial { began: now, ..Trial::default() };
+            self.compete_in_managed(ack, now, limits);
+            return;
+        }
         let loss_before = share(self.trial.lost_bytes, WHOLE, self.trial.delivered).min(WHOLE);
         self.trial =
             Trial { began: now, left: ROUNDS, found: self.trial.found, loss_before, ..Trial::default() };
-        self.window = self.window.min(self.rcv_bytes.max(2 * mss));
+        self.window = self.window.min(self.rcv_bytes.max(2 * ack.mss.get()));
+    }
+
+    /// Competition in a queue whose length tells of nobody: nothing but time tells when others have left.
+    fn compete_in_managed(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
+        self.begin_competition(ack, now, limits);
+        self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));
     }
 
     /// A round of a trial.
@@ -87,12 +104,10 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.trial.filled += u64::from(q > QUEUE + self.path.rtt_min() / QUEUE_PART);
         let is_filled = self.trial.filled >= ROUNDS_FILLED;
         let loses_less = self.trial.left == 0 && self.trial.loses_less(ack.mss.get());
-        if is_filled || loses_less {
-            self.begin_competition(ack, now, limits);
-        }
         if loses_less {
-            // Nothing but time tells when they have left.
-            self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));
+            self.compete_in_managed(ack, now, limits);
+        } else if is_filled {
+            self.begin_competition(ack, now, limits);
         }
         if is_filled || self.trial.left == 0 {
             (self.trial.left, self.trial.found) = (0, is_filled || loses_less);

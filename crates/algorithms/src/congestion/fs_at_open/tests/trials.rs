@@ -67,3 +67,18 @@ fn fewer_losses_than_reno_has_at_the_window_or_than_five_bring_no_trial() {
         assert_eq!((open.trial.left, open.mode), (0, Mode::Steady), "{lost} of {segments}");
     }
 }
+
+#[test]
+fn a_queue_that_marks_needs_no_trial_and_a_few_marks_among_losses_are_not_enough() {
+    for (marks, losses, expected) in [(5, 0, Mode::Competing), (4, 4, Mode::Steady), (5, 4, Mode::Competing)]
+    {
+        let (mut open, mut limits) = steady(40);
+        open.trial.count((MSS * 2_000).get(), 0);
+        for (kind, count) in [(CongestionKind::Ecn, marks), (CongestionKind::Loss, losses)] {
+            (0..count).for_each(|_| open.on_congestion(&Congestion { kind, ..loss(40) }, &mut limits));
+        }
+        open.window = (MSS * 40).get();
+        play(&mut open, &mut limits, (5_000_000, 5_070_000), |_| RTT_MIN);
+        assert_eq!(open.mode, expected, "{marks} marks, {losses} losses");
+    }
+}
