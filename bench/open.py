@@ -64,6 +64,7 @@ class Cell:
     seconds: int = 60
     warmup: int = 0
     reverse: str = ""
+    ecn: bool = False
 
     def beside(self) -> dict[str, tuple[Cell, str]]:
         """Further cells and their senders, which the bar compares with."""
@@ -79,15 +80,16 @@ class Cell:
         )
         starts = self.starts or ['"0s"'] * self.flows
         for nth, start in enumerate(starts):
-            text += flow(f"own{nth}", sender, start)
+            text += flow(f"own{nth}", sender, start, ecn=self.ecn)
         for nth in range(self.flows if self.rival else 0):
-            text += flow(f"other{nth}", self.rival or "", '["0s", "2s"]')
+            text += flow(f"other{nth}", self.rival or "", '["0s", "2s"]', ecn=self.ecn)
         return text
 
 
-def flow(name: str, sender: str, start: str, source: str = "a") -> str:
+def flow(name: str, sender: str, start: str, source: str = "a", *, ecn: bool = False) -> str:
     return (
         f'[[flow]]\nname = "{name}"\nfrom = "{source}"\nto = "b"\ncc = "{sender}"\nstart = {start}\nwindow = "16MB"\n'
+        + ("stack = { ecn = true }\n" if ecn else "")
     )
 
 
@@ -251,6 +253,9 @@ def queues() -> Iterator[Cell]:
         yield Cell(f"4 under {queue}", "link 97 %", lambda own, _: own.use >= 0.97, link, 4)
         bar = "link 97 %, no more than a fair share"
         yield Cell(f"4 beside 4 cubic under {queue}", bar, takes_no_more, link, 4, "cubic")
+        marked = f"{queue}, with ECN"
+        yield Cell(f"4 under {marked}", "link 97 %", lambda own, _: own.use >= 0.97, link, 4, ecn=True)
+        yield Cell(f"4 beside 4 cubic under {marked}", bar, takes_no_more, link, 4, "cubic", ecn=True)
 
 
 def outcome(suimon: Path, cell: Cell, sender: str, seeds: int) -> Outcome:
