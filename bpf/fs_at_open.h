@@ -209,14 +209,14 @@ static __always_inline int open_on_congestion(struct fs_at_open *f, enum open_co
 	}
 	if (kind == OPEN_MARK) {
 		/* A mark was set by a queue: the radio does not mark. */
-		f->trial.lost++;
-		f->trial.marked++;
+		f->trial.congestions++;
+		f->trial.marks++;
 		f->window = max(f->window / 8 * 7, 2 * mss);
 		l->ssthresh = f->window;
 		return 0;
 	}
 	if (f->mode == OPEN_STEADY) {
-		f->trial.lost++;
+		f->trial.congestions++;
 		open_judge_loss(f, mss);
 	}
 	l->ssthresh = max(l->cwnd, 2 * mss);

@@ -79,8 +79,8 @@ struct open_trial {
 	u64 began;
 	u64 delivered;
 	u64 lost_bytes;
-	u64 lost;		/* times that some were lost or marked */
-	u64 marked;		/* marks among these */
+	u64 congestions;	/* times that the network was congested: losses and marks */
+	u64 marks;		/* the marks among these */
 	u64 loss_before;	/* what was lost before it, in parts of what was confirmed */
 	u64 left;		/* rounds */
 	u64 filled;		/* rounds that saw a queue */

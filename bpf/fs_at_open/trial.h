@@ -5,9 +5,9 @@
 
 #include "rivals.h"
 
-/* Losses before a trial; rounds of a trial, of which the last are judged, as a managed queue drops for a while after it was left; so
+/* Losses and marks before a trial; rounds of a trial, of which the last are judged, as a managed queue drops for a while after it was left; so
  * many with a queue that is longer than the next, and than rtt_min over the one after, tell of others. */
-#define OPEN_LEAST_LOSSES 5
+#define OPEN_LEAST_CONGESTIONS 5
 #define OPEN_TRIAL_ROUNDS 20
 #define OPEN_TRIAL_JUDGED 10
 #define OPEN_ROUNDS_FILLED 3
@@ -23,14 +23,14 @@ static __always_inline int open_is_trial_due(const struct fs_at_open *f, u64 now
 {
 	u64 segments = min(f->window / mss, OPEN_MOST_SEGMENTS);
 
-	return f->trial.lost >= OPEN_LEAST_LOSSES && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * f->trial.lost) &&
+	return f->trial.congestions >= OPEN_LEAST_CONGESTIONS && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * f->trial.congestions) &&
 	       less(now, f->trial.began) >= open_period(f);
 }
 
-/* Most losses were marks, which no radio sets: the queue is managed, and no trial needs to tell. */
+/* Most of what told of congestion were marks, which no radio sets: the queue is managed, and no trial needs to tell. */
 static __always_inline int open_is_marked(const struct open_trial *t)
 {
-	return t->lost >= OPEN_LEAST_LOSSES && 2 * t->marked > t->lost;
+	return t->congestions >= OPEN_LEAST_CONGESTIONS && 2 * t->marks > t->congestions;
 }
 
 /* Less than half of what was lost before, and not by chance. */

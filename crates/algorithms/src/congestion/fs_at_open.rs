@@ -288,13 +288,13 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             (Mode::Startup, _) => self.lose_in_startup(event, limits),
             (Mode::Steady | Mode::Draining(_), CongestionKind::Ecn) => {
                 // A mark was set by a queue: the radio does not mark.
-                self.trial.lost += 1;
-                self.trial.marked += 1;
+                self.trial.congestions += 1;
+                self.trial.marks += 1;
                 self.window = (self.window / 8 * 7).max(2 * mss);
                 limits.ssthresh = Bytes::new(self.window);
             }
             (Mode::Steady, CongestionKind::Loss) => {
-                self.trial.lost += 1;
+                self.trial.congestions += 1;
                 self.judge_loss(mss);
                 limits.ssthresh = limits.cwnd.max(event.mss * 2);
             }

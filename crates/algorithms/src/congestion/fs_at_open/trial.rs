@@ -16,8 +16,8 @@ const ROUNDS_FILLED: u64 = 3;
 /// Such a queue is longer than this in microseconds and `rtt_min` over the other.
 const QUEUE: u64 = 2_000;
 const QUEUE_PART: u64 = 16;
-/// Losses before a trial at least: slow start that fills the queue loses in several rounds, and tells of nobody else.
-const LEAST_LOSSES: u64 = 5;
+/// Losses and marks before a trial at least: slow start that fills the queue loses in several rounds, and tells of nobody else.
+const LEAST_CONGESTIONS: u64 = 5;
 /// Windows and losses of more segments count as this: their squares take 64 bits.
 const MOST_SEGMENTS: u64 = 1 << 20;
 /// Parts of what is confirmed that a rate of loss is counted in.
@@ -29,11 +29,11 @@ const DEVIATIONS: u64 = 3;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trial {
     began: u64,
-    /// Bytes confirmed and lost, times that some were lost or marked, and marks among these.
+    /// Bytes confirmed and lost, times that the network was congested (losses and marks), and the marks among these.
     pub(super) delivered: u64,
     pub(super) lost_bytes: u64,
-    pub(super) lost: u64,
-    pub(super) marked: u64,
+    pub(super) congestions: u64,
+    pub(super) marks: u64,
     /// What was lost before it, in parts of what was confirmed.
     pub(super) loss_before: u64,
     /// Rounds left, and how many saw a queue.
@@ -50,9 +50,9 @@ impl Trial {
         self.lost_bytes = self.lost_bytes.saturating_add(lost);
     }
 
-    /// Most losses were marks, which no radio sets: the queue is managed, and no trial needs to tell.
+    /// Most of what told of congestion were marks, which no radio sets: the queue is managed, and no trial needs to tell.
     fn is_marked(&self) -> bool {
-        self.lost >= LEAST_LOSSES && 2 * self.marked > self.lost
+        self.congestions >= LEAST_CONGESTIONS && 2 * self.marks > self.congestions
     }
 
     /// Less than half of what was lost before, and not by chance: a radio loses the same without a backlog, a queue does not.
@@ -69,8 +69,8 @@ impl<C: CongestionControl> FsAtOpen<C> {
     pub(super) fn is_trial_due(&self, now: u64, mss: u64) -> bool {
         let (segments, trial) = ((self.window / mss).min(MOST_SEGMENTS), &self.trial);
         self.compete
-            && trial.lost >= LEAST_LOSSES
-            && segments * segments >= share(trial.delivered / mss, 3, 2 * trial.lost)
+            && trial.congestions >= LEAST_CONGESTIONS
+            && segments * segments >= share(trial.delivered / mss, 3, 2 * trial.congestions)
             && now.saturating_sub(trial.began) >= self.period()
     }
 

@@ -10,7 +10,7 @@ type Flow = (FsAtOpen<Box<dyn CongestionControl>>, Limits);
 fn after_losses(lost: u64, segments: u64) -> Flow {
     let (mut open, mut limits) = steady(40);
     open.trial.count((MSS * segments).get(), (MSS * lost).get());
-    open.trial.lost = lost;
+    open.trial.congestions = lost;
     play(&mut open, &mut limits, (5_000_000, 5_070_000), |_| RTT_MIN);
     (open, limits)
 }
