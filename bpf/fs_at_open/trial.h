@@ -5,8 +5,8 @@
 
 #include "rivals.h"
 
-/* Losses and marks before a trial; rounds of a trial, of which the last are judged, as a managed queue drops for a while after it was left; so
- * many with a queue that is longer than the next, and than rtt_min over the one after, tell of others. */
+/* Losses and marks before a trial; rounds of a trial, of which the last are judged, as a managed queue drops for a while after it was
+ * left; so many with a queue that is longer than the next, and than rtt_min over the one after, tell of others. */
 #define OPEN_LEAST_CONGESTIONS 5
 #define OPEN_TRIAL_ROUNDS 20
 #define OPEN_TRIAL_JUDGED 10
@@ -21,9 +21,9 @@
 /* (11): once a period, where more is lost than lets Reno have this window. */
 static __always_inline int open_is_trial_due(const struct fs_at_open *f, u64 now, u64 mss)
 {
-	u64 segments = min(f->window / mss, OPEN_MOST_SEGMENTS);
+	u64 segments = min(f->window / mss, OPEN_MOST_SEGMENTS), congestions = f->trial.congestions;
 
-	return f->trial.congestions >= OPEN_LEAST_CONGESTIONS && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * f->trial.congestions) &&
+	return congestions >= OPEN_LEAST_CONGESTIONS && segments * segments >= share_of(f->trial.delivered / mss, 3, 2 * congestions) &&
 	       less(now, f->trial.began) >= open_period(f);
 }
 
