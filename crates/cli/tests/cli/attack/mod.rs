@@ -288,6 +288,24 @@ struct Beside {
     turns: u32,
 }
 
+impl Beside {
+    /// What holds on any machine does not.
+    fn is_broken(&self) -> bool {
+        self.failed > 0 || self.turns == 0 || self.memory > MEMORY || self.descriptors >= DESCRIPTORS
+    }
+
+    fn is_late(&self, quiet: Duration) -> bool {
+        self.median >= 2 * quiet || self.join > JOIN
+    }
+}
+
+/// The median time of an honest request without an attack.
+fn quiet_time(arena: &Arena) -> Duration {
+    let mut times: Vec<_> = (0..9).map(|_| arena.request().unwrap()).collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
 fn endure(arena: &Arena, attack: &Attack, length: Duration) -> Beside {
     let (over, turns) = (AtomicBool::new(false), AtomicU32::new(0));
     let (mut random, mut join) = (RandomStream::new(u64::MAX, attack.name), Duration::ZERO);
@@ -346,14 +364,18 @@ fn an_honest_user_hardly_notices_any_attack() {
     let length = Duration::from_secs_f64(seconds);
     in_time(|| {
         let mut arena = Arena::open();
-        let mut quiet: Vec<_> = (0..9).map(|_| arena.request().unwrap()).collect();
-        quiet.sort();
-        let quiet = quiet[quiet.len() / 2];
+        let mut quiet = quiet_time(&arena);
         println!("attack: a quiet request takes {quiet:.0?}");
         let began = Instant::now();
         let (mut broken, mut late) = (Vec::new(), Vec::new());
         for attack in &ATTACKS {
-            let beside = endure(&arena, attack, length);
+            let mut beside = endure(&arena, attack, length);
+            if !beside.is_broken() && beside.is_late(quiet) {
+                // Few requests fit into this time, and other programs may want more of the processors by now than at the quiet time.
+                thread::sleep(Duration::from_secs(1));
+                quiet = quiet_time(&arena);
+                beside = endure(&arena, attack, 3 * length);
+            }
             println!(
                 "attack: {}: {} turns; an honest request takes {:.0?}, {:.0?} at most, a join {:.0?} at most, {} fail; the server holds {} MB, {} \
                  descriptors",
@@ -367,23 +389,18 @@ fn an_honest_user_hardly_notices_any_attack() {
                 beside.descriptors
             );
             let told = arena.ask();
-            if beside.failed > 0
-                || beside.turns == 0
-                || beside.memory > MEMORY
-                || beside.descriptors >= DESCRIPTORS
-                || told.is_err()
-            {
+            if beside.is_broken() || told.is_err() {
                 broken.push(format!("{}: {beside:?}, {told:?}", attack.name));
                 // The next attack meets a server that is whole.
                 drop(arena);
                 arena = Arena::open();
-            } else if beside.median >= 2 * quiet || beside.join > JOIN {
-                late.push(format!("{}: {beside:?}", attack.name));
+            } else if beside.is_late(quiet) {
+                late.push(format!("{}: beside {quiet:?}: {beside:?}", attack.name));
             }
         }
         println!("attack: {} kinds, {:.0} s", ATTACKS.len(), began.elapsed().as_secs_f64());
         assert!(broken.is_empty(), "{}", broken.join("\n"));
-        assert_in_time!(late.is_empty(), "beside {quiet:?}: {}", late.join("\n"));
+        assert_in_time!(late.is_empty(), "{}", late.join("\n"));
     });
 }
 
