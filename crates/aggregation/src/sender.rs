@@ -68,6 +68,8 @@ struct Path {
     reports: Option<Rtt>,
     /// When the path was last taken to have stalled.
     stalled_at: Instant,
+    /// Its data was offered to others when it stalled.
+    has_offered: bool,
 }
 
 /// Data that a connection was given, and when.
@@ -132,6 +134,7 @@ impl AggregateSender {
             progress_at: Instant::ZERO,
             reports: None,
             stalled_at: Instant::ZERO,
+            has_offered: false,
         };
         Self {
             scheduler,
@@ -221,6 +224,7 @@ impl AggregateSender {
         if acknowledged || status.buffered == Bytes::ZERO {
             state.moves(now);
         }
+        self.take_back(path);
     }
 
     /// The next `delivered` bytes that the connection over `path` was given have reached the receiver.
@@ -233,8 +237,8 @@ impl AggregateSender {
             state.progress_at = now;
             if state.state == PathState::Stalled {
                 state.state = PathState::Up;
-                self.reclaim(path);
             }
+            self.take_back(path);
         }
         while delivered > 0
             && let Some(oldest) = self.paths[path.0].given.front_mut()
@@ -398,8 +402,8 @@ impl AggregateSender {
         }
         for index in 0..self.paths.len() {
             if self.stalls_at(&self.paths[index]).is_some_and(|at| at <= now) {
-                self.paths[index].state = PathState::Stalled;
-                self.paths[index].stalled_at = now;
+                let path = &mut self.paths[index];
+                (path.state, path.stalled_at, path.has_offered) = (PathState::Stalled, now, true);
                 self.release_lost(PathId(index));
             }
         }
@@ -531,8 +535,14 @@ impl AggregateSender {
         }
     }
 
-    /// The data that `path` still carries is under way after all, and need not be given to others if it is not yet.
-    fn reclaim(&mut self, path: PathId) {
+    /// The data that `path` still carries is under way after all once the path moves again, and need not be given to others if it is not
+    /// yet, nor to this path a second time. A path that recovers does not move yet.
+    fn take_back(&mut self, path: PathId) {
+        let state = &mut self.paths[path.0];
+        let moves = state.state == PathState::Up && !state.status.is_some_and(|status| status.is_recovering);
+        if !(moves && std::mem::take(&mut state.has_offered)) {
+            return;
+        }
         let bit = 1 << path.0;
         for Given { range: given, .. } in &self.paths[path.0].given {
             let shared: Vec<_> = (self.outstanding.overlapping(given.clone()))
@@ -776,6 +786,29 @@ mod tests {
         sender.on_status(at(210), PathId(0), status(0, 50));
         let resent = starts_on(&mut sender, at(210), 0);
         assert_eq!(resent[..2], [32_000, 33_000], "path 1 has the rest of the lent data itself");
+    }
+
+    /// Its kernel or stack still sends all of it.
+    #[test]
+    fn a_path_that_moves_again_is_not_given_its_own_data_a_second_time() {
+        for recovers in [false, true] {
+            let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
+            sender.set_suspicion(Suspicion::Late);
+            sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+            sender.path_up(at(0), PathId(0));
+            for ms in 0..10 {
+                sender.on_occupancy(at(ms), PathId(0), status(1, 20), true);
+                sender.produce((ms + 1) * 1_000);
+                assert!(sender.next(at(ms)).is_some());
+            }
+            assert_eq!(sender.next(at(200)), None, "there is no other path");
+            assert!(sender.is_stalled(PathId(0)) && sender.unassigned() > Bytes::ZERO);
+            let recovering = PathStatus { is_recovering: recovers, ..status(9_000, 20) };
+            sender.on_occupancy(at(210), PathId(0), recovering, true);
+            assert_eq!(sender.unassigned() > Bytes::ZERO, recovers, "others may take what a path recovers");
+            sender.on_occupancy(at(220), PathId(0), status(8_000, 20), true);
+            assert_eq!(sender.next(at(220)), None);
+        }
     }
 
     #[test]
