@@ -237,9 +237,17 @@ impl Meters {
             self.rate.on_reading(now, Occupancy { acknowledged: told.acknowledged, buffered, srtt, rtt_min });
             if let Some(rtt_min) = rtt_min {
                 let Part { is_urgent, is_second } = part;
-                let mss = told.mss;
-                let moves = acknowledged && !told.is_recovering;
-                let flight = Flight { buffered, srtt, rttvar, rtt_min, mss, is_urgent, is_second, moves };
+                let flight = Flight {
+                    acknowledged: told.acknowledged,
+                    buffered,
+                    srtt,
+                    rttvar,
+                    rtt_min,
+                    mss: told.mss,
+                    is_urgent,
+                    is_second,
+                    moves: acknowledged && !told.is_recovering,
+                };
                 self.bound.on_reading(now, flight, chunk);
             }
         }

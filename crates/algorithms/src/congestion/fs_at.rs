@@ -71,8 +71,7 @@ pub struct FsAt<C> {
     min_target: Bytes,
     rtt_min: Option<Duration>,
     interval: Option<Interval>,
-    /// `s_rcv_bytes` and `dev_rcv_bytes`, in fractions of a byte.
-    average: Option<(u64, u64)>,
+    average: Confirmed,
     /// `flight_size_n` and `rcv_bytes_n-(m)` of the last complete interval.
     complete: Option<(Bytes, Bytes)>,
     /// `None` while control is off, which the paper writes as `snd_cwnd_max`.
@@ -80,6 +79,25 @@ pub struct FsAt<C> {
     space: Bytes,
     /// The last congestion event was passed on to the inner algorithm.
     inner_knows: bool,
+}
+
+/// The running mean and mean deviation of the bytes that are confirmed in an interval of length `rtt_min`: `s_rcv_bytes` and
+/// `dev_rcv_bytes`, in fractions of a byte. In integers, so that the kernel's twin of this (`bpf/fs_at.h`) gives the same to the byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Confirmed(Option<(u64, u64)>);
+
+impl Confirmed {
+    /// Takes in the `rcv_bytes` of an interval, for the deviation first, and gives the mean and four deviations: the first term of (9).
+    pub fn update(&mut self, rcv_bytes: Bytes) -> Bytes {
+        let rcv = rcv_bytes.get().min(MAX_BYTES) << FRACTION;
+        let (s, dev) = match self.0 {
+            // The paper gives no start; RFC 6298 §2.2 starts its deviation at half the first sample.
+            None => (rcv, rcv / 2),
+            Some((s, dev)) => ((7 * s + rcv) / 8, (3 * dev + s.abs_diff(rcv)) / 4),
+        };
+        self.0 = Some((s, dev));
+        Bytes::new((s + 4 * dev + (1 << (FRACTION - 1))) >> FRACTION)
+    }
 }
 
 /// One interval of length `rtt_min`.
@@ -104,7 +122,7 @@ impl<C: CongestionControl> FsAt<C> {
             min_target,
             rtt_min: None,
             interval: None,
-            average: None,
+            average: Confirmed::default(),
             complete: None,
             target: None,
             space: Bytes::ZERO,
@@ -195,7 +213,8 @@ impl<C: CongestionControl> FsAt<C> {
 
     /// (5), (6) and (7), once per `rtt_min`.
     fn update_target(&mut self, flight_size: Bytes, rcv_bytes: Bytes) {
-        let twrcv_bytes = self.smooth(rcv_bytes);
+        // (9)
+        let twrcv_bytes = self.average.update(rcv_bytes).min(rcv_bytes * 2);
         self.target = if flight_size <= rcv_bytes {
             // (5): all that was in flight arrived within rtt_min, so nothing is queued: control off.
             None
@@ -214,26 +233,12 @@ impl<C: CongestionControl> FsAt<C> {
         };
     }
 
-    /// (9): `twrcv_bytes` from the running mean and deviation, the deviation first. In integers, so that the kernel's
-    /// twin of this (`bpf/fs_at.h`) gives the same to the byte.
-    fn smooth(&mut self, rcv_bytes: Bytes) -> Bytes {
-        let rcv = rcv_bytes.get().min(MAX_BYTES) << FRACTION;
-        let (s, dev) = match self.average {
-            // The paper gives no start; RFC 6298 §2.2 starts its deviation at half the first sample.
-            None => (rcv, rcv / 2),
-            Some((s, dev)) => ((7 * s + rcv) / 8, (3 * dev + s.abs_diff(rcv)) / 4),
-        };
-        self.average = Some((s, dev));
-        let twrcv_bytes = (s + 4 * dev).min(2 * rcv);
-        Bytes::new((twrcv_bytes + (1 << (FRACTION - 1))) >> FRACTION)
-    }
-
     /// The path may be another: measurements of the old one are void, `space` stays. The kernel calls this where
     /// a route leaves by another device, or after long silence; the simulator never does.
     pub fn forget_path(&mut self) {
         self.rtt_min = None;
         self.interval = None;
-        self.average = None;
+        self.average = Confirmed::default();
         self.complete = None;
         self.target = None;
     }
@@ -373,27 +378,24 @@ mod tests {
 
     #[test]
     fn mean_and_deviation_follow_equation_9() {
-        let mut fs_at = fs_at(Mode::Printed, false);
-        fs_at.smooth(Bytes::new(10_000));
-        assert_eq!(fs_at.average, Some((10_000 << FRACTION, 5_000 << FRACTION)));
-        let twrcv = fs_at.smooth(Bytes::new(12_000));
-        assert_eq!(fs_at.average, Some((10_250 << FRACTION, 4_250 << FRACTION)));
-        assert_eq!(
-            twrcv,
-            Bytes::new(24_000),
-            "the mean and four deviations are 27 250, twice the last is less"
-        );
-        for _ in 0..200 {
-            fs_at.smooth(Bytes::new(12_000));
-        }
-        assert!(fs_at.smooth(Bytes::new(12_000)).get().abs_diff(12_000) < 10, "no deviation leaves the mean");
+        let mut average = Confirmed::default();
+        let mut update = |bytes| (average.update(Bytes::new(bytes)), average);
+        let confirmed = |s: u64, dev: u64| Confirmed(Some((s << FRACTION, dev << FRACTION)));
+        assert_eq!(update(10_000), (Bytes::new(30_000), confirmed(10_000, 5_000)));
+        assert_eq!(update(12_000), (Bytes::new(27_250), confirmed(10_250, 4_250)));
+        let last = (0..200).map(|_| update(12_000)).last().unwrap();
+        assert!(last.0.get().abs_diff(12_000) < 10, "no deviation leaves the mean");
+        // The target is no more than twice the last.
+        let (mut fs_at, rcv_bytes) = (fs_at(Mode::Printed, false), Bytes::new(10_000));
+        fs_at.update_target(rcv_bytes * 2, rcv_bytes);
+        assert_eq!(fs_at.target, Some(rcv_bytes * 2));
     }
 
     #[test]
     fn a_shrinking_target_comes_down_by_halves_as_each_mode_reads_equation_7() {
         let halved = |mode| {
             let mut fs_at = fs_at(mode, false);
-            fs_at.average = Some((10_000 << FRACTION, 0));
+            fs_at.average = Confirmed(Some((10_000 << FRACTION, 0)));
             fs_at.target = Some(Bytes::new(40_000));
             fs_at.update_target(Bytes::new(30_000), Bytes::new(10_000));
             fs_at.target
