@@ -68,8 +68,6 @@ struct Path {
     reports: Option<Rtt>,
     /// When the path was last taken to have stalled.
     stalled_at: Instant,
-    /// Its data was offered to others when it stalled.
-    has_offered: bool,
 }
 
 /// Data that a connection was given, and when.
@@ -134,7 +132,6 @@ impl AggregateSender {
             progress_at: Instant::ZERO,
             reports: None,
             stalled_at: Instant::ZERO,
-            has_offered: false,
         };
         Self {
             scheduler,
@@ -222,9 +219,13 @@ impl AggregateSender {
         let state = &mut self.paths[path.0];
         state.status = Some(status);
         if acknowledged || status.buffered == Bytes::ZERO {
+            // Before a retransmission timeout a connection has taken nothing for lost: all that it carries is on its way.
+            let paused = state.state == PathState::Stalled && now < state.stalled_at + state.timeout();
             state.moves(now);
+            if paused && !status.is_recovering {
+                self.reclaim(path);
+            }
         }
-        self.take_back(path);
     }
 
     /// The next `delivered` bytes that the connection over `path` was given have reached the receiver.
@@ -237,8 +238,8 @@ impl AggregateSender {
             state.progress_at = now;
             if state.state == PathState::Stalled {
                 state.state = PathState::Up;
+                self.reclaim(path);
             }
-            self.take_back(path);
         }
         while delivered > 0
             && let Some(oldest) = self.paths[path.0].given.front_mut()
@@ -402,8 +403,8 @@ impl AggregateSender {
         }
         for index in 0..self.paths.len() {
             if self.stalls_at(&self.paths[index]).is_some_and(|at| at <= now) {
-                let path = &mut self.paths[index];
-                (path.state, path.stalled_at, path.has_offered) = (PathState::Stalled, now, true);
+                self.paths[index].state = PathState::Stalled;
+                self.paths[index].stalled_at = now;
                 self.release_lost(PathId(index));
             }
         }
@@ -535,21 +536,18 @@ impl AggregateSender {
         }
     }
 
-    /// The data that `path` still carries is under way after all once the path moves again, and need not be given to others if it is not
-    /// yet, nor to this path a second time. A path that recovers does not move yet.
-    fn take_back(&mut self, path: PathId) {
-        let state = &mut self.paths[path.0];
-        let moves = state.state == PathState::Up && !state.status.is_some_and(|status| status.is_recovering);
-        if !(moves && std::mem::take(&mut state.has_offered)) {
-            return;
-        }
+    /// The data that `path` still carries is under way after all, and need not be given to others if it is not yet, nor to this path a second
+    /// time. What is urgent stays on offer: a copy of it costs little.
+    fn reclaim(&mut self, path: PathId) {
         let bit = 1 << path.0;
         for Given { range: given, .. } in &self.paths[path.0].given {
             let shared: Vec<_> = (self.outstanding.overlapping(given.clone()))
                 .map(|(range, carriers)| (within(range, given), carriers | bit))
                 .collect();
-            let lent: Vec<_> =
-                self.unassigned.overlapping(given.clone()).map(|range| within(range, given)).collect();
+            let lent: Vec<_> = (self.unassigned.overlapping(given.clone()))
+                .map(|range| within(range, given))
+                .filter(|range| !self.urgent.overlaps(range))
+                .collect();
             for (range, carriers) in shared {
                 self.outstanding.insert(range, carriers);
             }
@@ -788,26 +786,34 @@ mod tests {
         assert_eq!(resent[..2], [32_000, 33_000], "path 1 has the rest of the lent data itself");
     }
 
-    /// Its kernel or stack still sends all of it.
+    /// Its kernel or stack still sends all of it, unless it has taken it for lost.
     #[test]
-    fn a_path_that_moves_again_is_not_given_its_own_data_a_second_time() {
-        for recovers in [false, true] {
+    fn a_path_that_moves_again_soon_is_not_given_its_own_data_a_second_time() {
+        for (moves_at, is_recovering, urgency, takes_back) in [
+            (210, false, Urgency::None, true),
+            (399, false, Urgency::None, true),
+            (410, false, Urgency::None, false),
+            (210, true, Urgency::None, false),
+            (210, false, Urgency::First, false),
+        ] {
             let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
             sender.set_suspicion(Suspicion::Late);
             sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
             sender.path_up(at(0), PathId(0));
             for ms in 0..10 {
                 sender.on_occupancy(at(ms), PathId(0), status(1, 20), true);
-                sender.produce((ms + 1) * 1_000);
+                sender.produce_group((ms + 1) * 1_000, urgency);
                 assert!(sender.next(at(ms)).is_some());
             }
             assert_eq!(sender.next(at(200)), None, "there is no other path");
             assert!(sender.is_stalled(PathId(0)) && sender.unassigned() > Bytes::ZERO);
-            let recovering = PathStatus { is_recovering: recovers, ..status(9_000, 20) };
-            sender.on_occupancy(at(210), PathId(0), recovering, true);
-            assert_eq!(sender.unassigned() > Bytes::ZERO, recovers, "others may take what a path recovers");
-            sender.on_occupancy(at(220), PathId(0), status(8_000, 20), true);
-            assert_eq!(sender.next(at(220)), None);
+            let status = PathStatus { is_recovering, ..status(1, 20) };
+            sender.on_occupancy(at(moves_at), PathId(0), status, true);
+            assert_eq!(
+                sender.unassigned() == Bytes::ZERO,
+                takes_back,
+                "{moves_at} ms, {is_recovering}, {urgency:?}"
+            );
         }
     }
 
