@@ -257,8 +257,9 @@ impl FlightBound {
                     let more = GAIN * rate * (target - queue);
                     let more = if queue < target / 4.0 { more.max(bound * GROWTH) } else { more };
                     let moved = if is_full { bound + more } else { bound + more.min(0.0) };
-                    // A queue that FS-AT's target allows is no reason to hold less than the path does, once the target is gone.
-                    Phase::Bounded(moved.max(held).max(rate * flight.rtt_min.as_secs_f64()))
+                    // A queue that FS-AT's target allows is no reason to hold less once the target is gone.
+                    let least = if self.variation.target() > bound { bound } else { held };
+                    Phase::Bounded(moved.max(least))
                 };
             }
         }
