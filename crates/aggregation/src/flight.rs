@@ -37,8 +37,9 @@ pub struct Flight {
 /// connection's own rate. So the connection drains its own part and looks. If the queue stays, it is somebody else's, and the
 /// connection's congestion control competes until the next drain, as Copa does (Arun, Balakrishnan 2018, §2.2).
 ///
-/// Where the rate of a path varies, as over a radio, a short queue is soon used up. The bound is therefore at least what FS-AT takes for
-/// the bandwidth-delay product, the mean of the confirmed bytes and four mean deviations: on a path with one rate this adds no queue.
+/// Where the rate of a path varies, as over a radio, a short queue is soon used up. A bounded connection therefore holds at least what FS-AT
+/// takes for the bandwidth-delay product (Igarashi, Yamazaki, (9)): the mean of the confirmed bytes and four mean deviations. On a path with
+/// one rate this adds no queue.
 #[derive(Debug, Default)]
 pub struct FlightBound {
     phase: Phase,
@@ -93,18 +94,18 @@ impl Drain {
     }
 }
 
-/// What is confirmed in each least round-trip time.
+/// How much the bytes vary that are confirmed in a least round-trip time.
 #[derive(Debug, Default)]
 struct Variation {
     interval: Option<Interval>,
     average: Confirmed,
-    /// The mean and four deviations. FS-AT's target is twice the last interval at most, so that a gap of the radio would take it away; its
+    /// Their mean and four deviations. FS-AT's target is twice the last interval at most, so that a gap of the radio would take it away; its
     /// other rules follow a path that grows, as the queue does here.
-    target: Bytes,
+    allowed: Bytes,
     is_urgent: bool,
 }
 
-/// One such time.
+/// A least round-trip time that has begun.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     began: Instant,
@@ -131,18 +132,18 @@ impl Variation {
         self.interval = None;
         let part = rtt_min.as_secs_f64() / time.as_secs_f64();
         let rcv_bytes = Bytes::from_f64((acknowledged - interval.acknowledged).as_f64() * part);
-        // Nothing, as in a cut, tells nothing of the rate. A connection that held neither what it might nor more than came through was
-        // asked for less than the path carries.
+        // An interval that confirms nothing, as in a cut, says nothing of the rate. A connection that held neither what it might nor more
+        // than was confirmed was asked for less than the path carries.
         let is_full = bound.is_some_and(|bound| interval.most + chunk >= bound);
         let is_asked = is_full || interval.held > rcv_bytes + flight.mss * ACKED_SEGMENTS as u64;
         if is_asked && rcv_bytes > Bytes::ZERO {
-            self.target = self.average.update(rcv_bytes);
+            self.allowed = self.average.update(rcv_bytes);
         }
     }
 
     /// In bytes. Data that waits for no other has no use for a queue.
-    fn target(&self) -> f64 {
-        if self.is_urgent { 0.0 } else { self.target.as_f64() }
+    fn allowed(&self) -> f64 {
+        if self.is_urgent { 0.0 } else { self.allowed.as_f64() }
     }
 }
 
@@ -193,7 +194,7 @@ impl FlightBound {
     #[must_use]
     pub fn get(&self) -> Option<Bytes> {
         match self.phase {
-            Phase::Bounded(bytes) => Some(Bytes::from_f64(bytes.max(self.variation.target()))),
+            Phase::Bounded(bytes) => Some(Bytes::from_f64(bytes.max(self.variation.allowed()))),
             Phase::Draining(Drain { held, .. }) => Some(Bytes::from_f64(held)),
             Phase::Startup | Phase::Competing(_) => None,
         }
@@ -241,7 +242,7 @@ impl FlightBound {
                 });
             }
             Phase::Bounded(bound) => {
-                let is_full = round.most + chunk >= bound.max(self.variation.target());
+                let is_full = round.most + chunk >= bound.max(self.variation.allowed());
                 if is_full {
                     self.full_at = now;
                 }
@@ -257,8 +258,8 @@ impl FlightBound {
                     let more = GAIN * rate * (target - queue);
                     let more = if queue < target / 4.0 { more.max(bound * GROWTH) } else { more };
                     let moved = if is_full { bound + more } else { bound + more.min(0.0) };
-                    // A queue that FS-AT's target allows is no reason to hold less once the target is gone.
-                    let least = if self.variation.target() > bound { bound } else { held };
+                    // The queue that the variation allows is no reason to hold less once urgent data forbids it.
+                    let least = if self.variation.allowed() > bound { bound } else { held };
                     Phase::Bounded(moved.max(least))
                 };
             }
@@ -322,6 +323,10 @@ mod tests {
     const MSS: f64 = 1_500.0;
     const BUFFER_MS: f64 = 100.0;
 
+    fn time(ms: f64) -> Duration {
+        Duration::from_nanos((ms * 1e6) as u64)
+    }
+
     /// A path with a queue, a sender that holds as much as it may, and what the kernel would say of both.
     struct Path {
         now: Instant,
@@ -372,7 +377,7 @@ mod tests {
 
         /// What the kernel says where nothing is under way, and what little there was has arrived.
         fn idle(&self) -> Flight {
-            let length = Duration::from_nanos((self.rtt_min_ms * 1e6) as u64);
+            let length = time(self.rtt_min_ms);
             Flight {
                 acknowledged: Bytes::from_f64(self.acknowledged),
                 buffered: Bytes::ZERO,
@@ -435,7 +440,6 @@ mod tests {
                 used += part;
                 self.acknowledged += self.rate * part;
                 self.grow(rtt);
-                let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
                 let flight = Flight {
                     acknowledged: Bytes::from_f64(self.acknowledged),
                     buffered: Bytes::new(self.held() as u64),
@@ -531,7 +535,6 @@ mod tests {
             if ms > 10_000 {
                 (used, carried) = (used + out, carried + rate);
             }
-            let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
             let flight = Flight {
                 acknowledged: Bytes::from_f64(acknowledged),
                 buffered: Bytes::from_f64(flight),

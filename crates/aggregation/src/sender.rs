@@ -219,8 +219,9 @@ impl AggregateSender {
         let state = &mut self.paths[path.0];
         state.status = Some(status);
         if acknowledged || status.buffered == Bytes::ZERO {
-            // Before a retransmission timeout a connection has taken nothing for lost: all that it carries is on its way.
-            let paused = state.state == PathState::Stalled && now < state.stalled_at + state.timeout();
+            // Before a retransmission timeout, which each acknowledgement begins anew (RFC 6298 §5.3), a connection has taken nothing for
+            // lost: all that it carries is on its way.
+            let paused = state.state == PathState::Stalled && now < state.progress_at + state.timeout();
             state.moves(now);
             if paused && !status.is_recovering {
                 self.reclaim(path);
@@ -790,22 +791,23 @@ mod tests {
     #[test]
     fn a_path_that_moves_again_soon_is_not_given_its_own_data_a_second_time() {
         for (moves_at, is_recovering, urgency, takes_back) in [
-            (210, false, Urgency::None, true),
-            (399, false, Urgency::None, true),
-            (410, false, Urgency::None, false),
-            (210, true, Urgency::None, false),
-            (210, false, Urgency::First, false),
+            (150, false, Urgency::None, true),
+            (208, false, Urgency::None, true),
+            (209, false, Urgency::None, false),
+            (150, true, Urgency::None, false),
+            (150, false, Urgency::First, false),
         ] {
             let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
             sender.set_suspicion(Suspicion::Late);
             sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
             sender.path_up(at(0), PathId(0));
+            // The last acknowledgement comes at 9 ms, and the retransmission timeout is 200 ms.
             for ms in 0..10 {
                 sender.on_occupancy(at(ms), PathId(0), status(1, 20), true);
                 sender.produce_group((ms + 1) * 1_000, urgency);
                 assert!(sender.next(at(ms)).is_some());
             }
-            assert_eq!(sender.next(at(200)), None, "there is no other path");
+            assert_eq!(sender.next(at(140)), None, "there is no other path");
             assert!(sender.is_stalled(PathId(0)) && sender.unassigned() > Bytes::ZERO);
             let status = PathStatus { is_recovering, ..status(1, 20) };
             sender.on_occupancy(at(moves_at), PathId(0), status, true);

@@ -87,7 +87,7 @@ pub struct FsAt<C> {
 pub struct Confirmed(Option<(u64, u64)>);
 
 impl Confirmed {
-    /// Takes in the `rcv_bytes` of an interval, for the deviation first, and gives the mean and four deviations: the first term of (9).
+    /// Takes in the `rcv_bytes` of an interval, and gives the mean and four deviations: the first term of (9).
     pub fn update(&mut self, rcv_bytes: Bytes) -> Bytes {
         let rcv = rcv_bytes.get().min(MAX_BYTES) << FRACTION;
         let (s, dev) = match self.0 {

@@ -364,12 +364,12 @@ fn an_honest_user_hardly_notices_any_attack() {
     let length = Duration::from_secs_f64(seconds);
     in_time(|| {
         let mut arena = Arena::open();
-        let mut quiet = quiet_time(&arena);
+        let quiet = quiet_time(&arena);
         println!("attack: a quiet request takes {quiet:.0?}");
         let began = Instant::now();
         let (mut broken, mut late) = (Vec::new(), Vec::new());
         for attack in &ATTACKS {
-            let mut beside = endure(&arena, attack, length);
+            let (mut quiet, mut beside) = (quiet, endure(&arena, attack, length));
             if !beside.is_broken() && beside.is_late(quiet) {
                 // Few requests fit into this time, and other programs may want more of the processors by now than at the quiet time.
                 thread::sleep(Duration::from_secs(1));
