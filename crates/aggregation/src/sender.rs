@@ -207,9 +207,18 @@ impl AggregateSender {
 
     /// The latest reading of the connection over `path`, where the data that it no longer holds was delivered.
     pub fn on_status(&mut self, now: Instant, path: PathId, status: PathStatus) {
-        let delivered = self.paths[path.0].unacknowledged.saturating_sub(status.buffered.get());
-        self.paths[path.0].status = Some(status);
+        let state = &mut self.paths[path.0];
+        let delivered = state.unacknowledged.saturating_sub(status.buffered.get());
+        state.status = Some(status);
+        let moves = delivered > 0 || state.unacknowledged == 0;
+        let had_stalled = state.state == PathState::Stalled;
+        if moves {
+            state.moves(now);
+        }
         self.on_delivered(now, path, Bytes::new(delivered));
+        if moves && had_stalled {
+            self.reclaim(path);
+        }
     }
 
     /// The latest reading of the connection over `path`, which proves no delivery: a kernel
@@ -229,19 +238,13 @@ impl AggregateSender {
         }
     }
 
-    /// The next `delivered` bytes that the connection over `path` was given have reached the receiver.
+    /// The next `delivered` bytes that the connection over `path` was given have reached the receiver. When they did is not known, as the
+    /// news may have come over another path: of a path that is cut some come after the cut. So they do not tell that the path moves.
     pub fn on_delivered(&mut self, now: Instant, path: PathId, delivered: Bytes) {
         let state = &mut self.paths[path.0];
         let mut delivered = delivered.get().min(state.unacknowledged);
         state.unacknowledged -= delivered;
         state.on_report(now, delivered);
-        if delivered > 0 || state.unacknowledged == 0 {
-            state.progress_at = now;
-            if state.state == PathState::Stalled {
-                state.state = PathState::Up;
-                self.reclaim(path);
-            }
-        }
         while delivered > 0
             && let Some(oldest) = self.paths[path.0].given.front_mut()
         {
@@ -1017,10 +1020,13 @@ mod tests {
             assert_eq!(copies(&mut sender, 108), [], "it is not late yet");
             let lost: Vec<_> = (first_lost..100).map(|chunk| chunk * 1_000).collect();
             assert_eq!(copies(&mut sender, 112), lost);
-            assert_eq!(copies(&mut sender, 140), [], "nor is it once the path has stalled");
-            // By a report over the other path, chunks that should have arrived have not.
+            assert_eq!(copies(&mut sender, 126), [], "nothing more once the path has stalled");
+            assert!(sender.is_stalled(PathId(0)));
+            // By a report over the other path five more have arrived, which was before the cut, and chunks that should have have not.
+            sender.on_delivered(at(160), PathId(0), Bytes::new(5_000));
             sender.on_feedback(Feedback { next: 85_000, edge: 1_000_000 });
             sender.on_report(at(160));
+            assert!(sender.is_stalled(PathId(0)), "it does not move by this");
             let missing: Vec<_> = (85..first_lost).map(|chunk| chunk * 1_000).collect();
             assert_eq!(copies(&mut sender, 160), missing);
         }
