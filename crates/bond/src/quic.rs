@@ -22,7 +22,7 @@ use rustls::AlertDescription;
 use rustls::pki_types::CertificateDer;
 use suimon_aggregation::{Segments, WindowedMin};
 use suimon_algorithms::path::Rtt;
-use suimon_quic::{SenderConfig, Watch};
+use suimon_quic::{Seen, SenderConfig, Watch};
 use suimon_units::{self as units, Bytes, Instant};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -66,11 +66,8 @@ pub(crate) struct QuicConnection {
     /// Frames that wait for the other end's credit, and the stream of the first of them where it has one.
     outbox: VecDeque<Vec<u8>>,
     writing: Option<StreamId>,
-    /// Bytes given to the stack and not sent so far.
-    unsent: u64,
+    backlog: Backlog,
     watch: Watch,
-    /// Bytes sent at the look before.
-    sent: Bytes,
     begun: time::Instant,
     rtt_min: WindowedMin,
     meters: Meters,
@@ -169,9 +166,8 @@ impl QuicConnection {
             order: Order::default(),
             outbox: VecDeque::new(),
             writing: None,
-            unsent: 0,
+            backlog: Backlog::default(),
             watch,
-            sent: Bytes::ZERO,
             begun: time::Instant::now(),
             rtt_min: WindowedMin::default(),
             meters: Meters::default(),
@@ -231,7 +227,7 @@ impl QuicConnection {
             Ok(written) if written == bytes.len() => {}
             _ => return Err(invalid("no credit for a handshake")),
         }
-        self.unsent += bytes.len() as u64;
+        self.backlog.unsent += bytes.len() as u64;
         self.transmit();
         Ok(())
     }
@@ -301,7 +297,7 @@ impl QuicConnection {
 
     /// Sends one frame.
     pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.unsent += frame.len() as u64;
+        self.backlog.unsent += frame.len() as u64;
         self.outbox.push_back(frame.to_vec());
         self.flush()
     }
@@ -348,7 +344,7 @@ impl QuicConnection {
 
     /// Whether all that was given to the stack was sent. The task is woken by each datagram, so also when that is.
     pub(crate) fn is_hungry(&self) -> bool {
-        !self.is_clogged() && self.unsent <= self.meters.may_wait()
+        !self.is_clogged() && self.backlog.unsent <= self.meters.may_wait()
     }
 
     /// Closes the connection by a last frame.
@@ -367,22 +363,21 @@ impl QuicConnection {
         let acknowledged_at = seen.latest.map_or(self.begun, |(_, at)| at);
         let path = self.quic.stats().path;
         let unsent = if self.is_clogged() {
-            self.unsent.max(1)
-        } else if self.unsent <= self.meters.may_wait() {
+            self.backlog.unsent.max(1)
+        } else if self.backlog.unsent <= self.meters.may_wait() {
             0
         } else {
-            self.unsent
+            self.backlog.unsent
         };
         let told = Told {
-            buffered: seen.in_flight + Bytes::new(self.unsent),
+            buffered: seen.in_flight + Bytes::new(self.backlog.unsent),
             unsent: Bytes::new(unsent),
             send_buffer: self.send_buffer,
             cwnd: Bytes::new(self.quic.congestion_state().window()),
             mss: Bytes::new(u64::from(self.quic.current_mtu()) - PACKET_OVERHEAD),
             rtt: seen.rtt.map(|(srtt, rttvar)| Rtt { srtt, rttvar }),
             rtt_min: self.rtt_min.get(),
-            // What was lost is sent again on its own streams and holds up nothing new.
-            is_recovering: false,
+            is_recovering: self.backlog.is_recovering,
             acknowledged: seen.acknowledged,
             delivered: seen.acknowledged.get(),
             segments: Segments { sent: path.sent_packets, retransmitted: path.lost_packets },
@@ -446,9 +441,7 @@ impl QuicConnection {
                 break;
             }
         }
-        let sent = self.watch.seen().sent;
-        self.unsent = self.unsent.saturating_sub((sent - self.sent).get());
-        self.sent = sent;
+        self.backlog.on_look(&self.watch.seen(), self.outbox.is_empty());
         while let Some(event) = self.quic.poll_endpoint_events() {
             self.is_drained |= event.is_drained();
             let answer = self.socket.routes().endpoint.handle_event(self.handle, event);
@@ -534,6 +527,32 @@ impl QuicConnection {
             }
         }
         chunks.finalize().should_transmit()
+    }
+}
+
+/// What the stack has to send.
+#[derive(Debug, Default)]
+struct Backlog {
+    /// Bytes given to the stack, or lost, and not sent since. A packet may have lost bytes that are not sent again; each that is sent puts
+    /// this right.
+    unsent: u64,
+    /// It sends again what persistent congestion took, from a window of two packets on. What a packet or two have lost is sent again at
+    /// once, on its own streams, and holds up nothing new.
+    is_recovering: bool,
+    /// The sender at the look before.
+    before: Seen,
+}
+
+impl Backlog {
+    /// Takes in what was sent and lost since the look before. The stack has all that it `took`.
+    fn on_look(&mut self, seen: &Seen, took: bool) {
+        let before = std::mem::replace(&mut self.before, *seen);
+        self.unsent += (seen.lost - before.lost).get();
+        self.unsent = self.unsent.saturating_sub((seen.sent - before.sent).get());
+        if took && seen.in_flight == Bytes::ZERO {
+            self.unsent = 0;
+        }
+        self.is_recovering = self.unsent > 0 && (self.is_recovering || seen.persistent > before.persistent);
     }
 }
 
@@ -707,6 +726,29 @@ mod tests {
             assert!(order.on_frame(number + 5, 1));
         }
         assert!(!order.on_frame(MAX_AHEAD as u64 + 5, 1));
+    }
+
+    #[test]
+    fn after_persistent_congestion_a_connection_recovers_until_it_has_sent_again_what_was_lost() {
+        let mut backlog = Backlog { unsent: 50_000, ..Backlog::default() };
+        let mut seen = Seen::default();
+        let mut look = |sent, lost, persistent, in_flight| {
+            seen.sent += Bytes::new(sent);
+            seen.lost += Bytes::new(lost);
+            seen.persistent += persistent;
+            seen.in_flight = Bytes::new(in_flight);
+            backlog.on_look(&seen, true);
+            (backlog.unsent, backlog.is_recovering)
+        };
+        assert_eq!(look(50_000, 0, 0, 50_000), (0, false));
+        assert_eq!(look(0, 1_200, 0, 48_800), (1_200, false), "one packet holds up nothing");
+        assert_eq!(look(1_200, 0, 0, 50_000), (0, false));
+        // Two probes, whose loss is no data's.
+        assert_eq!(look(2_400, 50_000, 1, 2_400), (47_600, true));
+        assert_eq!(look(2_400, 0, 0, 2_400), (45_200, true));
+        assert_eq!(look(45_200, 0, 0, 40_000), (0, false));
+        assert_eq!(look(0, 1_200, 1, 1_200), (1_200, true));
+        assert_eq!(look(0, 0, 0, 0), (0, false), "nothing is sent any more");
     }
 
     #[test]

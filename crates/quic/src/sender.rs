@@ -192,7 +192,10 @@ impl Sender {
         let snd_nxt = (self.gone + self.in_flight).get();
         self.in_flight = self.in_flight.saturating_sub(lost);
         self.gone += lost;
-        self.show(|_| ());
+        self.show(|seen| {
+            seen.lost += lost;
+            seen.persistent += u64::from(kind == CongestionKind::Timeout);
+        });
         // One cut for all that was sent before it (RFC 9002 §7.3.2).
         let sent = self.since_beginning(sent);
         if self.recovery_began.is_some_and(|began| sent <= began) && kind != CongestionKind::Timeout {

@@ -22,6 +22,12 @@ pub struct Seen {
     pub rtt: Option<(Duration, Duration)>,
     /// The last round-trip time, and when it was measured.
     pub latest: Option<(Duration, time::Instant)>,
+    /// Bytes taken for lost since it began.
+    pub lost: Bytes,
+    /// Times that congestion was persistent (RFC 9002 §7.6).
+    pub persistent: u64,
+    /// The last round-trip time was left out of `rtt`.
+    timed_out: bool,
 }
 
 impl Watch {
@@ -37,9 +43,19 @@ impl Watch {
 }
 
 impl Seen {
-    /// RFC 6298 §2.2 and §2.3.
+    /// RFC 6298 §2.2 and §2.3. Where nothing was acknowledged for a probe timeout (RFC 9002 §6.2.1) while the packet was in flight, an
+    /// earlier acknowledgement of it may have been lost. Such a sample tells nothing (RFC 6298 §3), unless the one before was such a one too:
+    /// then the path has become longer.
     pub(crate) fn on_rtt(&mut self, now: time::Instant, sample: Duration) {
-        self.latest = Some((sample, now));
+        let before = self.latest.replace((sample, now));
+        if let (Some((_, before)), Some((srtt, rttvar))) = (before, self.rtt) {
+            let silence = Duration::from_nanos(now.saturating_duration_since(before).as_nanos() as u64);
+            let timed_out = silence.min(sample) > srtt + (rttvar * 4).max(GRANULARITY);
+            if timed_out && !std::mem::replace(&mut self.timed_out, timed_out) {
+                return;
+            }
+            self.timed_out = timed_out;
+        }
         self.rtt = Some(match self.rtt {
             None => (sample, sample / 2),
             Some((srtt, rttvar)) => {
@@ -49,6 +65,9 @@ impl Seen {
         });
     }
 }
+
+/// RFC 9002 §6.1.2.
+const GRANULARITY: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
@@ -73,5 +92,27 @@ mod tests {
         // RFC 6298: 80 and 40 ms at first, then 7/8 of 80 with 1/8 of 160, and 3/4 of 40 with 1/4 of 80.
         assert_eq!(seen.rtt, Some((Duration::from_millis(90), Duration::from_millis(50))));
         assert_eq!(seen.latest, Some((Duration::from_millis(160), at(160))));
+    }
+
+    #[test]
+    fn a_round_trip_in_which_an_acknowledgement_was_lost_is_none() {
+        let zero = time::Instant::now();
+        let at = |millis| zero + time::Duration::from_millis(millis);
+        let mut seen = Seen::default();
+        let mut measure = |now, millis| {
+            seen.on_rtt(at(now), Duration::from_millis(millis));
+            seen.rtt.unwrap().0.as_nanos() / 1_000_000
+        };
+        for ms in 0..100 {
+            measure(ms, 24);
+        }
+        assert_eq!(measure(1_100, 1_010), 24, "a cut took the first acknowledgement");
+        assert_eq!(measure(1_110, 40), 26, "a queue, with acknowledgements in between");
+        for ms in 0..200 {
+            measure(1_111 + ms, 24);
+        }
+        assert_eq!(measure(2_000, 600), 24);
+        assert_eq!(measure(3_000, 600), 96, "a path that has become longer, of one packet at a time");
+        assert_eq!(measure(3_500, 600), 159, "its timeout is long enough now");
     }
 }
