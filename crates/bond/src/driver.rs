@@ -94,8 +94,6 @@ struct Path {
     ended: Option<oneshot::Sender<String>>,
     joined_at: Instant,
     heard_at: Instant,
-    /// Data was written after the last reading of the connection.
-    stale: bool,
     view: PathStatusView,
     /// Bytes carried (in, out) at the heartbeat before.
     carried: (u64, u64),
@@ -199,7 +197,6 @@ impl Driver<'_> {
             ended: Some(ended),
             joined_at: now,
             heard_at: now,
-            stale: true,
             view,
             carried: (0, 0),
             carried_at: now,
@@ -247,7 +244,6 @@ impl Driver<'_> {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(())) => {
                     slot.heard_at = now;
-                    slot.stale = true;
                     state.session.on_heard(now, path);
                     state.heard_at = now;
                 }

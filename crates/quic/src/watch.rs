@@ -26,7 +26,7 @@ pub struct Seen {
     pub lost: Bytes,
     /// Times that congestion was persistent (RFC 9002 §7.6).
     pub persistent: u64,
-    /// The last round-trip time was left out of `rtt`.
+    /// A probe timeout passed in the last round-trip time.
     timed_out: bool,
 }
 
@@ -51,10 +51,10 @@ impl Seen {
         if let (Some((_, before)), Some((srtt, rttvar))) = (before, self.rtt) {
             let silence = Duration::from_nanos(now.saturating_duration_since(before).as_nanos() as u64);
             let timed_out = silence.min(sample) > srtt + (rttvar * 4).max(GRANULARITY);
-            if timed_out && !std::mem::replace(&mut self.timed_out, timed_out) {
+            let did_before = std::mem::replace(&mut self.timed_out, timed_out);
+            if timed_out && !did_before {
                 return;
             }
-            self.timed_out = timed_out;
         }
         self.rtt = Some(match self.rtt {
             None => (sample, sample / 2),
