@@ -238,8 +238,8 @@ impl AggregateSender {
         }
     }
 
-    /// The next `delivered` bytes that the connection over `path` was given have reached the receiver. When they did is not known, as the
-    /// news may have come over another path: of a path that is cut some come after the cut. So they do not tell that the path moves.
+    /// The next `delivered` bytes that the connection over `path` was given have reached the receiver. The report of them may have come over
+    /// another path, after a cut of this one, and tell of data that arrived before the cut. So it does not show that the path moves.
     pub fn on_delivered(&mut self, now: Instant, path: PathId, delivered: Bytes) {
         let state = &mut self.paths[path.0];
         let mut delivered = delivered.get().min(state.unacknowledged);
@@ -1022,7 +1022,7 @@ mod tests {
             assert_eq!(copies(&mut sender, 112), lost);
             assert_eq!(copies(&mut sender, 126), [], "nothing more once the path has stalled");
             assert!(sender.is_stalled(PathId(0)));
-            // By a report over the other path five more have arrived, which was before the cut, and chunks that should have have not.
+            // A report over the other path tells of five more chunks, which arrived before the cut, and lacks others that it should have.
             sender.on_delivered(at(160), PathId(0), Bytes::new(5_000));
             sender.on_feedback(Feedback { next: 85_000, edge: 1_000_000 });
             sender.on_report(at(160));

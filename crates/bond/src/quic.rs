@@ -533,8 +533,8 @@ impl QuicConnection {
 /// What the stack has to send.
 #[derive(Debug, Default)]
 struct Backlog {
-    /// Bytes given to the stack, or lost, and not sent since. A packet may have lost bytes that are not sent again; each that is sent puts
-    /// this right.
+    /// Bytes given to the stack, or lost, and not sent since. Too many where what was lost is not sent again, as a report, until as much
+    /// else is sent.
     unsent: u64,
     /// It sends again what persistent congestion took, from a window of two packets on. What a packet or two have lost is sent again at
     /// once, on its own streams, and holds up nothing new.
@@ -544,12 +544,13 @@ struct Backlog {
 }
 
 impl Backlog {
-    /// Takes in what was sent and lost since the look before. The stack has all that it `took`.
-    fn on_look(&mut self, seen: &Seen, took: bool) {
+    /// Takes in what was sent and lost since the look before, and whether the stack `has_all` frames.
+    fn on_look(&mut self, seen: &Seen, has_all: bool) {
         let before = std::mem::replace(&mut self.before, *seen);
         self.unsent += (seen.lost - before.lost).get();
         self.unsent = self.unsent.saturating_sub((seen.sent - before.sent).get());
-        if took && seen.in_flight == Bytes::ZERO {
+        // Nothing holds the stack back, so it has sent all that is to be sent.
+        if has_all && seen.in_flight == Bytes::ZERO {
             self.unsent = 0;
         }
         self.is_recovering = self.unsent > 0 && (self.is_recovering || seen.persistent > before.persistent);

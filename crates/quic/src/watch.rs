@@ -43,9 +43,9 @@ impl Watch {
 }
 
 impl Seen {
-    /// RFC 6298 §2.2 and §2.3. Where nothing was acknowledged for a probe timeout (RFC 9002 §6.2.1) while the packet was in flight, an
-    /// earlier acknowledgement of it may have been lost. Such a sample tells nothing (RFC 6298 §3), unless the one before was such a one too:
-    /// then the path has become longer.
+    /// RFC 6298 §2.2 and §2.3. Where nothing was acknowledged for a probe timeout (RFC 9002 §6.2.1, without the receiver's delay) while
+    /// the packet was in flight, an earlier acknowledgement of it may have been lost. Such a sample is left out, as that of a segment sent
+    /// again is (RFC 6298 §3). A second one in a row counts: the path has become longer.
     pub(crate) fn on_rtt(&mut self, now: time::Instant, sample: Duration) {
         let before = self.latest.replace((sample, now));
         if let (Some((_, before)), Some((srtt, rttvar))) = (before, self.rtt) {
@@ -86,12 +86,15 @@ mod tests {
         sender.on_packet_acked(at(0), Bytes::new(1_200));
         sender.on_congestion(at(160), at(0), Loss::Packets(Bytes::new(1_200)));
         sender.on_acks_end(at(160), Bytes::new(2_400), false);
+        assert_eq!((watch.seen().lost, watch.seen().persistent), (Bytes::new(1_200), 0));
         let seen = watch.seen();
         let bytes = [seen.sent, seen.acknowledged, seen.in_flight].map(Bytes::get);
         assert_eq!(bytes, [6_000, 2_400, 2_400]);
         // RFC 6298: 80 and 40 ms at first, then 7/8 of 80 with 1/8 of 160, and 3/4 of 40 with 1/4 of 80.
         assert_eq!(seen.rtt, Some((Duration::from_millis(90), Duration::from_millis(50))));
         assert_eq!(seen.latest, Some((Duration::from_millis(160), at(160))));
+        sender.on_congestion(at(900), at(800), Loss::Persistent(Bytes::new(2_400)));
+        assert_eq!((watch.seen().lost, watch.seen().persistent), (Bytes::new(3_600), 1));
     }
 
     #[test]
