@@ -22,17 +22,20 @@ use rustls::AlertDescription;
 use rustls::pki_types::CertificateDer;
 use suimon_aggregation::{Segments, WindowedMin};
 use suimon_algorithms::path::Rtt;
-use suimon_quic::{Seen, SenderConfig, Watch};
+use suimon_quic::{SenderConfig, Watch};
 use suimon_units::{self as units, Bytes, Instant};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 
+use self::backlog::Backlog;
 use crate::connection::{Meters, Reading, Told, invalid, other_version};
 use crate::frame::{DATA_HEADER, Frame, MAX_DATA, Malformed, decode, decode_whole};
 use crate::keys::{PublicKey, SERVER_NAME, peer_key};
 use crate::session::Part;
 use crate::udp::QuicSocket;
+
+mod backlog;
 
 /// A connection whose other end has proved who it is.
 pub(crate) struct QuicConnection {
@@ -63,9 +66,11 @@ pub(crate) struct QuicConnection {
     inbox: VecDeque<(Option<u64>, Vec<u8>)>,
     lent: Vec<u8>,
     order: Order,
-    /// Frames that wait for the other end's credit, and the stream of the first of them where it has one.
+    /// Frames that wait for room in the window or for the other end's credit, and the stream of the first where it has one.
     outbox: VecDeque<Vec<u8>>,
     writing: Option<StreamId>,
+    /// The newest report, which waits for room.
+    report: Option<Vec<u8>>,
     backlog: Backlog,
     watch: Watch,
     begun: time::Instant,
@@ -166,6 +171,7 @@ impl QuicConnection {
             order: Order::default(),
             outbox: VecDeque::new(),
             writing: None,
+            report: None,
             backlog: Backlog::default(),
             watch,
             begun: time::Instant::now(),
@@ -227,7 +233,7 @@ impl QuicConnection {
             Ok(written) if written == bytes.len() => {}
             _ => return Err(invalid("no credit for a handshake")),
         }
-        self.backlog.unsent += bytes.len() as u64;
+        self.backlog.in_stack += bytes.len() as u64;
         self.transmit();
         Ok(())
     }
@@ -297,40 +303,60 @@ impl QuicConnection {
 
     /// Sends one frame.
     pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.backlog.unsent += frame.len() as u64;
-        self.outbox.push_back(frame.to_vec());
+        self.push(frame.to_vec());
         self.flush()
     }
 
     /// Sends a frame that the next of its kind makes needless.
     pub(crate) fn send_report(&mut self, frame: &[u8]) -> io::Result<()> {
-        // Those that wait are older.
-        if self.quic.datagrams().send(frame.to_vec().into(), true).is_err() {
-            return self.send(frame);
-        }
-        self.transmit();
-        Ok(())
+        self.report = Some(frame.to_vec());
+        self.flush()
     }
 
-    /// Gives the stack what the other end has credit for, and the kernel what is due.
+    /// Gives the stack and the kernel what they can send.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.write();
         self.transmit();
         Ok(())
     }
 
+    fn push(&mut self, frame: Vec<u8>) {
+        self.backlog.in_outbox += frame.len() as u64;
+        self.outbox.push_back(frame);
+    }
+
+    /// Gives the stack what the window has room for, and the other end credit.
     fn write(&mut self) {
-        while let Some(frame) = self.outbox.front_mut() {
+        let mut room = self.backlog.room(self.window(), self.mtu());
+        if room > 0
+            && let Some(report) = self.report.take()
+        {
+            let len = report.len() as u64;
+            // Those that wait are older.
+            if self.quic.datagrams().send(report.clone().into(), true).is_ok() {
+                room = room.saturating_sub(len);
+                self.backlog.in_stack += len;
+            } else {
+                self.push(report);
+            }
+        }
+        while room > 0
+            && let Some(frame) = self.outbox.front_mut()
+        {
             let Some(stream) = self.writing.or_else(|| self.quic.streams().open(Dir::Uni)) else { return };
             self.writing = Some(stream);
-            match self.quic.send_stream(stream).write(frame) {
-                Ok(written) if written < frame.len() => {
-                    frame.drain(..written);
-                    continue;
-                }
+            let most = frame.len().min(room as usize);
+            let taken = match self.quic.send_stream(stream).write(&frame[..most]) {
+                Ok(written) => written,
                 Err(WriteError::Blocked) => return,
                 // Nobody stops a stream of this protocol, but for an end that is to lose its frame.
-                Ok(_) | Err(_) => {}
+                Err(_) => frame.len(),
+            };
+            room = room.saturating_sub(taken as u64);
+            self.backlog.in_outbox -= taken as u64;
+            self.backlog.in_stack += taken as u64;
+            if taken < frame.len() {
+                frame.drain(..taken);
+                continue;
             }
             let _ = self.quic.send_stream(stream).finish();
             self.writing = None;
@@ -338,13 +364,21 @@ impl QuicConnection {
         }
     }
 
-    pub(crate) fn is_clogged(&self) -> bool {
-        self.held.is_some() || !self.outbox.is_empty()
+    fn window(&self) -> Bytes {
+        Bytes::new(self.quic.congestion_state().window())
     }
 
-    /// Whether all that was given to the stack was sent. The task is woken by each datagram, so also when that is.
+    fn mtu(&self) -> Bytes {
+        Bytes::new(self.quic.current_mtu().into())
+    }
+
+    pub(crate) fn is_clogged(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Whether all but what may wait was sent. The task is woken by each datagram, so also when that is.
     pub(crate) fn is_hungry(&self) -> bool {
-        !self.is_clogged() && self.backlog.unsent <= self.meters.may_wait()
+        !self.is_clogged() && self.backlog.unsent() <= self.meters.may_wait()
     }
 
     /// Closes the connection by a last frame.
@@ -362,19 +396,13 @@ impl QuicConnection {
         }
         let acknowledged_at = seen.latest.map_or(self.begun, |(_, at)| at);
         let path = self.quic.stats().path;
-        let unsent = if self.is_clogged() {
-            self.backlog.unsent.max(1)
-        } else if self.backlog.unsent <= self.meters.may_wait() {
-            0
-        } else {
-            self.backlog.unsent
-        };
+        let unsent = if self.is_hungry() { 0 } else { self.backlog.unsent().max(1) };
         let told = Told {
-            buffered: seen.in_flight + Bytes::new(self.backlog.unsent),
+            buffered: Bytes::new(self.backlog.in_flight() + self.backlog.unsent()),
             unsent: Bytes::new(unsent),
             send_buffer: self.send_buffer,
-            cwnd: Bytes::new(self.quic.congestion_state().window()),
-            mss: Bytes::new(u64::from(self.quic.current_mtu()) - PACKET_OVERHEAD),
+            cwnd: self.window(),
+            mss: self.mtu() - Bytes::new(PACKET_OVERHEAD),
             rtt: seen.rtt.map(|(srtt, rttvar)| Rtt { srtt, rttvar }),
             rtt_min: self.rtt_min.get(),
             is_recovering: self.backlog.is_recovering,
@@ -424,6 +452,7 @@ impl QuicConnection {
     fn transmit(&mut self) {
         let now = time::Instant::now();
         loop {
+            self.backlog.on_look(&self.watch.seen(), &self.quic.stats());
             if let Some(transmit) = &self.held {
                 match self.socket.send(transmit, &self.datagrams) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -435,13 +464,13 @@ impl QuicConnection {
                 self.held = None;
             }
             self.datagrams.clear();
+            self.write();
             let most = self.socket.most_segments();
             self.held = self.quic.poll_transmit(now, most, &mut self.datagrams);
             if self.held.is_none() {
                 break;
             }
         }
-        self.backlog.on_look(&self.watch.seen(), self.outbox.is_empty());
         while let Some(event) = self.quic.poll_endpoint_events() {
             self.is_drained |= event.is_drained();
             let answer = self.socket.routes().endpoint.handle_event(self.handle, event);
@@ -466,10 +495,7 @@ impl QuicConnection {
                 self.ended.get_or_insert(why(reason));
             }
             Event::Stream(StreamEvent::Readable { id }) => self.readable.push(id),
-            Event::Stream(StreamEvent::Available { .. } | StreamEvent::Writable { .. }) => self.write(),
-            Event::Stream(
-                StreamEvent::Opened { .. } | StreamEvent::Finished { .. } | StreamEvent::Stopped { .. },
-            )
+            Event::Stream(_)
             | Event::HandshakeDataReady
             | Event::DatagramReceived
             | Event::DatagramsUnblocked => {}
@@ -527,33 +553,6 @@ impl QuicConnection {
             }
         }
         chunks.finalize().should_transmit()
-    }
-}
-
-/// What the stack has to send.
-#[derive(Debug, Default)]
-struct Backlog {
-    /// Bytes given to the stack, or lost, and not sent since. Too many where what was lost is not sent again, as a report, until as much
-    /// else is sent.
-    unsent: u64,
-    /// It sends again what persistent congestion took, from a window of two packets on. What a packet or two have lost is sent again at
-    /// once, on its own streams, and holds up nothing new.
-    is_recovering: bool,
-    /// The sender at the look before.
-    before: Seen,
-}
-
-impl Backlog {
-    /// Takes in what was sent and lost since the look before, and whether the stack `has_all` frames.
-    fn on_look(&mut self, seen: &Seen, has_all: bool) {
-        let before = std::mem::replace(&mut self.before, *seen);
-        self.unsent += (seen.lost - before.lost).get();
-        self.unsent = self.unsent.saturating_sub((seen.sent - before.sent).get());
-        // Nothing holds the stack back, so it has sent all that is to be sent.
-        if has_all && seen.in_flight == Bytes::ZERO {
-            self.unsent = 0;
-        }
-        self.is_recovering = self.unsent > 0 && (self.is_recovering || seen.persistent > before.persistent);
     }
 }
 
@@ -727,29 +726,6 @@ mod tests {
             assert!(order.on_frame(number + 5, 1));
         }
         assert!(!order.on_frame(MAX_AHEAD as u64 + 5, 1));
-    }
-
-    #[test]
-    fn after_persistent_congestion_a_connection_recovers_until_it_has_sent_again_what_was_lost() {
-        let mut backlog = Backlog { unsent: 50_000, ..Backlog::default() };
-        let mut seen = Seen::default();
-        let mut look = |sent, lost, persistent, in_flight| {
-            seen.sent += Bytes::new(sent);
-            seen.lost += Bytes::new(lost);
-            seen.persistent += persistent;
-            seen.in_flight = Bytes::new(in_flight);
-            backlog.on_look(&seen, true);
-            (backlog.unsent, backlog.is_recovering)
-        };
-        assert_eq!(look(50_000, 0, 0, 50_000), (0, false));
-        assert_eq!(look(0, 1_200, 0, 48_800), (1_200, false), "one packet holds up nothing");
-        assert_eq!(look(1_200, 0, 0, 50_000), (0, false));
-        // Two probes, whose loss is no data's.
-        assert_eq!(look(2_400, 50_000, 1, 2_400), (47_600, true));
-        assert_eq!(look(2_400, 0, 0, 2_400), (45_200, true));
-        assert_eq!(look(45_200, 0, 0, 40_000), (0, false));
-        assert_eq!(look(0, 1_200, 1, 1_200), (1_200, true));
-        assert_eq!(look(0, 0, 0, 0), (0, false), "nothing is sent any more");
     }
 
     #[test]

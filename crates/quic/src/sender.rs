@@ -130,8 +130,9 @@ impl Sender {
         self.acked_sent = self.acked_sent.max(self.since_beginning(sent));
     }
 
-    /// The ACK frame has acknowledged all its packets, and leaves `in_flight` bytes. `app_limited` says that the
-    /// application had nothing to send.
+    /// The ACK frame has acknowledged all its packets, and leaves `in_flight` bytes. `app_limited` says that the stack had nothing to
+    /// send. Where the window had no room for two packets more, the window was the limit all the same (RFC 9002 §7.8): the application
+    /// may have waited for room.
     pub fn on_acks_end(&mut self, now: time::Instant, in_flight: Bytes, app_limited: bool) {
         self.now = self.since_beginning(now);
         self.in_flight = in_flight;
@@ -146,10 +147,13 @@ impl Sender {
         self.newest_sent = self.newest_sent.max(sent);
         self.show(|seen| {
             seen.acknowledged += delivered;
+            seen.app_limited = app_limited;
             if let Some(rtt) = rtt {
                 seen.on_rtt(now, rtt);
             }
         });
+        let prior_flight_size = in_flight + delivered;
+        let app_limited = app_limited && prior_flight_size + self.mss * 2 < self.window();
         let ack = Ack {
             newly_acked: delivered,
             delivered,
@@ -159,7 +163,7 @@ impl Sender {
             snd_una: self.gone.get(),
             snd_nxt: (self.gone + in_flight).get(),
             flight_size: in_flight,
-            prior_flight_size: in_flight + delivered,
+            prior_flight_size,
             // Streams have credit of their own, which controllers are not told.
             snd_wnd: Bytes::MAX,
             // A sender that only paces uses its window (RFC 9002 §7.8).
@@ -331,6 +335,18 @@ mod tests {
         let mut path = Path::new("reno", MTU);
         path.ack(100, 0, 10, 0);
         assert_eq!(path.sender.window(), PACKET * 20);
+    }
+
+    #[test]
+    fn a_full_window_is_the_limit_also_where_the_stack_has_nothing_to_send() {
+        let mut path = Path::new("reno", MTU);
+        let mut ack_two_of = |in_flight: u64| {
+            path.sender.on_packet_acked(path.at(0), PACKET * 2);
+            path.sender.on_acks_end(path.at(100), PACKET * (in_flight - 2), true);
+            path.sender.window()
+        };
+        assert_eq!(ack_two_of(7), PACKET * 10, "two more would have had room");
+        assert_eq!(ack_two_of(8), PACKET * 12);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Seen {
     pub lost: Bytes,
     /// Times that congestion was persistent (RFC 9002 §7.6).
     pub persistent: u64,
+    /// Before the last acknowledgement the stack had nothing to send.
+    pub app_limited: bool,
     /// A probe timeout passed in the last round-trip time.
     timed_out: bool,
 }
@@ -87,6 +89,7 @@ mod tests {
         sender.on_congestion(at(160), at(0), Loss::Packets(Bytes::new(1_200)));
         sender.on_acks_end(at(160), Bytes::new(2_400), false);
         assert_eq!((watch.seen().lost, watch.seen().persistent), (Bytes::new(1_200), 0));
+        assert!(!watch.seen().app_limited);
         let seen = watch.seen();
         let bytes = [seen.sent, seen.acknowledged, seen.in_flight].map(Bytes::get);
         assert_eq!(bytes, [6_000, 2_400, 2_400]);
@@ -95,6 +98,9 @@ mod tests {
         assert_eq!(seen.latest, Some((Duration::from_millis(160), at(160))));
         sender.on_congestion(at(900), at(800), Loss::Persistent(Bytes::new(2_400)));
         assert_eq!((watch.seen().lost, watch.seen().persistent), (Bytes::new(3_600), 1));
+        sender.on_packet_acked(at(900), Bytes::new(1_200));
+        sender.on_acks_end(at(960), Bytes::ZERO, true);
+        assert!(watch.seen().app_limited);
     }
 
     #[test]
