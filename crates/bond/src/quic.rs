@@ -365,7 +365,7 @@ impl QuicConnection {
     }
 
     fn window(&self) -> Bytes {
-        Bytes::new(self.quic.congestion_state().window())
+        Bytes::new(self.quic.congestion_state().metrics().congestion_window)
     }
 
     fn mtu(&self) -> Bytes {
@@ -451,8 +451,10 @@ impl QuicConnection {
     /// Sends what is due, as far as the kernel takes it, and takes in what the stack has to tell.
     fn transmit(&mut self) {
         let now = time::Instant::now();
+        self.look();
+        // What has to be sent again waits for the stack's window and pace; all else was given as the window has room.
+        self.watch.set_kept(self.backlog.in_stack == 0);
         loop {
-            self.backlog.on_look(&self.watch.seen(), &self.quic.stats());
             if let Some(transmit) = &self.held {
                 match self.socket.send(transmit, &self.datagrams) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -470,6 +472,7 @@ impl QuicConnection {
             if self.held.is_none() {
                 break;
             }
+            self.look();
         }
         while let Some(event) = self.quic.poll_endpoint_events() {
             self.is_drained |= event.is_drained();
@@ -481,6 +484,10 @@ impl QuicConnection {
         while let Some(event) = self.quic.poll() {
             self.on_event(event);
         }
+    }
+
+    fn look(&mut self) {
+        self.backlog.on_look(&self.watch.seen(), &self.quic.stats());
     }
 
     fn on_event(&mut self, event: Event) {

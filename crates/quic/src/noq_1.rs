@@ -64,7 +64,7 @@ impl Controller for Sender {
     }
 
     fn window(&self) -> u64 {
-        self.window().get()
+        self.window_of_stack().get()
     }
 
     fn metrics(&self) -> ControllerMetrics {

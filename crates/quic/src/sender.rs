@@ -93,6 +93,12 @@ impl Sender {
         self.limits.cwnd.min(self.limits.space).max(self.minimum_window())
     }
 
+    /// The window that the stack keeps to: without bound where its program does so ([`Watch::set_kept`]).
+    #[must_use]
+    pub fn window_of_stack(&self) -> Bytes {
+        if self.watch.as_ref().is_some_and(Watch::is_kept) { UNBOUNDED } else { self.window() }
+    }
+
     /// Bytes that could be in flight at the beginning.
     #[must_use]
     pub fn initial_window(&self) -> Bytes {
@@ -254,6 +260,9 @@ impl Sender {
 fn own(algorithm: &mut Mutex<Box<dyn CongestionControl>>) -> &mut Box<dyn CongestionControl> {
     algorithm.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// More than any window. quinn and noq set no pace where a window has more than 32 bits.
+const UNBOUNDED: Bytes = Bytes::new(1 << 62);
 
 /// RFC 9002 §7.2.
 fn initial_window(mss: Bytes) -> Bytes {

@@ -1,13 +1,20 @@
 //! The state of a connection's sender, for the program that the connection belongs to: stacks tell it little.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time;
 
 use suimon_units::{Bytes, Duration};
 
 /// A view of the sender that drives a connection, or of the one after it where a stack begins anew on another path.
 #[derive(Debug, Clone, Default)]
-pub struct Watch(Arc<Mutex<Seen>>);
+pub struct Watch(Arc<Mutex<Shared>>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    seen: Seen,
+    /// The program keeps to the window itself.
+    is_kept: bool,
+}
 
 /// A connection as its sender sees it. Bytes are those of QUIC's packets, as [`Sender`](crate::Sender) counts them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,11 +43,25 @@ impl Watch {
     /// The connection now.
     #[must_use]
     pub fn seen(&self) -> Seen {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().seen
+    }
+
+    /// `is_kept` says that the program gives the stack nothing that the window has no room for, and that nothing waits there to be sent
+    /// again. The stack then keeps to no window and no pace: while it holds data back it may acknowledge nothing.
+    pub fn set_kept(&self, is_kept: bool) {
+        self.lock().is_kept = is_kept;
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        self.lock().is_kept
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Seen)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.lock().seen);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,6 +122,19 @@ mod tests {
         sender.on_packet_acked(at(900), Bytes::new(1_200));
         sender.on_acks_end(at(960), Bytes::ZERO, true);
         assert!(watch.seen().app_limited);
+    }
+
+    #[test]
+    fn a_program_that_keeps_to_the_window_has_the_stack_hold_nothing_back() {
+        let (config, watch) = "cubic".parse::<SenderConfig>().unwrap().watched();
+        let sender = config.begin(time::Instant::now(), 1_200);
+        assert_eq!(sender.window_of_stack(), sender.window());
+        watch.set_kept(true);
+        // Stacks pace no window of so much.
+        assert!(sender.window_of_stack() > Bytes::new(u32::MAX.into()));
+        assert_eq!(sender.window(), Bytes::new(12_000));
+        watch.set_kept(false);
+        assert_eq!(sender.window_of_stack(), sender.window());
     }
 
     #[test]

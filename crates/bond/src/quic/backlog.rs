@@ -56,9 +56,10 @@ impl Backlog {
         let lost_probes = stats.path.lost_plpmtud_probes;
         self.miscounted += (lost_probes - self.lost_probes) * u64::from(ETHERNET_MTU);
         self.lost_probes = lost_probes;
-        self.in_stack += (seen.lost - before.lost).get();
-        // Nothing holds the stack back.
-        if self.in_flight() == 0 {
+        let lost = (seen.lost - before.lost).get();
+        self.in_stack += lost;
+        // Nothing held the stack back at its last turn.
+        if lost == 0 && self.in_flight() == 0 {
             self.in_stack = 0;
         }
         self.is_recovering = self.in_stack > 0 && (self.is_recovering || seen.persistent > before.persistent);
@@ -152,7 +153,9 @@ mod tests {
         connection.acknowledge(1_200, 47_600, true);
         assert_eq!(connection.recovers(), (0, false), "a report is not sent again");
         connection.lose(47_600, 1);
-        assert_eq!(connection.recovers(), (0, false), "all was lost, and the window has room for it");
+        assert_eq!(connection.recovers(), (47_600, true), "all was lost");
+        connection.look();
+        assert_eq!(connection.recovers(), (0, false), "and the stack sends nothing of it again");
     }
 
     #[test]
