@@ -453,7 +453,7 @@ impl QuicConnection {
         let now = time::Instant::now();
         self.look();
         // What has to be sent again waits for the stack's window and pace; all else was given as the window has room.
-        self.watch.set_kept(self.backlog.in_stack == 0);
+        self.watch.set_keeps_window(self.backlog.in_stack == 0);
         loop {
             if let Some(transmit) = &self.held {
                 match self.socket.send(transmit, &self.datagrams) {

@@ -93,10 +93,10 @@ impl Sender {
         self.limits.cwnd.min(self.limits.space).max(self.minimum_window())
     }
 
-    /// The window that the stack keeps to: without bound where its program does so ([`Watch::set_kept`]).
+    /// The window that the stack keeps to: without bound where its program does so ([`Watch::set_keeps_window`]).
     #[must_use]
     pub fn window_of_stack(&self) -> Bytes {
-        if self.watch.as_ref().is_some_and(Watch::is_kept) { UNBOUNDED } else { self.window() }
+        if self.watch.as_ref().is_some_and(Watch::keeps_window) { UNBOUNDED } else { self.window() }
     }
 
     /// Bytes that could be in flight at the beginning.

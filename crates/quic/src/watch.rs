@@ -5,7 +5,8 @@ use std::time;
 
 use suimon_units::{Bytes, Duration};
 
-/// A view of the sender that drives a connection, or of the one after it where a stack begins anew on another path.
+/// A view of the sender that drives a connection, or of the one after it where a stack begins anew on another path, and the program's word
+/// to it.
 #[derive(Debug, Clone, Default)]
 pub struct Watch(Arc<Mutex<Shared>>);
 
@@ -13,7 +14,7 @@ pub struct Watch(Arc<Mutex<Shared>>);
 struct Shared {
     seen: Seen,
     /// The program keeps to the window itself.
-    is_kept: bool,
+    keeps_window: bool,
 }
 
 /// A connection as its sender sees it. Bytes are those of QUIC's packets, as [`Sender`](crate::Sender) counts them.
@@ -46,14 +47,14 @@ impl Watch {
         self.lock().seen
     }
 
-    /// `is_kept` says that the program gives the stack nothing that the window has no room for, and that nothing waits there to be sent
+    /// `keeps_window` says that the program gives the stack nothing that the window has no room for, and that nothing waits there to be sent
     /// again. The stack then keeps to no window and no pace: while it holds data back it may acknowledge nothing.
-    pub fn set_kept(&self, is_kept: bool) {
-        self.lock().is_kept = is_kept;
+    pub fn set_keeps_window(&self, keeps_window: bool) {
+        self.lock().keeps_window = keeps_window;
     }
 
-    pub(crate) fn is_kept(&self) -> bool {
-        self.lock().is_kept
+    pub(crate) fn keeps_window(&self) -> bool {
+        self.lock().keeps_window
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Seen)) {
@@ -129,11 +130,11 @@ mod tests {
         let (config, watch) = "cubic".parse::<SenderConfig>().unwrap().watched();
         let sender = config.begin(time::Instant::now(), 1_200);
         assert_eq!(sender.window_of_stack(), sender.window());
-        watch.set_kept(true);
+        watch.set_keeps_window(true);
         // Stacks pace no window of so much.
         assert!(sender.window_of_stack() > Bytes::new(u32::MAX.into()));
         assert_eq!(sender.window(), Bytes::new(12_000));
-        watch.set_kept(false);
+        watch.set_keeps_window(false);
         assert_eq!(sender.window_of_stack(), sender.window());
     }
 
