@@ -90,7 +90,9 @@ impl Drain {
         let acked = ACKED_SEGMENTS * flight.mss.as_f64() / rate;
         let alone = held / rate - rtt_min + acked.min(rtt_min * MOST_ACKED);
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
-        Self { held, rate, own: (alone + (queue - alone) * LEFT).max(noise), rounds: 0, chunks: 0.0 }
+        // What is left of a queue within the noise says nothing either.
+        let left = ((queue - alone) * LEFT).max(noise);
+        Self { held, rate, own: alone + left, rounds: 0, chunks: 0.0 }
     }
 }
 
@@ -613,6 +615,19 @@ mod tests {
         for _ in 0..300 {
             path.run(100);
             assert!(path.queue_ms() < 120.0, "{} after {:?}", path.queue_ms(), path.now);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_a_drain_cannot_tell_from_none_is_no_reason_to_compete() {
+        for others_ms in [0.0, 0.5, 1.0, 1.5, 2.0] {
+            let mut path = Path::new(10.0, 20.0);
+            (path.is_urgent, path.acked, path.others_ms) = (true, 2.0, others_ms);
+            path.run(2_000);
+            for _ in 0..300 {
+                path.run(100);
+                assert!(path.bound.get().is_some(), "{others_ms} ms of others after {:?}", path.now);
+            }
         }
     }
 
