@@ -476,6 +476,24 @@ mod tests {
     }
 
     #[test]
+    fn a_window_grows_before_it_is_used_up_behind_a_hole_and_not_for_a_reader_that_is_late() {
+        for has_hole in [true, false] {
+            let (mut client, mut server) = pair();
+            let id = open(&mut client, &mut server);
+            client.write(id, &[1; 900]).unwrap();
+            let groups = produce(&mut client);
+            assert_eq!(groups.len(), 2, "of which the first has more than half of the window");
+            let first = usize::from(has_hole);
+            server.receive(&groups[first]).unwrap();
+            server.receive(&groups[1 - first]).unwrap();
+            client.write(id, &[1; 900]).unwrap();
+            produce(&mut server).iter().for_each(|group| client.receive(group).unwrap());
+            let sent: usize = produce(&mut client).iter().map(Vec::len).sum();
+            assert_eq!(sent > 900, has_hole, "{sent} bytes more");
+        }
+    }
+
+    #[test]
     fn a_stream_that_nobody_reads_holds_up_no_other() {
         let (mut client, mut server) = pair();
         let (stuck, free) = (open(&mut client, &mut server), open(&mut client, &mut server));

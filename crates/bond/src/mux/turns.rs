@@ -80,9 +80,12 @@ impl Turns {
         }
     }
 
-    /// So many bytes were sent that had been in turn.
+    /// So many bytes were sent that had been in turn. What a flow sends alone earns it nothing: a download that has nothing for a moment, as
+    /// its source is late, still is a download.
     pub(super) fn on_sent(&mut self, bytes: usize) {
-        self.sent += bytes as i64 / self.sharing.max(1);
+        if self.credits.len() > 1 {
+            self.sent += bytes as i64 / self.sharing.max(1);
+        }
     }
 
     /// The new flow whose turn it is.
@@ -220,6 +223,24 @@ mod tests {
         }
         turns.wake(C);
         assert_eq!((turns.next_new(ready), turns.next_old(ready)), (None, Some(A)), "it has used up all");
+    }
+
+    #[test]
+    fn a_download_alone_that_has_nothing_for_a_moment_does_not_begin_anew() {
+        for is_alone in [true, false] {
+            let mut turns = Turns::default();
+            for flow in if is_alone { &[A][..] } else { &[A, B] } {
+                turns.wake(*flow);
+                turns.spend(*flow, QUANTUM as usize);
+            }
+            assert_eq!(turns.next_old(ready), Some(A));
+            turns.spend(A, 50_000);
+            let blocked = |flow| if flow == A { Waiting::Nothing } else { Waiting::Blocked };
+            assert_eq!(turns.next_old(blocked), None);
+            turns.on_sent(150_000);
+            turns.wake(A);
+            assert_eq!(turns.any_new(ready), !is_alone);
+        }
     }
 
     /// A call of 1 kB every so often beside a download that sends 3 kB at a time.
