@@ -490,6 +490,9 @@ mod tests {
             produce(&mut server).iter().for_each(|group| client.receive(group).unwrap());
             let sent: usize = produce(&mut client).iter().map(Vec::len).sum();
             assert_eq!(sent > 900, has_hole, "{sent} bytes more");
+            let _ = server.take(id);
+            server.consumed(id, 900);
+            assert_eq!(server.streams[&id].window, if has_hole { 2_000 } else { 1_000 });
         }
     }
 

@@ -72,16 +72,16 @@ impl Mux {
         }
         self.early = self.early + stream.inbox.held - held;
         self.pieces = self.pieces + stream.inbox.pieces() - pieces;
-        // Behind a hole that a slow path has yet to fill, the window would be used up, and no news of that comes in time.
-        if stream.inbox.end() - stream.consumed > stream.window / 2 {
+        if stream.ended() {
+            self.forget_if_done(id);
+        } else if stream.inbox.end() - stream.consumed > stream.window / 2
+            && stream.inbox.next - stream.consumed <= stream.window / 2
+        {
+            // Behind a hole that a slow path has yet to fill, the window would be used up, and no news of that comes in time.
             stream.wanted = true;
             if self.grow(id) {
                 self.grant(id);
             }
-        }
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        if stream.ended() {
-            self.forget_if_done(id);
         }
         Ok(())
     }
