@@ -253,10 +253,19 @@ impl Mux {
         self.control.insert((id, Control::Credit), frame);
     }
 
+    /// The other end would send more of a stream than its window lets it.
+    fn want_more(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.wanted = true;
+        if self.grow(id) {
+            self.grant(id);
+        }
+    }
+
     /// Where the other end would send more: the window grows, if the reader keeps up and memory allows.
     fn grow(&mut self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get_mut(&id) else { return false };
-        if !stream.wanted || stream.inbox.next - stream.consumed > stream.window / 2 {
+        if !stream.wanted || !stream.reader_keeps_up() {
             return false;
         }
         stream.wanted = false;

@@ -45,12 +45,7 @@ impl Mux {
             }
             StreamFrame::Blocked(id) => {
                 self.was_used(id)?;
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.wanted = true;
-                    if self.grow(id) {
-                        self.grant(id);
-                    }
-                }
+                self.want_more(id);
             }
         }
         Ok(())
@@ -74,14 +69,9 @@ impl Mux {
         self.pieces = self.pieces + stream.inbox.pieces() - pieces;
         if stream.ended() {
             self.forget_if_done(id);
-        } else if stream.inbox.end() - stream.consumed > stream.window / 2
-            && stream.inbox.next - stream.consumed <= stream.window / 2
-        {
+        } else if stream.inbox.end() - stream.consumed > stream.window / 2 && stream.reader_keeps_up() {
             // Behind a hole that a slow path has yet to fill, the window would be used up, and no news of that comes in time.
-            stream.wanted = true;
-            if self.grow(id) {
-                self.grant(id);
-            }
+            self.want_more(id);
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(super) struct Stream {
     pub(super) consumed: u64,
     pub(super) granted: u64,
     pub(super) window: u64,
-    /// The other end has said that it would send more.
+    /// The other end would send more: it has said so, or the window will soon be used up behind a hole.
     pub(super) wanted: bool,
     /// The stream's length, once the other end has said it.
     pub(super) length: Option<u64>,
@@ -67,6 +67,11 @@ impl Stream {
     /// All that the other end has sent is here.
     pub(super) fn ended(&self) -> bool {
         self.length == Some(self.inbox.next)
+    }
+
+    /// No more than half of the window is here in order and not read.
+    pub(super) fn reader_keeps_up(&self) -> bool {
+        self.inbox.next - self.consumed <= self.window / 2
     }
 
     pub(super) fn is_done(&self) -> bool {
