@@ -58,11 +58,18 @@ pub struct CapacityMeter {
     /// In bits per second.
     rate: Option<f64>,
     measured_at: Instant,
+    /// Nothing of what is under way was acknowledged in the last round trip.
+    stands_still: bool,
 }
 
 impl CapacityMeter {
     /// The connection was read.
     pub fn on_reading(&mut self, now: Instant, connection: Occupancy) {
+        if self.stands_still && self.sampler.acknowledges(&connection) {
+            // The end of a cut: a sample that began within it would count a part of it.
+            self.sampler = Sampler::default();
+            self.stands_still = false;
+        }
         let Some(sample) = self.sampler.read(now, &connection) else { return };
         // An old measurement says nothing: the path may have been too slow to be used since, and be so no more.
         if now.saturating_since(self.measured_at) > (connection.srtt * 4).max(MAX_MEMORY) {
@@ -70,7 +77,8 @@ impl CapacityMeter {
         }
         // A round trip without any acknowledgement of what is under way, as in a cut, tells nothing of the rate: a path that counted it as none
         // would be taken for a slow one for long after the cut.
-        if sample.bps == 0.0 && sample.least_buffered > Bytes::ZERO {
+        self.stands_still = sample.bps == 0.0 && sample.least_buffered > Bytes::ZERO;
+        if self.stands_still {
             return;
         }
         // A connection that held less than a bandwidth-delay product was not asked for more; what it
@@ -114,6 +122,11 @@ struct Sample {
 }
 
 impl Sampler {
+    /// Whether something was acknowledged since the sample began.
+    fn acknowledges(&self, connection: &Occupancy) -> bool {
+        self.0.is_some_and(|begun| connection.acknowledged > begun.acknowledged)
+    }
+
     /// A sample, once a round trip is over.
     fn read(&mut self, now: Instant, connection: &Occupancy) -> Option<Sample> {
         let Occupancy { acknowledged, buffered, srtt, .. } = *connection;
@@ -324,6 +337,20 @@ mod tests {
         assert!(meter.get().unwrap().as_bps_f64() > 0.5 * before, "{:?}", meter.get());
         run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 100_000, 2_100);
         assert_eq!(meter.get(), None, "it was long");
+    }
+
+    #[test]
+    fn what_came_of_a_round_trip_in_which_a_cut_ended_is_not_taken_for_the_rate() {
+        let rate = Rate::from_bps(8_000_000);
+        for late in (0..100).step_by(10) {
+            let (mut meter, mut now, mut acknowledged) = (CapacityMeter::default(), Instant::ZERO, 0);
+            run(&mut meter, &mut now, &mut acknowledged, rate, 100_000, 500);
+            run(&mut meter, &mut now, &mut acknowledged, Rate::ZERO, 100_000, 2_100 + late);
+            assert_eq!(meter.get(), None);
+            run(&mut meter, &mut now, &mut acknowledged, rate, 100_000, 60);
+            let after = meter.get().unwrap().as_bps_f64();
+            assert!((after / 8e6 - 1.0).abs() < 0.01, "{after} bit/s, {late} ms later");
+        }
     }
 
     /// Or a path that was slow once would be slow for ever: nothing is given to it that could show otherwise.

@@ -142,6 +142,8 @@ impl Turns {
                 Waiting::Nothing => {
                     if !std::mem::replace(&mut credit.is_idle, true) {
                         credit.sent = self.sent;
+                        // What a short last piece left of its turn is no sign of a flow that sends little.
+                        credit.bytes = credit.bytes.min(0);
                     }
                     passed += 1;
                 }
@@ -233,10 +235,12 @@ mod tests {
                 turns.wake(*flow);
                 turns.spend(*flow, QUANTUM as usize);
             }
-            assert_eq!(turns.next_old(ready), Some(A));
-            turns.spend(A, 50_000);
-            let blocked = |flow| if flow == A { Waiting::Nothing } else { Waiting::Blocked };
-            assert_eq!(turns.next_old(blocked), None);
+            let beside_blocked = |own| move |flow| if flow == A { own } else { Waiting::Blocked };
+            for piece in [50_000, 1] {
+                assert_eq!(turns.next_old(beside_blocked(Waiting::Ready)), Some(A));
+                turns.spend(A, piece);
+            }
+            assert_eq!(turns.next_old(beside_blocked(Waiting::Nothing)), None);
             turns.on_sent(150_000);
             turns.wake(A);
             assert_eq!(turns.any_new(ready), !is_alone);
