@@ -68,6 +68,15 @@ struct Path {
     reports: Option<Rtt>,
     /// When the path was last taken to have stalled.
     stalled_at: Instant,
+    /// The longest time of late without an acknowledgement after which nothing was lost, though the path was taken to have stalled.
+    pause: Option<Pause>,
+}
+
+/// A path carried nothing for a while, and went on.
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    length: Duration,
+    ended_at: Instant,
 }
 
 /// Data that a connection was given, and when.
@@ -87,7 +96,9 @@ pub enum Suspicion {
     /// RFC 6298's timeout without a lower bound. Its granularity G is [`LATE`], and [`LATE_ALONE`] where so little is under
     /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen. Where this
     /// program itself looks late, the path has up to as long again: an end that stands still is no path
-    /// that fails.
+    /// that fails. After a suspicion that was wrong, the path may be silent for as long as it was then: radio links pause, and what
+    /// goes over another path meanwhile arrives twice. As in RFC 8985 §6.2, where a spurious retransmission widens the time for
+    /// reordering.
     Late,
 }
 
@@ -132,6 +143,7 @@ impl AggregateSender {
             progress_at: Instant::ZERO,
             reports: None,
             stalled_at: Instant::ZERO,
+            pause: None,
         };
         Self {
             scheduler,
@@ -186,6 +198,7 @@ impl AggregateSender {
         path.state = PathState::Up;
         path.progress_at = now;
         path.reports = None;
+        path.pause = None;
     }
 
     /// The connection over `path` is gone. Its unacknowledged data is given to others.
@@ -230,9 +243,11 @@ impl AggregateSender {
         if acknowledged || status.buffered == Bytes::ZERO {
             // Before a retransmission timeout, which each acknowledgement begins anew (RFC 6298 §5.3), a connection has taken nothing for
             // lost: all that it carries is on its way.
-            let paused = state.state == PathState::Stalled && now < state.progress_at + state.timeout();
+            let silence = now.saturating_since(state.progress_at);
+            let paused = state.state == PathState::Stalled && silence < state.timeout();
             state.moves(now);
             if paused && !status.is_recovering {
+                state.on_pause(now, silence);
                 self.reclaim(path);
             }
         }
@@ -421,7 +436,8 @@ impl AggregateSender {
         }
         match (self.suspicion, path.status.and_then(|status| status.rtt)) {
             (Suspicion::Late, Some(rtt)) => {
-                let slack = (rtt.rttvar * 4).max(if path.is_busy() { LATE } else { LATE_ALONE });
+                let granularity = if path.is_busy() { LATE } else { LATE_ALONE };
+                let slack = (rtt.rttvar * 4).max(granularity).max(path.pauses());
                 let late_at = path.late_by(rtt, slack);
                 Some((self.excused_until + slack).clamp(late_at, late_at + slack))
             }
@@ -610,6 +626,19 @@ impl Path {
         }
     }
 
+    /// The path was silent for `length` and lost nothing.
+    fn on_pause(&mut self, now: Instant, length: Duration) {
+        if length >= self.pauses() {
+            self.pause = Some(Pause { length, ended_at: now });
+        }
+    }
+
+    /// How long the path pauses, as far as it did so of late.
+    fn pauses(&self) -> Duration {
+        let recent = self.pause.filter(|pause| self.progress_at < pause.ended_at + PAUSES_REMEMBERED);
+        recent.map_or(Duration::ZERO, |pause| pause.length)
+    }
+
     /// Established, with something under way and no stall.
     fn carries(&self) -> bool {
         self.state == PathState::Up && self.unacknowledged > 0
@@ -672,6 +701,8 @@ const RTO_MIN: Duration = Duration::from_millis(200);
 pub const LATE: Duration = Duration::from_millis(25);
 /// Programs look again within a timer's tick and a turn of the processor.
 const LATE_LOOK: Duration = Duration::from_millis(5);
+/// A pause is expected again for so long: radio links pause every second or two.
+const PAUSES_REMEMBERED: Duration = Duration::from_secs(10);
 /// Linux delays an acknowledgement by 40 ms (`TCP_DELACK_MIN`).
 pub const LATE_ALONE: Duration = Duration::from_millis(60);
 
@@ -823,6 +854,37 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_paused_and_lost_nothing_may_pause_for_as_long_again_for_some_seconds() {
+        for (is_recovering, after_ms, stalls_early) in
+            [(false, 1_000, false), (true, 1_000, true), (false, 11_000, true)]
+        {
+            let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 1, CHUNK, true);
+            sender.set_suspicion(Suspicion::Late);
+            sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+            sender.path_up(at(0), PathId(0));
+            // 10 kB go out with the last acknowledgement, before a pause of 100 ms.
+            let mut produced = 0;
+            let mut stalls_within = |sender: &mut AggregateSender, from, ms| {
+                sender.on_occupancy(at(from), PathId(0), status(1, 20), true);
+                produced += 10_000;
+                sender.produce(produced);
+                while sender.next(at(from)).is_some() {}
+                for ms in 0..ms {
+                    let _ = sender.next(at(from + ms));
+                }
+                sender.is_stalled(PathId(0))
+            };
+            assert!(stalls_within(&mut sender, 0, 100));
+            let moves = PathStatus { is_recovering, ..status(1, 20) };
+            sender.on_occupancy(at(100), PathId(0), moves, true);
+            sender.on_delivered(at(100), PathId(0), Bytes::new(10_000));
+            let from = 100 + after_ms;
+            assert_eq!(stalls_within(&mut sender, from, 100), stalls_early, "{is_recovering}, {after_ms} ms");
+            assert!(stalls_within(&mut sender, from + 200, 130), "20 ms are the path's length");
+        }
+    }
+
+    #[test]
     fn a_connection_is_dead_after_the_patience_and_two_timeouts() {
         let mut sender = sender("least-buffered");
         let dead_at = |sender: &AggregateSender, ms| {
@@ -945,6 +1007,18 @@ mod tests {
         let rest = sender.next(at(31)).unwrap();
         assert_eq!((rest.path, rest.start, rest.len.get()), (PathId(1), 1_000, 1_000));
         assert_eq!(sender.copied().get(), 2_500);
+    }
+
+    #[test]
+    fn a_path_that_pauses_is_late_at_once_with_urgent_data_and_after_its_pause_with_other() {
+        let mut sender = urgent(Urgency::First);
+        sender.paths[0].on_pause(at(0), Duration::from_millis(100));
+        let copy = sender.next(at(30)).unwrap();
+        assert_eq!((copy.path, copy.start), (PathId(1), 10_000));
+        sender.on_occupancy(at(31), PathId(1), status(500, 50), false);
+        assert_eq!(sender.next(at(31)), None);
+        assert_eq!(sender.next(at(119)), None, "a round trip and the pause");
+        assert_eq!(sender.next(at(120)).map(|chunk| (chunk.path, chunk.start)), Some((PathId(1), 0)));
     }
 
     #[test]
