@@ -1010,18 +1010,6 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_pauses_is_late_at_once_with_urgent_data_and_after_its_pause_with_other() {
-        let mut sender = urgent(Urgency::First);
-        sender.paths[0].on_pause(at(0), Duration::from_millis(100));
-        let copy = sender.next(at(30)).unwrap();
-        assert_eq!((copy.path, copy.start), (PathId(1), 10_000));
-        sender.on_occupancy(at(31), PathId(1), status(500, 50), false);
-        assert_eq!(sender.next(at(31)), None);
-        assert_eq!(sender.next(at(119)), None, "a round trip and the pause");
-        assert_eq!(sender.next(at(120)).map(|chunk| (chunk.path, chunk.start)), Some((PathId(1), 0)));
-    }
-
-    #[test]
     fn a_long_path_is_late_once_a_report_over_a_quick_one_is() {
         let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
         sender.set_suspicion(Suspicion::Late);

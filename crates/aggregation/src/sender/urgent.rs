@@ -79,7 +79,7 @@ impl AggregateSender {
         if self.suspicion == Suspicion::Timeout && self.urgent.is_empty() {
             return None;
         }
-        let late = self.late_paths(now, |_| Duration::ZERO);
+        let late = self.late_paths(now);
         let wanted = if late == 0 { &self.twice } else { &self.urgent };
         let urgent = wanted.iter().find_map(|wanted| {
             self.outstanding.overlapping(wanted.clone()).find_map(|(range, carriers)| {
@@ -94,16 +94,15 @@ impl AggregateSender {
                 self.copy(now, range, urgency, unfit)
             })
         });
-        urgent.or_else(|| self.copy_of_late(now))
+        urgent.or_else(|| self.copy_of_late(now, late))
     }
 
     /// The first data that `late` paths alone carry and have lost, and a path for a copy. What the receiver waits for may make a queue longer
-    /// than it should be. A path that pauses now and then is not late with it before its pause is over.
-    fn copy_of_late(&self, now: Instant) -> Option<(PathId, Range<u64>)> {
+    /// than it should be.
+    fn copy_of_late(&self, now: Instant, late: u64) -> Option<(PathId, Range<u64>)> {
         if self.suspicion == Suspicion::Timeout {
             return None;
         }
-        let late = self.late_paths(now, Path::pauses);
         let paths = self.paths.iter().enumerate().filter(|(index, _)| late & 1 << index != 0);
         let mut lost: Vec<_> = paths.flat_map(|(_, path)| self.lost_by(path)).collect();
         lost.sort_unstable_by_key(|(range, _)| range.start);
@@ -142,13 +141,13 @@ impl AggregateSender {
     pub(super) fn copies_at(&self) -> Option<Instant> {
         let first = self.suspicion == Suspicion::Late;
         let concerned = |path: &&Path| path.state == PathState::Up && (!self.urgent.is_empty() || first);
-        self.paths.iter().filter(concerned).filter_map(|path| path.late_at(Duration::ZERO)).min()
+        self.paths.iter().filter(concerned).filter_map(Path::late_at).min()
     }
 
-    /// The paths that are late with what they carry, a bit each, where they `may` be silent for so long.
-    fn late_paths(&self, now: Instant, may: impl Fn(&Path) -> Duration) -> u64 {
-        let is_late = |path: &Path| path.late_at(may(path)).is_some_and(|at| at <= now);
-        let late = self.paths.iter().enumerate().filter(|(_, path)| is_late(path));
+    /// The paths that are late with what they carry, a bit each.
+    fn late_paths(&self, now: Instant) -> u64 {
+        let late =
+            self.paths.iter().enumerate().filter(|(_, path)| path.late_at().is_some_and(|at| at <= now));
         late.map(|(index, _)| 1 << index).sum()
     }
 }
@@ -167,16 +166,16 @@ impl Path {
         rtt.map_or(Duration::ZERO, |rtt| self.silent(now).saturating_sub(expected(rtt)))
     }
 
-    /// When what it carries will be late, if nothing is acknowledged until then and it may be silent for so long. It is under suspicion only: one copy of what is
+    /// When what it carries will be late, if nothing is acknowledged until then. It is under suspicion only: one copy of what is
     /// urgent costs little, so this is sooner than the path is taken to have stalled.
-    pub(super) fn late_at(&self, may: Duration) -> Option<Instant> {
+    pub(super) fn late_at(&self) -> Option<Instant> {
         match self.state {
             PathState::Down => None,
             PathState::Stalled => Some(self.progress_at),
             PathState::Up if self.unacknowledged == 0 => None,
             PathState::Up => {
                 let reports = self.reports.or(self.status.and_then(|status| status.rtt))?;
-                Some(self.late_by(reports, slack(reports).max(may)))
+                Some(self.late_by(reports, slack(reports)))
             }
         }
     }
