@@ -326,3 +326,47 @@ fn open(setup: &Setup, end: &End) -> Result<Tun, LinuxError> {
     }
     Ok(tun)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use suimon_algorithms::registry::{AlgorithmSpec, Role};
+    use suimon_scenario::LinkSpec;
+    use suimon_testing::{can_emulate, in_time};
+
+    use super::*;
+    use crate::TwoHosts;
+
+    /// Processor time that the thread of the first link has taken.
+    fn time_of_thread() -> Duration {
+        let mut tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+        let is_it =
+            |task: &PathBuf| fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "link 0\n");
+        let text = fs::read_to_string(tasks.find(is_it).unwrap().join("schedstat")).unwrap();
+        Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+    }
+
+    /// As of a thread that had taken the order before it was to be woken. Awake for ever, it would take the processor from all others
+    /// where there is one.
+    #[test]
+    fn a_thread_that_is_woken_for_nothing_sleeps_again() {
+        if !can_emulate() {
+            return;
+        }
+        in_time(|| {
+            let queue = AlgorithmSpec::parse(Role::Queue, "droptail").unwrap();
+            let link = LinkSpec::parse("10Mbit 20ms").unwrap().links(&queue);
+            let hosts = TwoHosts::new(&Setup::default(), &[link]).unwrap();
+            hosts.emulation.threads[0].waker.wake();
+            sleep(Duration::from_millis(100));
+            let before = time_of_thread();
+            sleep(Duration::from_millis(100));
+            let took = time_of_thread() - before;
+            assert!(took < Duration::from_millis(30), "{took:?} of 100 ms");
+        });
+    }
+}

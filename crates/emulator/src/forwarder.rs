@@ -139,7 +139,10 @@ impl Forwarder {
             let wait =
                 if left > early.time { left.saturating_sub(early.time) } else { left.max(Early::REST) };
             let sources = self.tuns.iter().map(AsFd::as_fd).chain([self.woken.as_fd()]);
-            if !wait_any_readable(sources, wait)? {
+            if wait_any_readable(sources, wait)? {
+                // Before the orders are looked at: what wakes may come after they were taken, and would leave no wait.
+                self.woken.clear();
+            } else {
                 early.woke(self.clock.now().saturating_since(now + wait));
             }
         }
@@ -194,7 +197,6 @@ impl Forwarder {
     }
 
     fn change(&mut self, direction: usize, change: Change) {
-        self.woken.clear();
         let now = self.clock.now();
         self.proceed(now);
         let changed = &mut self.directions[direction];
