@@ -437,7 +437,7 @@ impl AggregateSender {
         match (self.suspicion, path.status.and_then(|status| status.rtt)) {
             (Suspicion::Late, Some(rtt)) => {
                 let granularity = if path.is_busy() { LATE } else { LATE_ALONE };
-                let slack = (rtt.rttvar * 4).max(granularity).max(path.pauses());
+                let slack = (rtt.rttvar * 4).max(granularity).max(path.longest_pause());
                 let late_at = path.late_by(rtt, slack);
                 Some((self.excused_until + slack).clamp(late_at, late_at + slack))
             }
@@ -628,13 +628,13 @@ impl Path {
 
     /// The path was silent for `length` and lost nothing.
     fn on_pause(&mut self, now: Instant, length: Duration) {
-        if length >= self.pauses() {
+        if length >= self.longest_pause() {
             self.pause = Some(Pause { length, ended_at: now });
         }
     }
 
-    /// How long the path pauses, as far as it did so of late.
-    fn pauses(&self) -> Duration {
+    /// The longest pause of late.
+    fn longest_pause(&self) -> Duration {
         let recent = self.pause.filter(|pause| self.progress_at < pause.ended_at + PAUSES_REMEMBERED);
         recent.map_or(Duration::ZERO, |pause| pause.length)
     }

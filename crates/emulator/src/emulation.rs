@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::TwoHosts;
 
-    /// Processor time that the thread of the first link has taken.
+    /// Processor time that the thread of the first link has taken (`/proc/PID/task/TID/schedstat`, in ns).
     fn time_of_thread() -> Duration {
         let mut tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
         let is_it =
@@ -350,8 +350,8 @@ mod tests {
         Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
     }
 
-    /// As of a thread that had taken the order before it was to be woken. Awake for ever, it would take the processor from all others
-    /// where there is one.
+    /// A thread may have taken an order before the wake for it comes. If it stayed awake then, it would keep the only processor of a
+    /// machine from all others.
     #[test]
     fn a_thread_that_is_woken_for_nothing_sleeps_again() {
         if !can_emulate() {

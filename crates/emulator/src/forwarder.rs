@@ -140,7 +140,7 @@ impl Forwarder {
                 if left > early.time { left.saturating_sub(early.time) } else { left.max(Early::REST) };
             let sources = self.tuns.iter().map(AsFd::as_fd).chain([self.woken.as_fd()]);
             if wait_any_readable(sources, wait)? {
-                // Before the orders are looked at: what wakes may come after they were taken, and would leave no wait.
+                // Not with the orders: a wake may come after its order was taken. Left there, it ends each later wait at once.
                 self.woken.clear();
             } else {
                 early.woke(self.clock.now().saturating_since(now + wait));
