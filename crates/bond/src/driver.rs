@@ -131,17 +131,18 @@ impl Driver<'_> {
 
     fn step(&mut self, cx: &mut Context<'_>, state: &mut State) -> Poll<Ended> {
         let now = self.bond.now();
+        // Before connections join: they may be of the session that has begun.
+        if state.generation != self.generation {
+            self.generation = state.generation;
+            for index in 0..MAX_PATHS {
+                self.lose(now, state, PathId(index), "the session began anew");
+            }
+        }
         while let Poll::Ready(command) = self.commands.poll_recv(cx) {
             match command {
                 Some(Command::Join(joined)) => self.join(now, state, *joined),
                 Some(Command::Drop(path, reason)) => self.lose(now, state, path, reason),
                 Some(Command::Close) | None => return Poll::Ready(Ended::Closed),
-            }
-        }
-        if state.generation != self.generation {
-            self.generation = state.generation;
-            for index in 0..MAX_PATHS {
-                self.lose(now, state, PathId(index), "the session began anew");
             }
         }
         let mut again = false;
@@ -431,3 +432,34 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 const LOOK: units::Duration = units::Duration::from_millis(1);
 /// Timers have no finer ticks.
 const MIN_SLEEP: units::Duration = units::Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two keepers share a session: one learns that the server has lost it, the other joins the next one at once.
+    #[test]
+    fn a_connection_of_the_next_session_stays_though_the_driver_has_not_seen_the_last_one_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (connection, other_end) = crate::tls::tests::connected().await;
+            let config = crate::session::tests::config("least-buffered", 100_000);
+            let (bond, _incoming) = Bond::new(true, config, [0; 16]);
+            let (commands, mut received) = mpsc::channel(1);
+            let patience = Patience { path: Duration::from_secs(4), session: Duration::from_secs(60) };
+            let mut driving = Box::pin(drive(bond.clone(), &mut received, patience));
+            let mut look = async || poll_fn(|cx| Poll::Ready(driving.as_mut().poll(cx).is_pending())).await;
+            assert!(look().await);
+            bond.restart(0, "as the server has lost it");
+            let (ended, mut told) = oneshot::channel();
+            let connection = Connection::Tls(Box::new(connection));
+            let (path, name) = (PathId(0), "near0".to_owned());
+            let joined = Joined { connection, path, attempt: 1, generation: 1, name, ended };
+            commands.send(Command::Join(Box::new(joined))).await.unwrap();
+            assert!(look().await);
+            assert_eq!(told.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+            assert!(*bond.lock().has_path.borrow());
+            drop(other_end);
+        });
+    }
+}

@@ -499,7 +499,7 @@ const TOLERABLE_LOSS: f64 = 1e-3;
 const HEARD_RECENTLY: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::frame::decode;
     use crate::mux::{Event, StreamId};
@@ -510,7 +510,7 @@ mod tests {
 
     const PATHS: usize = 3;
 
-    fn config(scheduler: &str, reorder_buffer: u64) -> SessionConfig {
+    pub(crate) fn config(scheduler: &str, reorder_buffer: u64) -> SessionConfig {
         SessionConfig {
             scheduler: AlgorithmSpec::parse(Role::Path, scheduler).unwrap(),
             reorder_buffer: Bytes::new(reorder_buffer),

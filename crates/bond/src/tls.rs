@@ -322,7 +322,7 @@ const USER_TIMEOUT: Duration = Duration::from_secs(20);
 const RTO_MAX: units::Duration = units::Duration::from_secs(1);
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use rustls::pki_types::ServerName;
@@ -345,32 +345,44 @@ mod tests {
         assert!(!goes_on(SenderState::Open, 21_000, 5_000));
     }
 
-    #[test]
-    fn ends_of_different_versions_refuse_each_other_and_say_why() {
+    /// What a client and a server have of each other, where the client's TLS was changed so.
+    async fn shake_hands(change: impl FnOnce(&mut rustls::ClientConfig)) -> [io::Result<TlsConnection>; 2] {
         let (server_key, client_key) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
         let server = server_config(&server_key, &[client_key.public()].into_iter().collect()).unwrap();
         let mut client = client_config(&client_key, server_key.public()).unwrap();
-        // What version 1 said.
-        client.alpn_protocols = vec![b"suimon-bond".to_vec()];
+        change(&mut client);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = async {
+            let (tcp, _) = listener.accept().await.unwrap();
+            let tls = ServerConnection::new(Arc::new(server)).unwrap();
+            TlsConnection::handshake(tcp, tls.into(), None).await
+        };
+        let client = async {
+            let tcp = TcpStream::connect(address).await.unwrap();
+            let name = ServerName::try_from("suimon-bond").unwrap();
+            let tls = ClientConnection::new(Arc::new(client), name).unwrap();
+            TlsConnection::handshake(tcp, tls.into(), None).await
+        };
+        let (server, client) = tokio::join!(server, client);
+        [client, server]
+    }
+
+    /// Both ends of a connection.
+    pub(crate) async fn connected() -> (TlsConnection, TlsConnection) {
+        let [client, server] = shake_hands(|_| ()).await;
+        (client.unwrap(), server.unwrap())
+    }
+
+    #[test]
+    fn ends_of_different_versions_refuse_each_other_and_say_why() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let refusals = runtime.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
-            let server = async {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let tls = ServerConnection::new(Arc::new(server)).unwrap();
-                TlsConnection::handshake(tcp, tls.into(), None).await
-            };
-            let client = async {
-                let tcp = TcpStream::connect(address).await.unwrap();
-                let name = ServerName::try_from("suimon-bond").unwrap();
-                let tls = ClientConnection::new(Arc::new(client), name).unwrap();
-                TlsConnection::handshake(tcp, tls.into(), None).await
-            };
-            let (server, client) = tokio::join!(server, client);
-            [server.unwrap_err(), client.unwrap_err()]
-        });
-        for refusal in refusals {
+        // What version 1 said.
+        let of_version_1 = |client: &mut rustls::ClientConfig| {
+            client.alpn_protocols = vec![b"suimon-bond".to_vec()];
+        };
+        for refusal in runtime.block_on(shake_hands(of_version_1)) {
+            let refusal = refusal.unwrap_err();
             assert_eq!(refusal.kind(), io::ErrorKind::Unsupported, "{refusal}");
             assert!(refusal.to_string().contains("another version"), "{refusal}");
         }
