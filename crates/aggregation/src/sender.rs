@@ -1,5 +1,6 @@
 //! The sending end: gives data to connections, and to others when a path fails.
 
+mod pauses;
 mod urgent;
 
 use std::collections::VecDeque;
@@ -10,6 +11,7 @@ use suimon_algorithms::Probe;
 use suimon_algorithms::path::{Data, PathId, PathScheduler, PathStatus, PathView, Placement, Rtt, SendState};
 use suimon_units::{Bytes, Duration, Instant};
 
+use self::pauses::Pauses;
 use crate::receiver::Feedback;
 
 /// Data for one connection: to be written to it at once, after all that it was given before.
@@ -68,15 +70,7 @@ struct Path {
     reports: Option<Rtt>,
     /// When the path was last taken to have stalled.
     stalled_at: Instant,
-    /// The longest time of late without an acknowledgement after which nothing was lost, though the path was taken to have stalled.
-    pause: Option<Pause>,
-}
-
-/// A path carried nothing for a while, and went on.
-#[derive(Debug, Clone, Copy)]
-struct Pause {
-    length: Duration,
-    ended_at: Instant,
+    pauses: Pauses,
 }
 
 /// Data that a connection was given, and when.
@@ -143,7 +137,7 @@ impl AggregateSender {
             progress_at: Instant::ZERO,
             reports: None,
             stalled_at: Instant::ZERO,
-            pause: None,
+            pauses: Pauses::default(),
         };
         Self {
             scheduler,
@@ -198,7 +192,7 @@ impl AggregateSender {
         path.state = PathState::Up;
         path.progress_at = now;
         path.reports = None;
-        path.pause = None;
+        path.pauses = Pauses::default();
     }
 
     /// The connection over `path` is gone. Its unacknowledged data is given to others.
@@ -238,16 +232,24 @@ impl AggregateSender {
     /// acknowledges data that no program has read, and may lose it. Where the kernel `acknowledged` data since
     /// the reading before, the path moves all the same.
     pub fn on_occupancy(&mut self, now: Instant, path: PathId, status: PathStatus, acknowledged: bool) {
+        let moves = acknowledged || status.buffered == Bytes::ZERO;
+        if moves {
+            self.notice_standstill(now);
+        }
         let state = &mut self.paths[path.0];
+        // By what was known before: a pause makes the round-trip time vary.
+        let pause = state.pause(now).filter(|_| self.excused_until <= state.progress_at);
         state.status = Some(status);
-        if acknowledged || status.buffered == Bytes::ZERO {
+        if moves {
             // Before a retransmission timeout, which each acknowledgement begins anew (RFC 6298 §5.3), a connection has taken nothing for
             // lost: all that it carries is on its way.
-            let silence = now.saturating_since(state.progress_at);
-            let paused = state.state == PathState::Stalled && silence < state.timeout();
+            let lost_nothing = now < state.progress_at + state.timeout() && !status.is_recovering;
+            let had_stalled = state.state == PathState::Stalled;
+            if lost_nothing && let Some(pause) = pause {
+                state.pauses.add(now, pause);
+            }
             state.moves(now);
-            if paused && !status.is_recovering {
-                state.on_pause(now, silence);
+            if lost_nothing && had_stalled {
                 self.reclaim(path);
             }
         }
@@ -417,9 +419,7 @@ impl AggregateSender {
         if !self.copy_stalled {
             return;
         }
-        if self.suspicion == Suspicion::Late && self.looks_late(now) {
-            self.excused_until = now;
-        }
+        self.notice_standstill(now);
         for index in 0..self.paths.len() {
             if self.stalls_at(&self.paths[index]).is_some_and(|at| at <= now) {
                 self.paths[index].state = PathState::Stalled;
@@ -436,8 +436,7 @@ impl AggregateSender {
         }
         match (self.suspicion, path.status.and_then(|status| status.rtt)) {
             (Suspicion::Late, Some(rtt)) => {
-                let granularity = if path.is_busy() { LATE } else { LATE_ALONE };
-                let slack = (rtt.rttvar * 4).max(granularity).max(path.longest_pause());
+                let slack = path.slack(rtt).max(path.pauses.longest(path.progress_at));
                 let late_at = path.late_by(rtt, slack);
                 Some((self.excused_until + slack).clamp(late_at, late_at + slack))
             }
@@ -445,10 +444,13 @@ impl AggregateSender {
         }
     }
 
-    /// Whether this program looks so long after a path was to be suspected that it stood still itself, and others perhaps too.
-    fn looks_late(&self, now: Instant) -> bool {
+    /// Where this program looks long after a path was to be suspected, it stood still itself, and others perhaps too.
+    fn notice_standstill(&mut self, now: Instant) {
         let due = self.paths.iter().filter_map(|path| self.stalls_at(path)).min();
-        due.is_some_and(|due| now.saturating_since(due) > LATE_LOOK)
+        let looks_late = due.is_some_and(|due| now.saturating_since(due) > LATE_LOOK);
+        if self.suspicion == Suspicion::Late && looks_late {
+            self.excused_until = now;
+        }
     }
 
     /// Brings the schedulers' view of the paths up to date.
@@ -626,17 +628,16 @@ impl Path {
         }
     }
 
-    /// The path was silent for `length` and lost nothing.
-    fn on_pause(&mut self, now: Instant, length: Duration) {
-        if length >= self.longest_pause() {
-            self.pause = Some(Pause { length, ended_at: now });
-        }
+    /// The time without an acknowledgement, where that is longer than it ought to be.
+    fn pause(&self, now: Instant) -> Option<Duration> {
+        let rtt = self.status.and_then(|status| status.rtt)?;
+        let is_late = self.unacknowledged > 0 && self.late_by(rtt, self.slack(rtt)) <= now;
+        is_late.then(|| now.saturating_since(self.progress_at))
     }
 
-    /// The longest pause of late.
-    fn longest_pause(&self) -> Duration {
-        let recent = self.pause.filter(|pause| self.progress_at < pause.ended_at + PAUSES_REMEMBERED);
-        recent.map_or(Duration::ZERO, |pause| pause.length)
+    /// How late an acknowledgement may be, where the path never pauses.
+    fn slack(&self, rtt: Rtt) -> Duration {
+        (rtt.rttvar * 4).max(if self.is_busy() { LATE } else { LATE_ALONE })
     }
 
     /// Established, with something under way and no stall.
@@ -701,8 +702,6 @@ const RTO_MIN: Duration = Duration::from_millis(200);
 pub const LATE: Duration = Duration::from_millis(25);
 /// Programs look again within a timer's tick and a turn of the processor.
 const LATE_LOOK: Duration = Duration::from_millis(5);
-/// A pause is expected again for so long: radio links pause every second or two.
-const PAUSES_REMEMBERED: Duration = Duration::from_secs(10);
 /// Linux delays an acknowledgement by 40 ms (`TCP_DELACK_MIN`).
 pub const LATE_ALONE: Duration = Duration::from_millis(60);
 
@@ -853,35 +852,69 @@ mod tests {
         }
     }
 
+    fn with_one_path() -> AggregateSender {
+        let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 1, CHUNK, true);
+        sender.set_suspicion(Suspicion::Late);
+        sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
+        sender.path_up(at(1), PathId(0));
+        sender
+    }
+
+    /// A chunk goes out with an acknowledgement, and the next one comes after a silence. Whether the path was taken to have stalled, where
+    /// this program looks each millisecond.
+    fn stalls_in_silence(
+        sender: &mut AggregateSender,
+        from: u64,
+        ms: u64,
+        looks: bool,
+        after: PathStatus,
+    ) -> bool {
+        sender.on_occupancy(at(from), PathId(0), status(1, 20), true);
+        sender.produce(sender.produced() + 1_000);
+        assert!(sender.next(at(from)).is_some());
+        for ms in (0..ms).filter(|_| looks) {
+            let _ = sender.next(at(from + ms));
+        }
+        let stalls = sender.is_stalled(PathId(0));
+        sender.on_occupancy(at(from + ms), PathId(0), after, true);
+        sender.on_delivered(at(from + ms), PathId(0), CHUNK);
+        stalls
+    }
+
     #[test]
     fn a_path_that_paused_and_lost_nothing_may_pause_for_as_long_again_for_some_seconds() {
         for (is_recovering, after_ms, stalls_early) in
             [(false, 1_000, false), (true, 1_000, true), (false, 11_000, true)]
         {
-            let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 1, CHUNK, true);
-            sender.set_suspicion(Suspicion::Late);
-            sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
-            sender.path_up(at(0), PathId(0));
-            // 10 kB go out with the last acknowledgement, before a pause of 100 ms.
-            let mut produced = 0;
-            let mut stalls_within = |sender: &mut AggregateSender, from, ms| {
-                sender.on_occupancy(at(from), PathId(0), status(1, 20), true);
-                produced += 10_000;
-                sender.produce(produced);
-                while sender.next(at(from)).is_some() {}
-                for ms in 0..ms {
-                    let _ = sender.next(at(from + ms));
-                }
-                sender.is_stalled(PathId(0))
+            let mut sender = with_one_path();
+            let mut stalls = |from, ms| {
+                let after = PathStatus { is_recovering, ..status(1, 20) };
+                stalls_in_silence(&mut sender, from, ms, true, after)
             };
-            assert!(stalls_within(&mut sender, 0, 100));
-            let moves = PathStatus { is_recovering, ..status(1, 20) };
-            sender.on_occupancy(at(100), PathId(0), moves, true);
-            sender.on_delivered(at(100), PathId(0), Bytes::new(10_000));
-            let from = 100 + after_ms;
-            assert_eq!(stalls_within(&mut sender, from, 100), stalls_early, "{is_recovering}, {after_ms} ms");
-            assert!(stalls_within(&mut sender, from + 200, 130), "20 ms are the path's length");
+            assert!(stalls(1, 100));
+            assert_eq!(stalls(101 + after_ms, 100), stalls_early, "{is_recovering}, {after_ms} ms");
+            assert!(stalls(301 + after_ms, 130), "20 ms are the path's length");
         }
+    }
+
+    #[test]
+    fn a_silence_that_varies_round_trips_or_was_allowed_is_a_pause_and_one_of_this_program_is_none() {
+        let pauses = |sender: &AggregateSender, ms| {
+            let pauses = &sender.paths[0].pauses;
+            (pauses.longest(at(ms)), pauses.longest_of_many(at(ms)))
+        };
+        let varies = Some(Rtt { srtt: Duration::from_millis(40), rttvar: Duration::from_millis(40) });
+        let after = PathStatus { rtt: varies, ..status(1, 20) };
+        let (none, longest) = (Duration::ZERO, Duration::from_millis(100));
+        let mut sender = with_one_path();
+        stalls_in_silence(&mut sender, 1, 100, false, after);
+        assert_eq!(pauses(&sender, 101), (none, none), "nobody looked");
+        assert!(stalls_in_silence(&mut sender, 1_000, 100, true, after));
+        assert!(!stalls_in_silence(&mut sender, 2_000, 90, true, after));
+        assert_eq!(pauses(&sender, 2_090), (longest, none));
+        assert!(!stalls_in_silence(&mut sender, 3_000, 90, true, after));
+        assert_eq!(pauses(&sender, 3_090), (longest, longest), "three are many");
+        assert_eq!(pauses(&sender, 11_100), (Duration::from_millis(90), none), "the longest is long ago");
     }
 
     #[test]
@@ -1007,6 +1040,19 @@ mod tests {
         let rest = sender.next(at(31)).unwrap();
         assert_eq!((rest.path, rest.start, rest.len.get()), (PathId(1), 1_000, 1_000));
         assert_eq!(sender.copied().get(), 2_500);
+    }
+
+    #[test]
+    fn a_path_that_often_pauses_is_late_at_once_with_urgent_data_and_after_its_pause_with_other() {
+        for (pauses, late_at) in [(2, 31), (3, 120)] {
+            let mut sender = urgent(Urgency::First);
+            (0..pauses).for_each(|_| sender.paths[0].pauses.add(at(0), Duration::from_millis(100)));
+            let copy = sender.next(at(30)).unwrap();
+            assert_eq!((copy.path, copy.start), (PathId(1), 10_000));
+            sender.on_occupancy(at(31), PathId(1), status(500, 50), false);
+            let (ms, copy) = (31..200).find_map(|ms| Some((ms, sender.next(at(ms))?))).unwrap();
+            assert_eq!((ms, copy.path, copy.start), (late_at, PathId(1), 0), "{pauses} pauses");
+        }
     }
 
     #[test]

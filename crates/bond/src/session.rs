@@ -470,8 +470,8 @@ impl Known {
 
 /// A chunk takes about so long over all paths together: what comes behind it on its path waits for it.
 const CHUNK_TIME: Duration = Duration::from_micros(1_500);
-/// Fewer would cost more than two percent in headers.
-const MIN_SEGMENTS: u64 = 2;
+/// Fewer would cost more than one percent in headers.
+const MIN_SEGMENTS: u64 = 4;
 /// More do not fit a record of TLS.
 const MAX_SEGMENTS: u64 = 11;
 /// A send buffer that held fewer would be empty before this program sees that there is room.
@@ -944,7 +944,9 @@ pub(crate) mod tests {
     /// As over QUIC, where a chunk that was lost is sent again while others pass it.
     #[test]
     fn a_connection_that_ends_with_a_gap_behind_which_data_came_loses_nothing() {
-        let mut world = World::new("lowest-rtt", 50_000);
+        let config = config("lowest-rtt", 50_000);
+        let mut world =
+            World::with(&SessionConfig { mux: MuxLimits { window: 60_000, ..config.mux }, ..config });
         for path in 0..2 {
             world.mend_path(path);
         }
@@ -954,7 +956,7 @@ pub(crate) mod tests {
             (0..2).for_each(|path| world.deliver(path, 10_000));
             world.now += Duration::from_millis(10);
         }
-        world.ends[0].mux.write(stream, &[7; 4_000]).unwrap();
+        world.ends[0].mux.write(stream, &[7; 8_000]).unwrap();
         let chunks = [0, 1].map(|_| {
             world.look(0);
             written(&mut world).unwrap()
@@ -1048,6 +1050,33 @@ pub(crate) mod tests {
         assert_eq!(session.sharing(PathId(0)).collect::<Vec<_>>(), [PathId(1)]);
         session.path_down(now, PathId(1));
         assert_eq!(second(session), [false, false, false]);
+    }
+
+    #[test]
+    fn heads_cost_a_hundredth_at_most_and_a_chunk_is_a_segment_beside_what_is_urgent() {
+        let (mut world, _) = busy();
+        // The stream that began is old by now.
+        world.now += Duration::from_secs(10);
+        let rtt = Duration::from_millis(60);
+        let status = PathStatus {
+            send_buffer: Bytes::new(60_000),
+            mss: Bytes::new(1_448),
+            rtt: Some(Rtt { srtt: rtt, rttvar: Duration::ZERO }),
+            delivery_rate: Some(Rate::from_bps(3_000_000)),
+            ..PathStatus::default()
+        };
+        let next_chunk = |world: &mut World| {
+            for path in 0..2 {
+                world.ends[0].on_occupancy(world.now, PathId(path), status, true);
+            }
+            let _ = written(world);
+            world.ends[0].chunk().get()
+        };
+        let chunk = next_chunk(&mut world);
+        assert!(OVERHEAD * 100 <= chunk, "{chunk}");
+        world.ends[0].mux.send_packet(ServiceClass::Realtime, &[9; 1_000]);
+        let _ = next_chunk(&mut world);
+        assert_eq!(next_chunk(&mut world) + OVERHEAD, 1_448);
     }
 
     #[test]

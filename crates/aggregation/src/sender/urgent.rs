@@ -79,7 +79,7 @@ impl AggregateSender {
         if self.suspicion == Suspicion::Timeout && self.urgent.is_empty() {
             return None;
         }
-        let late = self.late_paths(now);
+        let late = self.late_paths(now, |_| Duration::ZERO);
         let wanted = if late == 0 { &self.twice } else { &self.urgent };
         let urgent = wanted.iter().find_map(|wanted| {
             self.outstanding.overlapping(wanted.clone()).find_map(|(range, carriers)| {
@@ -94,15 +94,16 @@ impl AggregateSender {
                 self.copy(now, range, urgency, unfit)
             })
         });
-        urgent.or_else(|| self.copy_of_late(now, late))
+        urgent.or_else(|| self.copy_of_late(now))
     }
 
     /// The first data that `late` paths alone carry and have lost, and a path for a copy. What the receiver waits for may make a queue longer
-    /// than it should be.
-    fn copy_of_late(&self, now: Instant, late: u64) -> Option<(PathId, Range<u64>)> {
+    /// than it should be. A path that often pauses is not late before the longest of its pauses would be over.
+    fn copy_of_late(&self, now: Instant) -> Option<(PathId, Range<u64>)> {
         if self.suspicion == Suspicion::Timeout {
             return None;
         }
+        let late = self.late_paths(now, |path| path.pauses.longest_of_many(path.progress_at));
         let paths = self.paths.iter().enumerate().filter(|(index, _)| late & 1 << index != 0);
         let mut lost: Vec<_> = paths.flat_map(|(_, path)| self.lost_by(path)).collect();
         lost.sort_unstable_by_key(|(range, _)| range.start);
@@ -141,13 +142,13 @@ impl AggregateSender {
     pub(super) fn copies_at(&self) -> Option<Instant> {
         let first = self.suspicion == Suspicion::Late;
         let concerned = |path: &&Path| path.state == PathState::Up && (!self.urgent.is_empty() || first);
-        self.paths.iter().filter(concerned).filter_map(Path::late_at).min()
+        self.paths.iter().filter(concerned).filter_map(|path| path.late_at(Duration::ZERO)).min()
     }
 
-    /// The paths that are late with what they carry, a bit each.
-    fn late_paths(&self, now: Instant) -> u64 {
-        let late =
-            self.paths.iter().enumerate().filter(|(_, path)| path.late_at().is_some_and(|at| at <= now));
+    /// The paths that are late with what they carry, a bit each, where each `may` be late by so much.
+    fn late_paths(&self, now: Instant, may: impl Fn(&Path) -> Duration) -> u64 {
+        let is_late = |path: &Path| path.late_at(may(path)).is_some_and(|at| at <= now);
+        let late = self.paths.iter().enumerate().filter(|(_, path)| is_late(path));
         late.map(|(index, _)| 1 << index).sum()
     }
 }
@@ -166,16 +167,16 @@ impl Path {
         rtt.map_or(Duration::ZERO, |rtt| self.silent(now).saturating_sub(expected(rtt)))
     }
 
-    /// When what it carries will be late, if nothing is acknowledged until then. It is under suspicion only: one copy of what is
-    /// urgent costs little, so this is sooner than the path is taken to have stalled.
-    pub(super) fn late_at(&self) -> Option<Instant> {
+    /// When what it carries will be late, if nothing is acknowledged until then and it `may` be late by so much. It is under suspicion only:
+    /// one copy of what is urgent costs little, so this is sooner than the path is taken to have stalled.
+    pub(super) fn late_at(&self, may: Duration) -> Option<Instant> {
         match self.state {
             PathState::Down => None,
             PathState::Stalled => Some(self.progress_at),
             PathState::Up if self.unacknowledged == 0 => None,
             PathState::Up => {
                 let reports = self.reports.or(self.status.and_then(|status| status.rtt))?;
-                Some(self.late_by(reports, slack(reports)))
+                Some(self.late_by(reports, slack(reports).max(may)))
             }
         }
     }

@@ -275,8 +275,9 @@ fn pattern(from: u64, out: &mut [u8]) {
     }
 }
 
-/// What a transfer without an outage of its own has.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// What a transfer without an outage of its own has. A bond's program waits for 30 s that opens a stream, so the length of a stall tells
+/// which of both waited.
+pub(super) const PATIENCE: Duration = Duration::from_secs(25);
 const PIECE: usize = 1 << 17;
 
 #[cfg(test)]
