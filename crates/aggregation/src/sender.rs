@@ -628,11 +628,14 @@ impl Path {
         }
     }
 
-    /// The time without an acknowledgement, where that is longer than it ought to be.
+    /// The time without an acknowledgement, where that is longer than it ought to be. Where something was late before, as after a cut, it is
+    /// being sent again, which takes a round trip.
     fn pause(&self, now: Instant) -> Option<Duration> {
         let rtt = self.status.and_then(|status| status.rtt)?;
-        let is_late = self.unacknowledged > 0 && self.late_by(rtt, self.slack(rtt)) <= now;
-        is_late.then(|| now.saturating_since(self.progress_at))
+        let slack = self.slack(rtt);
+        let was_late = self.given.front()?.at + rtt.srtt + slack < self.progress_at;
+        let is_late = self.unacknowledged > 0 && self.late_by(rtt, slack) <= now;
+        (is_late && !was_late).then(|| now.saturating_since(self.progress_at))
     }
 
     /// How late an acknowledgement may be, where the path never pauses.
@@ -915,6 +918,21 @@ mod tests {
         assert!(!stalls_in_silence(&mut sender, 3_000, 90, true, after));
         assert_eq!(pauses(&sender, 3_090), (longest, longest), "three are many");
         assert_eq!(pauses(&sender, 11_100), (Duration::from_millis(90), none), "the longest is long ago");
+    }
+
+    #[test]
+    fn a_round_trip_in_which_what_a_cut_took_is_sent_again_is_no_pause() {
+        let mut sender = with_one_path();
+        sender.on_occupancy(at(1), PathId(0), status(1, 20), true);
+        sender.produce(1_000);
+        for silence in [1..1_500, 1_500..1_590] {
+            let end = silence.end;
+            for ms in silence {
+                let _ = sender.next(at(ms));
+            }
+            sender.on_occupancy(at(end), PathId(0), status(1, 20), true);
+        }
+        assert_eq!(sender.paths[0].pauses.longest(at(1_590)), Duration::ZERO);
     }
 
     #[test]
