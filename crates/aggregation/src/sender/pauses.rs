@@ -36,5 +36,5 @@ impl Pauses {
 
 /// A pause is expected again for so long: radio links pause every second or two.
 const REMEMBERED: Duration = Duration::from_secs(10);
-/// So many pauses in that time are no accident.
-const MANY: usize = 3;
+/// One every two seconds is no accident.
+const MANY: usize = 5;
