@@ -90,9 +90,8 @@ pub enum Suspicion {
     /// RFC 6298's timeout without a lower bound. Its granularity G is [`LATE`], and [`LATE_ALONE`] where so little is under
     /// way that the receiver may delay its acknowledgement. Takes an ACK for each segment or two to be seen. Where this
     /// program itself looks late, the path has up to as long again: an end that stands still is no path
-    /// that fails. After a suspicion that was wrong, the path may be silent for as long as it was then: radio links pause, and what
-    /// goes over another path meanwhile arrives twice. As in RFC 8985 §6.2, where a spurious retransmission widens the time for
-    /// reordering.
+    /// that fails. After a pause in which nothing was lost, the path may be silent for as long: radio links pause, and what goes over
+    /// another path meanwhile arrives twice. As in RFC 8985 §6.2, where a spurious retransmission widens the time for reordering.
     Late,
 }
 
