@@ -232,12 +232,9 @@ impl AggregateSender {
     /// the reading before, the path moves all the same.
     pub fn on_occupancy(&mut self, now: Instant, path: PathId, status: PathStatus, acknowledged: bool) {
         let moves = acknowledged || status.buffered == Bytes::ZERO;
-        if moves {
-            self.notice_standstill(now);
-        }
-        let state = &mut self.paths[path.0];
         // By what was known before: a pause makes the round-trip time vary.
-        let pause = state.pause(now).filter(|_| self.excused_until <= state.progress_at);
+        let pause = if moves { self.pause_before(now, path) } else { None };
+        let state = &mut self.paths[path.0];
         state.status = Some(status);
         if moves {
             // Before a retransmission timeout, which each acknowledgement begins anew (RFC 6298 §5.3), a connection has taken nothing for
@@ -445,11 +442,20 @@ impl AggregateSender {
 
     /// Where this program looks long after a path was to be suspected, it stood still itself, and others perhaps too.
     fn notice_standstill(&mut self, now: Instant) {
+        if self.suspicion != Suspicion::Late {
+            return;
+        }
         let due = self.paths.iter().filter_map(|path| self.stalls_at(path)).min();
-        let looks_late = due.is_some_and(|due| now.saturating_since(due) > LATE_LOOK);
-        if self.suspicion == Suspicion::Late && looks_late {
+        if due.is_some_and(|due| now.saturating_since(due) > LATE_LOOK) {
             self.excused_until = now;
         }
+    }
+
+    /// The pause of `path` that an acknowledgement ends now, unless this program stood still meanwhile.
+    fn pause_before(&mut self, now: Instant, path: PathId) -> Option<Duration> {
+        self.notice_standstill(now);
+        let path = &self.paths[path.0];
+        path.pause(now).filter(|_| self.excused_until <= path.progress_at)
     }
 
     /// Brings the schedulers' view of the paths up to date.

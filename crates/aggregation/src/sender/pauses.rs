@@ -1,21 +1,19 @@
 //! How long a path is silent at times and loses nothing: radio links pause.
 
-use std::collections::VecDeque;
-
 use suimon_units::{Duration, Instant};
 
 /// The pauses of a path of late: it carried nothing for longer than it ought to, and went on.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    /// When each ended, and how long it was.
-    pauses: VecDeque<(Instant, Duration)>,
+    /// When each ended, and how long it was. Each is longer than [`LATE`](super::LATE), so they are few.
+    pauses: Vec<(Instant, Duration)>,
 }
 
 impl Pauses {
     /// A pause of `length` ends.
     pub(super) fn add(&mut self, now: Instant, length: Duration) {
         self.pauses.retain(|(ended_at, _)| now < *ended_at + REMEMBERED);
-        self.pauses.push_back((now, length));
+        self.pauses.push((now, length));
     }
 
     /// The longest of late.

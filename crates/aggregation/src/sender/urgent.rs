@@ -145,9 +145,9 @@ impl AggregateSender {
         self.paths.iter().filter(concerned).filter_map(|path| path.late_at(Duration::ZERO)).min()
     }
 
-    /// The paths that are late with what they carry, a bit each, where each `may` be late by so much.
-    fn late_paths(&self, now: Instant, may: impl Fn(&Path) -> Duration) -> u64 {
-        let is_late = |path: &Path| path.late_at(may(path)).is_some_and(|at| at <= now);
+    /// The paths that are late with what they carry, a bit each, where each is `allowed` to be late by so much.
+    fn late_paths(&self, now: Instant, allowed: impl Fn(&Path) -> Duration) -> u64 {
+        let is_late = |path: &Path| path.late_at(allowed(path)).is_some_and(|at| at <= now);
         let late = self.paths.iter().enumerate().filter(|(_, path)| is_late(path));
         late.map(|(index, _)| 1 << index).sum()
     }
@@ -167,16 +167,17 @@ impl Path {
         rtt.map_or(Duration::ZERO, |rtt| self.silent(now).saturating_sub(expected(rtt)))
     }
 
-    /// When what it carries will be late, if nothing is acknowledged until then and it `may` be late by so much. It is under suspicion only:
+    /// When what it carries will be late, if nothing is acknowledged until then and it is `allowed` to be late by so much. It is under suspicion
+    /// only:
     /// one copy of what is urgent costs little, so this is sooner than the path is taken to have stalled.
-    pub(super) fn late_at(&self, may: Duration) -> Option<Instant> {
+    pub(super) fn late_at(&self, allowed: Duration) -> Option<Instant> {
         match self.state {
             PathState::Down => None,
             PathState::Stalled => Some(self.progress_at),
             PathState::Up if self.unacknowledged == 0 => None,
             PathState::Up => {
                 let reports = self.reports.or(self.status.and_then(|status| status.rtt))?;
-                Some(self.late_by(reports, slack(reports).max(may)))
+                Some(self.late_by(reports, slack(reports).max(allowed)))
             }
         }
     }

@@ -275,8 +275,8 @@ fn pattern(from: u64, out: &mut [u8]) {
     }
 }
 
-/// What a transfer without an outage of its own has. A bond's program waits for 30 s that opens a stream, so the length of a stall tells
-/// which of both waited.
+/// What a transfer without an outage of its own has. Not the 30 s that a program waits for a stream to open, so the length of a stall tells
+/// which of the two it was.
 pub(super) const PATIENCE: Duration = Duration::from_secs(25);
 const PIECE: usize = 1 << 17;
 
