@@ -423,12 +423,12 @@ impl Session {
     /// Fits the size of chunks to the paths. Beside urgent data they are as short as can be, as it waits for the one that its path
     /// sends.
     fn set_chunk(&mut self, now: Instant) -> u64 {
-        let least = if self.has_sent_urgent(now) { 1 } else { MIN_SEGMENTS };
+        let (least, wanted) = if self.has_sent_urgent(now) { (1, 1) } else { (MIN_SEGMENTS, LEAN_SEGMENTS) };
         let rate: Rate = self.known().map(|path| path.rate).sum();
         let mss = self.known().map(|path| path.mss).min().unwrap_or(ETHERNET_MSS);
         let room = self.known().map(|path| path.send_buffer.get() / mss).min().unwrap_or(u64::MAX);
         let most = (room / MIN_CHUNKS).clamp(least, MAX_SEGMENTS);
-        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).clamp(least, most);
+        let segments = (rate.amount_in(CHUNK_TIME).get() / mss).max(wanted).clamp(least, most);
         let chunk = (segments * mss).saturating_sub(OVERHEAD).clamp(1, RECORD as u64);
         self.sender.set_chunk(Bytes::new(chunk));
         chunk
@@ -470,8 +470,10 @@ impl Known {
 
 /// A chunk takes about so long over all paths together: what comes behind it on its path waits for it.
 const CHUNK_TIME: Duration = Duration::from_micros(1_500);
-/// Fewer would cost more than one percent in headers.
-const MIN_SEGMENTS: u64 = 4;
+/// Fewer would cost more than two percent in headers.
+const MIN_SEGMENTS: u64 = 2;
+/// Fewer cost more than one percent in headers, which is less than what a path loses that has room for too few chunks.
+const LEAN_SEGMENTS: u64 = 4;
 /// More do not fit a record of TLS.
 const MAX_SEGMENTS: u64 = 11;
 /// A send buffer that held fewer would be empty before this program sees that there is room.
@@ -1053,30 +1055,32 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn heads_cost_a_hundredth_at_most_and_a_chunk_is_a_segment_beside_what_is_urgent() {
+    fn heads_cost_a_hundredth_where_paths_have_room_and_a_chunk_is_a_segment_beside_what_is_urgent() {
         let (mut world, _) = busy();
         // The stream that began is old by now.
         world.now += Duration::from_secs(10);
         let rtt = Duration::from_millis(60);
-        let status = PathStatus {
-            send_buffer: Bytes::new(60_000),
+        let with_room = |segments: u64| PathStatus {
+            send_buffer: Bytes::new(segments * 1_448),
             mss: Bytes::new(1_448),
             rtt: Some(Rtt { srtt: rtt, rttvar: Duration::ZERO }),
             delivery_rate: Some(Rate::from_bps(3_000_000)),
             ..PathStatus::default()
         };
-        let next_chunk = |world: &mut World| {
+        let next_chunk = |world: &mut World, status| {
             for path in 0..2 {
                 world.ends[0].on_occupancy(world.now, PathId(path), status, true);
             }
             let _ = written(world);
             world.ends[0].chunk().get()
         };
-        let chunk = next_chunk(&mut world);
-        assert!(OVERHEAD * 100 <= chunk, "{chunk}");
+        let lean = next_chunk(&mut world, with_room(40));
+        assert!(OVERHEAD * 100 <= lean, "{lean}");
+        let cramped = next_chunk(&mut world, with_room(8));
+        assert!(cramped < lean && cramped * MIN_CHUNKS <= 8 * 1_448, "{cramped}");
         world.ends[0].mux.send_packet(ServiceClass::Realtime, &[9; 1_000]);
-        let _ = next_chunk(&mut world);
-        assert_eq!(next_chunk(&mut world) + OVERHEAD, 1_448);
+        let _ = next_chunk(&mut world, with_room(40));
+        assert_eq!(next_chunk(&mut world, with_room(40)) + OVERHEAD, 1_448);
     }
 
     #[test]
