@@ -21,6 +21,8 @@ pub struct Flight {
     pub rtt_min: Duration,
     /// Its maximum segment size.
     pub mss: Bytes,
+    /// Segments for which there is an acknowledgement, beside data that waits for no other.
+    pub per_ack: u64,
     /// Data that waits for no other goes over it too: the queue is to be as short as can be, at the cost of some of the path's capacity.
     pub is_urgent: bool,
     /// Another path through the same bottleneck competes there for both, so this one does not.
@@ -166,6 +168,9 @@ struct Round {
 impl FlightBound {
     /// The connection was read; it is given about `chunk` bytes at once.
     pub fn on_reading(&mut self, now: Instant, flight: Flight, chunk: Bytes) {
+        if flight.is_urgent && !self.variation.is_urgent {
+            self.on_urgent(&flight, chunk);
+        }
         self.variation.on_reading(now, &flight, chunk, self.get());
         let buffered = flight.buffered.as_f64();
         let round = self.round.get_or_insert(Round {
@@ -202,6 +207,18 @@ impl FlightBound {
         }
     }
 
+    /// What waits for no other begins: the queue that was for other data goes at once, not within some round trips.
+    fn on_urgent(&mut self, flight: &Flight, chunk: Bytes) {
+        let held = flight.buffered.as_f64();
+        if let Phase::Bounded(bound) = &mut self.phase
+            && held + chunk.as_f64() >= *bound
+        {
+            let rate = held / flight.srtt.as_secs_f64();
+            *bound =
+                bound.min(rate * (flight.rtt_min.as_secs_f64() + Queue::beside_urgent(flight).length(rate)));
+        }
+    }
+
     /// `peak` is what the path delivers, if the queue is known to be the connection's own.
     fn bind(&mut self, now: Instant, bytes: f64, peak: Option<f64>) {
         self.phase = Phase::Bounded(bytes);
@@ -213,13 +230,15 @@ impl FlightBound {
         let rate = round.sum / round.count / flight.srtt.as_secs_f64();
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         let noise = noise(flight);
-        // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
-        let (own, held) = if flight.is_urgent {
-            (variation(flight), chunk + ACKED_SEGMENTS * flight.mss.as_f64())
+        let aim = if flight.is_urgent {
+            Queue::beside_urgent(flight)
         } else {
-            (noise.max(round.gap.min(MAX_GAP).as_secs_f64()), HELD_CHUNKS * chunk)
+            // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
+            let gap = round.gap.min(MAX_GAP).as_secs_f64();
+            Queue { time: noise.max(gap), bytes: chunk + ACKED_SEGMENTS * flight.mss.as_f64() }
         };
-        let target = own.max(held / rate.max(1.0));
+        let Queue { time: own, bytes: held } = aim;
+        let target = aim.length(rate);
         let aimed_at = |rate: f64| rate * (flight.rtt_min.as_secs_f64() + target);
         let drain = || Phase::Draining(Drain::new(flight, rate, chunk, own.max(noise)));
         match self.phase {
@@ -269,6 +288,25 @@ impl FlightBound {
     }
 }
 
+/// A queue of a connection's own: so many seconds, and so many bytes.
+#[derive(Debug, Clone, Copy)]
+struct Queue {
+    time: f64,
+    bytes: f64,
+}
+
+impl Queue {
+    /// Beside data that waits for no other, of which a chunk is a segment.
+    fn beside_urgent(flight: &Flight) -> Self {
+        Self { time: variation(flight), bytes: (flight.mss * (1 + flight.per_ack)).as_f64() }
+    }
+
+    /// In seconds, at so many bytes per second.
+    fn length(self, rate: f64) -> f64 {
+        self.time.max(self.bytes / rate.max(1.0))
+    }
+}
+
 /// A queue that says nothing, in seconds: short beside the path, or within what its round-trip times vary.
 fn noise(flight: &Flight) -> f64 {
     variation(flight).max((flight.rtt_min / 8).as_secs_f64())
@@ -283,9 +321,6 @@ fn variation(flight: &Flight) -> f64 {
 const GAIN: f64 = 0.5;
 /// The bound's growth in a round trip while there is no queue at all, as in BBR's probing (Cardwell et al. 2016).
 const GROWTH: f64 = 0.25;
-/// Chunks that are held beyond the bandwidth-delay product: one is sent while the program sees that there is room for another. With a
-/// segment less, paths of 10 and 5 Mbit/s carry 0.92 of their sum in place of 0.97.
-const HELD_CHUNKS: f64 = 2.0;
 /// An acknowledgement comes for every second segment (RFC 5681 §4.2), so the time of both on the wire is part of a round-trip time
 /// without any queue. The least round-trip time is that of a small packet.
 const ACKED_SEGMENTS: f64 = 2.0;
@@ -387,6 +422,7 @@ mod tests {
                 rttvar: Duration::ZERO,
                 rtt_min: length,
                 mss: Bytes::new(MSS as u64),
+                per_ack: 2,
                 is_urgent: false,
                 is_second: false,
                 moves: true,
@@ -449,6 +485,7 @@ mod tests {
                     rttvar: time(self.rttvar_ms),
                     rtt_min: time(self.rtt_min_ms),
                     mss: Bytes::new(MSS as u64),
+                    per_ack: self.acked as u64,
                     is_urgent: self.is_urgent,
                     is_second: self.is_second,
                     moves: true,
@@ -474,10 +511,18 @@ mod tests {
 
     #[test]
     fn beside_urgent_data_the_queue_is_a_chunk_and_the_path_nearly_full() {
-        for (mbit, rtt_min) in [(10.0, 20.0), (5.0, 80.0), (100.0, 10.0), (3.0, 40.0), (50.0, 200.0)] {
+        for (mbit, rtt_min, acked) in [
+            (10.0, 20.0, 2.0),
+            (10.0, 20.0, 1.0),
+            (5.0, 80.0, 2.0),
+            (5.0, 80.0, 1.0),
+            (100.0, 10.0, 2.0),
+            (3.0, 40.0, 2.0),
+            (50.0, 200.0, 1.0),
+        ] {
             let mut path = Path::new(mbit, rtt_min);
-            // Taken for a queue, the time of both would have the bound shrink, and the rate with it, until half of the path is idle.
-            path.acked = 2.0;
+            // Taken for a queue, the time of all would have the bound shrink, and the rate with it, until half of the path is idle.
+            path.acked = acked;
             path.run(3_000);
             path.is_urgent = true;
             path.run(20_000);
@@ -486,6 +531,26 @@ mod tests {
             assert!(used > 0.97, "{mbit} Mbit/s, {rtt_min} ms: {used}");
             assert!(path.queue_ms() < 1.5 * most, "{mbit} Mbit/s, {rtt_min} ms: {}", path.queue_ms());
         }
+    }
+
+    #[test]
+    fn what_was_queued_for_other_data_goes_at_once_where_urgent_data_begins() {
+        let mut path = Path::new(10.0, 20.0);
+        path.acked = 1.0;
+        path.run(5_000);
+        let bulk = path.queue_ms();
+        path.is_urgent = true;
+        path.run(1);
+        let urgent = path.queue_ms();
+        // Beside the segment that an acknowledgement is for, one at 10 Mbit/s in place of three.
+        assert!(bulk > 3.5 && urgent < 1.3, "{bulk} ms, then {urgent} ms");
+        assert!(path.run(1_000) > 0.97);
+
+        let mut idle = Path::new(10.0, 20.0);
+        idle.run(5_000);
+        let before = idle.held();
+        idle.bound.on_reading(idle.now, Flight { is_urgent: true, ..idle.idle() }, Bytes::new(CHUNK));
+        assert_eq!(idle.held(), before, "what holds nothing says nothing of its rate");
     }
 
     #[test]

@@ -405,6 +405,8 @@ impl QuicConnection {
             mss: self.mtu() - Bytes::new(PACKET_OVERHEAD),
             rtt: seen.rtt.map(|(srtt, rttvar)| Rtt { srtt, rttvar }),
             rtt_min: self.rtt_min.get(),
+            // RFC 9000 §13.2.2.
+            per_ack: 2,
             is_recovering: self.backlog.is_recovering,
             acknowledged: seen.acknowledged,
             delivered: seen.acknowledged.get(),

@@ -10,7 +10,7 @@ use rustls::{AlertDescription, Connection};
 use socket2::SockRef;
 use suimon_aggregation::Segments;
 use suimon_algorithms::path::Rtt;
-use suimon_linux::tcp::{SenderState, limit_timeout, tcp_state, unacknowledged};
+use suimon_linux::tcp::{SenderState, acknowledge, limit_timeout, tcp_state, unacknowledged};
 use suimon_units::{self as units, Bytes, Instant};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -33,6 +33,9 @@ pub(crate) struct TlsConnection {
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
     recovery: Recovery,
+    mss: Bytes,
+    /// Data came in so few bytes that the kernel may wait before it acknowledges them.
+    owes_ack: bool,
     /// Bytes that the connection may hold, where the limit is below the kernel's.
     send_buffer: Option<Bytes>,
 }
@@ -53,6 +56,8 @@ impl TlsConnection {
             meters: Meters::default(),
             lowat: MIN_LOWAT,
             recovery: Recovery::default(),
+            mss: Bytes::ZERO,
+            owes_ack: false,
             send_buffer,
         };
         // A packet takes several records.
@@ -156,10 +161,17 @@ impl TlsConnection {
 
     /// The next of the frames that were read.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
-        let Some((frame, len)) = decode(&self.inbox[self.decoded..])? else { return Ok(None) };
+        let Some((frame, len)) = decode(&self.inbox[self.decoded..])? else {
+            if std::mem::take(&mut self.owes_ack) {
+                // Where the kernel does not, it acknowledges later.
+                let _ = acknowledge(&self.tcp);
+            }
+            return Ok(None);
+        };
         self.decoded += len;
         if let Frame::Data { bytes, .. } = &frame {
             self.received += bytes.len() as u64;
+            self.owes_ack |= bytes.len() as u64 <= self.mss.get();
         }
         Ok(Some(frame))
     }
@@ -217,6 +229,7 @@ impl TlsConnection {
     /// Reads the state of the connection, which is given about `chunk` bytes at once.
     pub(crate) fn reading(&mut self, now: Instant, chunk: Bytes, part: Part) -> io::Result<Reading> {
         let state = tcp_state(&self.tcp)?;
+        self.mss = state.mss;
         let send_buffer = match self.send_buffer {
             Some(bytes) => bytes,
             None => Bytes::new(SockRef::from(&self.tcp).send_buffer_size()? as u64),
@@ -237,6 +250,7 @@ impl TlsConnection {
             mss: state.mss,
             rtt: state.srtt.map(|srtt| Rtt { srtt, rttvar: state.rttvar }),
             rtt_min: state.rtt_min,
+            per_ack: 1,
             is_recovering: self.recovery.goes_on(state.state, state.acknowledged, buffered),
             acknowledged: state.acknowledged,
             delivered: state.delivered,
@@ -343,6 +357,28 @@ pub(crate) mod tests {
         assert!(goes_on(SenderState::Open, 2_448, 18_552), "taken back");
         assert!(goes_on(SenderState::Recovery, 20_999, 1));
         assert!(!goes_on(SenderState::Open, 21_000, 5_000));
+    }
+
+    /// The kernel would wait for more, as both ends speak.
+    #[test]
+    fn a_short_chunk_is_acknowledged_once_it_was_read() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut ends: [TlsConnection; 2] = connected().await.into();
+            let mut frame = Vec::new();
+            Frame::Data { start: 0, bytes: &[7; 500] }.encode(&mut frame);
+            for number in 0..60 {
+                let [from, to] = [number % 2, (number + 1) % 2];
+                let part = Part { is_urgent: true, is_second: false };
+                ends[to].reading(Instant::ZERO, Bytes::new(1_000), part).unwrap();
+                ends[from].send(&frame).unwrap();
+                ends[to].receive(|_| Some(())).await.unwrap();
+                assert!(ends[to].next_frame().unwrap().is_none());
+                if number >= 40 {
+                    assert_eq!(unacknowledged(&ends[from].tcp).unwrap(), Bytes::ZERO, "frame {number}");
+                }
+            }
+        });
     }
 
     /// What a client and a server have of each other, where the client's TLS was changed so.
