@@ -235,7 +235,7 @@ impl FlightBound {
         } else {
             // A path must not run dry while the program looks elsewhere, as it does on a busy machine.
             let gap = round.gap.min(MAX_GAP).as_secs_f64();
-            Queue { time: noise.max(gap), bytes: chunk + ACKED_SEGMENTS * flight.mss.as_f64() }
+            Queue { time: noise.max(gap), bytes: HELD_CHUNKS * chunk }
         };
         let Queue { time: own, bytes: held } = aim;
         let target = aim.length(rate);
@@ -321,6 +321,9 @@ fn variation(flight: &Flight) -> f64 {
 const GAIN: f64 = 0.5;
 /// The bound's growth in a round trip while there is no queue at all, as in BBR's probing (Cardwell et al. 2016).
 const GROWTH: f64 = 0.25;
+/// Chunks that are held beyond the bandwidth-delay product: one is sent while the program sees that there is room for another. With a
+/// chunk and two segments, two measured LTE links carry 0.94 of their sum over TCP in place of 0.96.
+const HELD_CHUNKS: f64 = 2.0;
 /// An acknowledgement comes for every second segment (RFC 5681 §4.2), so the time of both on the wire is part of a round-trip time
 /// without any queue. The least round-trip time is that of a small packet.
 const ACKED_SEGMENTS: f64 = 2.0;
