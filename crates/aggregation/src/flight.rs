@@ -322,7 +322,7 @@ const GAIN: f64 = 0.5;
 /// The bound's growth in a round trip while there is no queue at all, as in BBR's probing (Cardwell et al. 2016).
 const GROWTH: f64 = 0.25;
 /// Chunks that are held beyond the bandwidth-delay product: one is sent while the program sees that there is room for another. With a
-/// chunk and two segments, two measured LTE links carry 0.94 of their sum over TCP in place of 0.96.
+/// segment less, paths of 10 and 5 Mbit/s carry 0.92 of their sum in place of 0.97.
 const HELD_CHUNKS: f64 = 2.0;
 /// An acknowledgement comes for every second segment (RFC 5681 §4.2), so the time of both on the wire is part of a round-trip time
 /// without any queue. The least round-trip time is that of a small packet.
