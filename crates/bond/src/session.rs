@@ -472,7 +472,7 @@ impl Known {
 const CHUNK_TIME: Duration = Duration::from_micros(1_500);
 /// Fewer would cost more than two percent in headers.
 const MIN_SEGMENTS: u64 = 2;
-/// Fewer cost more than one percent in headers, which is less than what a path loses that has room for too few chunks.
+/// Fewer cost more than one percent in headers. A path with room for fewer than [`MIN_CHUNKS`] such chunks would lose more than that.
 const LEAN_SEGMENTS: u64 = 4;
 /// More do not fit a record of TLS.
 const MAX_SEGMENTS: u64 = 11;

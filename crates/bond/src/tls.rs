@@ -33,8 +33,9 @@ pub(crate) struct TlsConnection {
     /// Bytes unsent up to which the kernel counts as hungry.
     lowat: u32,
     recovery: Recovery,
+    /// Its maximum segment size, as far as it was read.
     mss: Bytes,
-    /// Data came in so few bytes that the kernel may wait before it acknowledges them.
+    /// A chunk of one segment came, which the kernel may acknowledge with the next one only.
     owes_ack: bool,
     /// Bytes that the connection may hold, where the limit is below the kernel's.
     send_buffer: Option<Bytes>,
@@ -159,11 +160,12 @@ impl TlsConnection {
         Ok(())
     }
 
-    /// The next of the frames that were read.
+    /// The next of the frames that were read. Behind the last of them, a chunk of one segment is acknowledged: its sender keeps its queue
+    /// short for data that waits for no other, and waits for the acknowledgement.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
         let Some((frame, len)) = decode(&self.inbox[self.decoded..])? else {
             if std::mem::take(&mut self.owes_ack) {
-                // Where the kernel does not, it acknowledges later.
+                // After an error the kernel acknowledges as late as it would have.
                 let _ = acknowledge(&self.tcp);
             }
             return Ok(None);
@@ -250,6 +252,7 @@ impl TlsConnection {
             mss: state.mss,
             rtt: state.srtt.map(|srtt| Rtt { srtt, rttvar: state.rttvar }),
             rtt_min: state.rtt_min,
+            // The other end acknowledges each chunk of one segment.
             per_ack: 1,
             is_recovering: self.recovery.goes_on(state.state, state.acknowledged, buffered),
             acknowledged: state.acknowledged,
@@ -365,15 +368,18 @@ pub(crate) mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut ends: [TlsConnection; 2] = connected().await.into();
+            for end in &mut ends {
+                let part = Part { is_urgent: true, is_second: false };
+                end.reading(Instant::ZERO, Bytes::new(1_000), part).unwrap();
+            }
             let mut frame = Vec::new();
             Frame::Data { start: 0, bytes: &[7; 500] }.encode(&mut frame);
             for number in 0..60 {
                 let [from, to] = [number % 2, (number + 1) % 2];
-                let part = Part { is_urgent: true, is_second: false };
-                ends[to].reading(Instant::ZERO, Bytes::new(1_000), part).unwrap();
                 ends[from].send(&frame).unwrap();
                 ends[to].receive(|_| Some(())).await.unwrap();
                 assert!(ends[to].next_frame().unwrap().is_none());
+                // The kernel acknowledges the first 16 segments at once (`TCP_MAX_QUICKACKS`).
                 if number >= 40 {
                     assert_eq!(unacknowledged(&ends[from].tcp).unwrap(), Bytes::ZERO, "frame {number}");
                 }

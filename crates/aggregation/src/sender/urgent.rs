@@ -167,9 +167,8 @@ impl Path {
         rtt.map_or(Duration::ZERO, |rtt| self.silent(now).saturating_sub(expected(rtt)))
     }
 
-    /// When what it carries will be late, if nothing is acknowledged until then and it is `allowed` to be late by so much. It is under suspicion
-    /// only:
-    /// one copy of what is urgent costs little, so this is sooner than the path is taken to have stalled.
+    /// When what it carries will be late, if nothing is acknowledged until then and it is `allowed` to be late by so much. The path is under
+    /// suspicion only: one copy of what is urgent costs little, so this is sooner than the path is taken to have stalled.
     pub(super) fn late_at(&self, allowed: Duration) -> Option<Instant> {
         match self.state {
             PathState::Down => None,
