@@ -87,10 +87,11 @@ impl Drain {
     fn new(flight: &Flight, rate: f64, chunk: f64, noise: f64) -> Self {
         let (rate, rtt_min) = (rate.max(1.0), flight.rtt_min.as_secs_f64());
         let held = (rate * rtt_min).max(chunk);
-        // Without others the path goes on at its rate, at which an acknowledgement's segments take their time. Beside others that rate is
-        // the connection's own and no path's, so they explain no more than a part of the path's length.
-        let acked = ACKED_SEGMENTS * flight.mss.as_f64() / rate;
-        let alone = held / rate - rtt_min + acked.min(rtt_min * MOST_ACKED);
+        // Without others the path goes on at its rate, at which an acknowledgement's segments take their time, and so does a chunk, which is
+        // written at once. Beside others that rate is the connection's own and no path's, so they explain no more than a part of the
+        // path's length.
+        let at_once = chunk.max(ACKED_SEGMENTS * flight.mss.as_f64()) / rate;
+        let alone = held / rate - rtt_min + at_once.min(rtt_min * MOST_AT_ONCE);
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         // What is left of a queue within the noise says nothing either.
         let left = ((queue - alone) * LEFT).max(noise);
@@ -340,7 +341,7 @@ const CROWDED_ROUNDS: u32 = 12;
 /// A drain that leaves less than this part of the queue has shown that there is no other sender.
 const LEFT: f64 = 0.25;
 /// More of a path's length than this is the queue of others.
-const MOST_ACKED: f64 = 0.25;
+const MOST_AT_ONCE: f64 = 0.25;
 /// The drain itself takes a round trip, and the queue's end shows one later.
 const DRAIN_ROUNDS: u32 = 2;
 /// Each chunk brings an acknowledgement or two, of which each takes the smoothed round-trip time an eighth of the way (RFC 6298,
@@ -391,6 +392,8 @@ mod tests {
         acknowledged: f64,
         /// Segments for which there is one acknowledgement, of which none is small.
         acked: f64,
+        /// Bytes that the connection is given at once.
+        chunk: u64,
         is_urgent: bool,
         is_second: bool,
     }
@@ -411,6 +414,7 @@ mod tests {
                 cwnd: 14_480.0,
                 acknowledged: 0.0,
                 acked: 0.0,
+                chunk: CHUNK,
                 is_urgent: false,
                 is_second: false,
             }
@@ -494,7 +498,7 @@ mod tests {
                     is_second: self.is_second,
                     moves: true,
                 };
-                self.bound.on_reading(self.now, flight, Bytes::new(CHUNK));
+                self.bound.on_reading(self.now, flight, Bytes::new(self.chunk));
             }
             used / ms as f64
         }
@@ -683,13 +687,22 @@ mod tests {
 
     #[test]
     fn a_queue_that_a_drain_cannot_tell_from_none_is_no_reason_to_compete() {
-        for others_ms in [0.0, 0.5, 1.0, 1.5, 2.0] {
-            let mut path = Path::new(10.0, 20.0);
-            (path.is_urgent, path.acked, path.others_ms) = (true, 2.0, others_ms);
-            path.run(2_000);
-            for _ in 0..300 {
-                path.run(100);
-                assert!(path.bound.get().is_some(), "{others_ms} ms of others after {:?}", path.now);
+        // The last segment of a chunk of four waits for all of them.
+        let kinds = [(true, 2.0, CHUNK), (false, 4.0, 6_000)];
+        for (is_urgent, acked, chunk) in kinds {
+            for others_ms in [0.0, 0.5, 1.0, 1.5, 2.0] {
+                let mut path = Path::new(10.0, 20.0);
+                path.run(2_000);
+                (path.is_urgent, path.acked, path.chunk, path.others_ms) =
+                    (is_urgent, acked, chunk, others_ms);
+                for _ in 0..300 {
+                    path.run(100);
+                    assert!(
+                        path.bound.get().is_some(),
+                        "{chunk} B, {others_ms} ms of others after {:?}",
+                        path.now
+                    );
+                }
             }
         }
     }
