@@ -21,8 +21,6 @@ pub struct Flight {
     pub rtt_min: Duration,
     /// Its maximum segment size.
     pub mss: Bytes,
-    /// Segments for which there is an acknowledgement, beside data that waits for no other.
-    pub per_ack: u64,
     /// Data that waits for no other goes over it too: the queue is to be as short as can be, at the cost of some of the path's capacity.
     pub is_urgent: bool,
     /// Another path through the same bottleneck competes there for both, so this one does not.
@@ -298,9 +296,10 @@ struct Queue {
 }
 
 impl Queue {
-    /// Beside data that waits for no other, of which a chunk is a segment.
+    /// Beside data that waits for no other, of which a chunk is a segment: one is sent while the acknowledgement of another comes. Over a
+    /// path so slow that the segments count, there is an acknowledgement for each: the other end delays none by more than a millisecond.
     fn beside_urgent(flight: &Flight) -> Self {
-        Self { time: variation(flight), bytes: (flight.mss * (1 + flight.per_ack)).as_f64() }
+        Self { time: variation(flight), bytes: (flight.mss * 2).as_f64() }
     }
 
     /// In seconds, at so many bytes per second.
@@ -430,7 +429,6 @@ mod tests {
                 rttvar: Duration::ZERO,
                 rtt_min: length,
                 mss: Bytes::new(MSS as u64),
-                per_ack: 2,
                 is_urgent: false,
                 is_second: false,
                 moves: true,
@@ -493,7 +491,6 @@ mod tests {
                     rttvar: time(self.rttvar_ms),
                     rtt_min: time(self.rtt_min_ms),
                     mss: Bytes::new(MSS as u64),
-                    per_ack: self.acked as u64,
                     is_urgent: self.is_urgent,
                     is_second: self.is_second,
                     moves: true,

@@ -209,8 +209,6 @@ pub(crate) struct Told {
     pub(crate) mss: Bytes,
     pub(crate) rtt: Option<Rtt>,
     pub(crate) rtt_min: Option<Duration>,
-    /// Segments for which there is an acknowledgement, where a chunk is one segment.
-    pub(crate) per_ack: u64,
     pub(crate) is_recovering: bool,
     /// Bytes acknowledged since it began.
     pub(crate) acknowledged: Bytes,
@@ -246,7 +244,6 @@ impl Meters {
                     rttvar,
                     rtt_min,
                     mss: told.mss,
-                    per_ack: told.per_ack,
                     is_urgent,
                     is_second,
                     moves: acknowledged && !told.is_recovering,

@@ -405,8 +405,6 @@ impl QuicConnection {
             mss: self.mtu() - Bytes::new(PACKET_OVERHEAD),
             rtt: seen.rtt.map(|(srtt, rttvar)| Rtt { srtt, rttvar }),
             rtt_min: self.rtt_min.get(),
-            // RFC 9000 §13.2.2.
-            per_ack: 2,
             is_recovering: self.backlog.is_recovering,
             acknowledged: seen.acknowledged,
             delivered: seen.acknowledged.get(),
@@ -609,7 +607,6 @@ impl Drop for QuicConnection {
 fn transport(sender: &SenderConfig, peer: SocketAddr) -> (Arc<TransportConfig>, Watch) {
     let (sender, watch) = sender.watched();
     let mut acks = AckFrequencyConfig::default();
-    // A receiver that waits longer makes round-trip times of single packets look longer than they are.
     acks.max_ack_delay(Some(ACK_DELAY));
     let mut mtu = MtuDiscoveryConfig::default();
     mtu.upper_bound(
@@ -673,6 +670,8 @@ const MAX_PARTIAL: usize = 6 << 20;
 /// As much as a kernel lets a TCP connection hold unsent or unacknowledged (`tcp_wmem`); the other end takes no more.
 const SEND_BUFFER: Bytes = Bytes::new(4 << 20);
 const REPORTS: usize = 16 * 1024;
+/// A receiver that waits longer makes round-trip times of single packets look longer than they are, and the queue beside a call has to be a
+/// segment longer. The stack takes no less.
 const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Before it is measured. What is lost of a handshake is sent again after three times this (RFC 9002 §6.2.2); a longer round trip
 /// costs a packet or two.

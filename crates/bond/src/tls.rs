@@ -252,8 +252,6 @@ impl TlsConnection {
             mss: state.mss,
             rtt: state.srtt.map(|srtt| Rtt { srtt, rttvar: state.rttvar }),
             rtt_min: state.rtt_min,
-            // The other end acknowledges each chunk of one segment.
-            per_ack: 1,
             is_recovering: self.recovery.goes_on(state.state, state.acknowledged, buffered),
             acknowledged: state.acknowledged,
             delivered: state.delivered,
