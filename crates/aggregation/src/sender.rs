@@ -34,7 +34,7 @@ pub struct AggregateSender {
     suspicion: Suspicion,
     /// Until when silences are excused, as nobody looked.
     excused_until: Instant,
-    /// When the receiving program last told what it has.
+    /// When the receiving program last told what it has, had that come over the quickest path.
     reported_at: Instant,
     paths: Vec<Path>,
     views: Vec<PathView>,
@@ -196,7 +196,7 @@ impl AggregateSender {
 
     /// The connection over `path` is gone. Its unacknowledged data is given to others.
     pub fn path_down(&mut self, path: PathId) {
-        self.release(path, |_, _| true);
+        self.release(path, self.paths[path.0].all());
         let carried: Vec<_> = (self.outstanding.iter())
             .filter(|(_, carriers)| *carriers & 1 << path.0 != 0)
             .map(|(range, carriers)| (range.clone(), carriers ^ 1 << path.0))
@@ -272,9 +272,13 @@ impl AggregateSender {
         }
     }
 
-    /// The receiving program has told what it has, by `on_delivered` and `on_feedback`.
-    pub fn on_report(&mut self, now: Instant) {
-        self.reported_at = now;
+    /// The receiving program has told what it has, by `on_delivered` and `on_feedback`. The news came over `path`, so it is older than news over
+    /// the quickest one.
+    pub fn on_report(&mut self, now: Instant, path: PathId) {
+        let way_back = |path: &Path| path.status?.rtt_min.map(|rtt_min| rtt_min / 2);
+        let least = self.paths.iter().filter_map(way_back).min().unwrap_or_default();
+        let age = way_back(&self.paths[path.0]).unwrap_or_default().saturating_sub(least);
+        self.reported_at = self.reported_at.max(Instant::ZERO + now.saturating_since(Instant::ZERO + age));
         for index in 0..self.paths.len() {
             if self.copy_stalled && self.paths[index].state == PathState::Stalled {
                 self.release_lost(PathId(index));
@@ -537,24 +541,24 @@ impl AggregateSender {
 
     /// Gives back what a stalled `path` has lost, as far as can be told.
     fn release_lost(&mut self, path: PathId) {
-        let reported_at = self.reported_at;
-        match self.suspicion {
-            Suspicion::Timeout => self.release(path, |_, _| true),
-            Suspicion::Late => self.release(path, |path, given| path.has_lost(given, reported_at)),
-        }
+        let state = &self.paths[path.0];
+        let lost = match self.suspicion {
+            Suspicion::Timeout => state.all(),
+            Suspicion::Late => state.lost(self.reported_at).map(|given| given.range.clone()).collect(),
+        };
+        self.release(path, lost);
     }
 
-    /// Gives back the data that only `path` and other hopeless paths carry, for others to take, where it is `meant`.
-    fn release(&mut self, path: PathId, meant: impl Fn(&Path, &Given) -> bool) {
+    /// Gives back the `lost` data that only `path` and other hopeless paths carry, for others to take.
+    fn release(&mut self, path: PathId, lost: Vec<Range<u64>>) {
         let hopeful: u64 = (0..self.paths.len())
             .filter(|index| *index != path.0 && self.paths[*index].state == PathState::Up)
             .map(|index| 1 << index)
             .sum();
-        let state = &self.paths[path.0];
-        for Given { range: given, .. } in state.given.iter().filter(|given| meant(state, given)) {
+        for given in lost {
             let alone: Vec<_> = (self.outstanding.overlapping(given.clone()))
                 .filter(|(_, carriers)| *carriers & hopeful == 0)
-                .map(|(range, _)| within(range, given))
+                .map(|(range, _)| within(range, &given))
                 .collect();
             for range in alone {
                 self.outstanding.remove(range.clone());
@@ -611,17 +615,37 @@ impl Path {
         });
     }
 
-    /// Whether what was `given` to a path that is late has not arrived. A cut takes the last acknowledgements and reports with it, so
-    /// much that is missing here has arrived there, and a copy of it would hold up what has not. What was on its way to the receiver when
-    /// the last acknowledgement came is lost, and what is missing in a report that should have it.
-    fn has_lost(&self, given: &Given, reported_at: Instant) -> bool {
-        let known = self.status.and_then(|status| Some((status.rtt?, status.rtt_min?)));
-        let (Some((rtt, rtt_min)), Some(reports)) = (known, self.reports) else {
+    /// All that it was given and that has not arrived, as far as is known.
+    fn all(&self) -> Vec<Range<u64>> {
+        self.given.iter().map(|given| given.range.clone()).collect()
+    }
+
+    /// Of that, what a path that is late has lost.
+    fn lost(&self, reported_at: Instant) -> impl Iterator<Item = &Given> {
+        let mut behind = self.unacknowledged;
+        self.given.iter().filter(move |given| {
+            behind -= given.range.end - given.range.start;
+            self.has_lost(given, behind, reported_at)
+        })
+    }
+
+    /// Whether what was `given` to a path that is late has not arrived, with `behind` bytes given after it. A cut takes the last acknowledgements
+    /// and reports with it, so much that is missing here has arrived there, and a copy of it would hold up what has not. What was on its way to
+    /// the receiver when the last acknowledgement came is lost, and what is missing in a report that should have it. Where it was is told by
+    /// times, and by bytes: the receiver has what was acknowledged, and what the path carries in half of its least round-trip time.
+    /// In doubt it is lost: a needless copy takes a little of another path's time, and a missing one a round trip.
+    fn has_lost(&self, given: &Given, behind: u64, reported_at: Instant) -> bool {
+        let known = self.status.and_then(|status| Some((status, status.rtt?, status.rtt_min?)));
+        let (Some((status, rtt, rtt_min)), Some(reports)) = (known, self.reports) else {
             return true;
         };
         // A queue lies on the way there.
         let one_way = rtt.srtt.saturating_sub(rtt_min / 2);
+        let on_the_way_back = status.delivery_rate.map(|rate| rate.amount_in(rtt_min / 2));
         given.at + one_way + rtt.rttvar * 4 >= self.progress_at
+            || on_the_way_back.is_some_and(|bytes| {
+                behind + bytes.get() < status.buffered.get() + PER_ACK * status.mss.get()
+            })
             || given.at + reports.srtt + urgent::slack(reports) <= reported_at
     }
 
@@ -710,6 +734,8 @@ const RTO_MIN: Duration = Duration::from_millis(200);
 pub const LATE: Duration = Duration::from_millis(25);
 /// Programs look again within a timer's tick and a turn of the processor.
 const LATE_LOOK: Duration = Duration::from_millis(5);
+/// A receiver acknowledges every second full segment at least (RFC 5681 §4.2, RFC 9000 §13.2.2).
+const PER_ACK: u64 = 2;
 /// Linux delays an acknowledgement by 40 ms (`TCP_DELACK_MIN`).
 pub const LATE_ALONE: Duration = Duration::from_millis(60);
 
@@ -719,6 +745,7 @@ mod tests {
     use crate::receiver::AggregateReceiver;
     use proptest::prelude::*;
     use suimon_algorithms::registry::{AlgorithmSpec, Role, descriptions};
+    use suimon_units::Rate;
 
     const CHUNK: Bytes = Bytes::new(1_000);
 
@@ -1121,8 +1148,17 @@ mod tests {
     /// acknowledgements and reports of what was given since 80 ms as well.
     #[test]
     fn what_arrived_before_a_cut_is_sent_again_only_if_a_later_report_lacks_it() {
-        // Of 20 ms there and back, 10 or 16 are on the way there: a queue lies on that.
-        for (rtt_min_ms, first_lost) in [(20, 89), (8, 83)] {
+        let (steady, varies) = (Duration::ZERO, Duration::from_millis(2));
+        let chunk_per_ms = Some(Rate::of(CHUNK, Duration::from_millis(1)));
+        // Of 20 ms there and back, 10 or 16 are on the way there: a queue lies on that. Where they vary, what had been given by
+        // 81 ms may be lost. By the bytes it is what was given since 88 ms: ten chunks were on the way back, and an acknowledgement is for two.
+        let cases = [
+            (20, steady, None, 89),
+            (8, steady, None, 83),
+            (20, varies, None, 81),
+            (20, steady, chunk_per_ms, 88),
+        ];
+        for (rtt_min_ms, rttvar, delivery_rate, first_lost) in cases {
             let mut sender = AggregateSender::new(scheduler("lowest-rtt"), 2, CHUNK, true);
             sender.set_suspicion(Suspicion::Late);
             sender.on_feedback(Feedback { next: 0, edge: 1_000_000 });
@@ -1133,9 +1169,12 @@ mod tests {
                 if ms >= 20 {
                     sender.on_delivered(at(ms), PathId(0), CHUNK);
                     sender.on_feedback(Feedback { next: (ms - 19) * 1_000, edge: 1_000_000 });
-                    sender.on_report(at(ms));
+                    sender.on_report(at(ms), PathId(0));
                 }
-                let quick = PathStatus { rtt_min: Some(Duration::from_millis(rtt_min_ms)), ..status(1, 20) };
+                let rtt_min = Some(Duration::from_millis(rtt_min_ms));
+                let rtt = Some(Rtt { srtt: Duration::from_millis(20), rttvar });
+                let under_way = status(ms.min(19) * 1_000, 20);
+                let quick = PathStatus { rtt, rtt_min, delivery_rate, send_buffer: CHUNK * 20, ..under_way };
                 sender.on_occupancy(at(ms), PathId(0), quick, true);
                 sender.on_occupancy(at(ms), PathId(1), status(0, 80), true);
                 sender.produce((ms + 1) * 1_000);
@@ -1151,14 +1190,16 @@ mod tests {
             assert_eq!(copies(&mut sender, 108), [], "it is not late yet");
             let lost: Vec<_> = (first_lost..100).map(|chunk| chunk * 1_000).collect();
             assert_eq!(copies(&mut sender, 112), lost);
+            // The other end wrote it 40 ms ago, when it had nothing of what seems to be missing.
+            sender.on_report(at(125), PathId(1));
             assert_eq!(copies(&mut sender, 126), [], "nothing more once the path has stalled");
             assert!(sender.is_stalled(PathId(0)));
             // A report over the other path tells of five more chunks, which arrived before the cut, and lacks others that it should have.
             sender.on_delivered(at(160), PathId(0), Bytes::new(5_000));
             sender.on_feedback(Feedback { next: 85_000, edge: 1_000_000 });
-            sender.on_report(at(160));
+            sender.on_report(at(160), PathId(1));
             assert!(sender.is_stalled(PathId(0)), "it does not move by this");
-            let missing: Vec<_> = (85..first_lost).map(|chunk| chunk * 1_000).collect();
+            let missing: Vec<_> = (85..first_lost.max(85)).map(|chunk| chunk * 1_000).collect();
             assert_eq!(copies(&mut sender, 160), missing);
         }
     }

@@ -397,7 +397,7 @@ fn take_frames(
                 state.session.on_received(path, connection.received());
             }
             Ok(Some(Frame::Feedback(feedback, received))) => {
-                state.session.on_feedback(now, feedback, &received).map_err(violated)?;
+                state.session.on_feedback(now, path, feedback, &received).map_err(violated)?;
             }
             Ok(Some(Frame::Close)) => return Err(Problem::Ended(Ended::ClosedByPeer)),
             Ok(Some(Frame::Join(_) | Frame::Welcome(_) | Frame::Refuse(_))) => {

@@ -42,6 +42,8 @@ pub struct Session {
     most_pieces: usize,
     paths: [Path; MAX_PATHS],
     feedback_at: Option<Instant>,
+    /// The path over which feedback goes too that just went over another.
+    repeat_over: Option<PathId>,
     /// Bytes that came since the last feedback.
     unreported: u64,
     duplicates: Bytes,
@@ -118,6 +120,7 @@ impl Session {
             most_pieces: (config.reorder_buffer.get() / PIECE).max(MIN_PIECES) as usize,
             paths: [Path::default(); MAX_PATHS],
             feedback_at: None,
+            repeat_over: None,
             unreported: 0,
             duplicates: Bytes::ZERO,
             realtime: Bytes::ZERO,
@@ -205,13 +208,14 @@ impl Session {
         self.paths[path.0].received = bytes;
     }
 
-    /// Takes in the other end's feedback.
+    /// Takes in the other end's feedback, which came over `path`.
     ///
     /// # Errors
     /// The feedback is about bytes that were never sent.
     pub fn on_feedback(
         &mut self,
         now: Instant,
+        path: PathId,
         feedback: Feedback,
         received: &[Received],
     ) -> Result<(), Violation> {
@@ -231,7 +235,7 @@ impl Session {
             self.sender.on_delivered(now, PathId(usize::from(received.path)), news);
         }
         self.sender.on_feedback(feedback);
-        self.sender.on_report(now);
+        self.sender.on_report(now, path);
         self.outbox.forget_before(feedback.next);
         self.mux.on_arrived(|place| self.sender.is_missing(place));
         Ok(())
@@ -291,10 +295,17 @@ impl Session {
         self.mux.has_data() || self.sender.unassigned() > Bytes::ZERO
     }
 
-    /// The feedback for the other end, and the path to send it over, once it is time.
+    /// The feedback for the other end, and the path to send it over, once it is time. Where that path is silent, it may be cut, so the
+    /// feedback goes over the next one too.
     pub fn feedback(&mut self, now: Instant) -> Option<(PathId, Frame<'static>)> {
+        if let Some(path) = self.repeat_over.take().filter(|path| self.paths[path.0].up) {
+            return Some((path, self.report()));
+        }
         self.feedback_at.filter(|at| *at <= now)?;
-        let path = self.quickest(now)?;
+        let path = self.quickest(now, |_| true)?;
+        if now.saturating_since(self.paths[path.0].heard_at) > HEARD_JUST_NOW {
+            self.repeat_over = self.quickest(now, |other| other != path);
+        }
         Some((path, self.report()))
     }
 
@@ -353,8 +364,8 @@ impl Session {
     }
 
     /// The path over which news arrives soonest, of those that have shown to work of late.
-    fn quickest(&self, now: Instant) -> Option<PathId> {
-        let up = self.paths.iter().enumerate().filter(|(_, path)| path.up);
+    fn quickest(&self, now: Instant, may: impl Fn(PathId) -> bool) -> Option<PathId> {
+        let up = self.paths.iter().enumerate().filter(|(index, path)| path.up && may(PathId(*index)));
         up.min_by_key(|(index, path)| {
             let silent = now.saturating_since(path.heard_at) > HEARD_RECENTLY;
             let srtt = path.status.and_then(|status| status.rtt).map(|rtt| rtt.srtt);
@@ -497,6 +508,8 @@ const MIN_PIECES: u64 = 4_096;
 const URGENT_RECENTLY: Duration = Duration::from_secs(2);
 /// The loss up to which real-time data goes over one path: the objective for real-time traffic of ITU-T Y.1541 (Table 1, classes 0 and 1).
 const TOLERABLE_LOSS: f64 = 1e-3;
+/// A path that carried nothing in this time may be cut: as long as the sending end gives a busy one before it takes it for cut.
+const HEARD_JUST_NOW: Duration = Duration::from_millis(25);
 /// A path that carried something in this time is taken to work.
 const HEARD_RECENTLY: Duration = Duration::from_millis(300);
 
@@ -610,7 +623,7 @@ pub(crate) mod tests {
                             self.ends[to].on_received(PathId(path), self.pipes[path].came[to]);
                         }
                         Frame::Feedback(feedback, received) => {
-                            self.ends[to].on_feedback(self.now, feedback, &received).unwrap();
+                            self.ends[to].on_feedback(self.now, PathId(path), feedback, &received).unwrap();
                         }
                         other => panic!("{other:?}"),
                     }
@@ -862,7 +875,7 @@ pub(crate) mod tests {
                 let taken = match frame {
                     Frame::Data { start, bytes } => session.on_data(Instant::ZERO, PathId(0), start, bytes),
                     Frame::Feedback(feedback, received) => {
-                        session.on_feedback(Instant::ZERO, feedback, &received)
+                        session.on_feedback(Instant::ZERO, PathId(0), feedback, &received)
                     }
                     _ => Ok(()),
                 };
@@ -896,11 +909,11 @@ pub(crate) mod tests {
         assert!(server.on_data(Instant::ZERO, PathId(0), 49_997, &frame).is_err());
         assert!(server.on_data(Instant::ZERO, PathId(0), 49_996, &frame).is_ok());
         let feedback = |next| Feedback { next, edge: next + 1 };
-        assert!(server.on_feedback(Instant::ZERO, feedback(1), &[]).is_err());
+        assert!(server.on_feedback(Instant::ZERO, PathId(0), feedback(1), &[]).is_err());
         let received = Received { path: 0, attempt: 1, bytes: 1 };
-        assert!(server.on_feedback(Instant::ZERO, feedback(0), &[received]).is_err());
+        assert!(server.on_feedback(Instant::ZERO, PathId(0), feedback(0), &[received]).is_err());
         let stale = Received { attempt: 0, ..received };
-        assert!(server.on_feedback(Instant::ZERO, feedback(0), &[stale]).is_ok());
+        assert!(server.on_feedback(Instant::ZERO, PathId(0), feedback(0), &[stale]).is_ok());
     }
 
     /// A client and a server with a stream that both know, beside one that fills both paths.
@@ -968,11 +981,30 @@ pub(crate) mod tests {
         world.ends[1].on_data(world.now, *path, *start, bytes).unwrap();
         world.ends[1].on_received(*path, world.pipes[0].came[1]);
         let Frame::Feedback(feedback, received) = world.ends[1].report() else { panic!("feedback") };
-        world.ends[0].on_feedback(world.now, feedback, &received).unwrap();
+        world.ends[0].on_feedback(world.now, PathId(0), feedback, &received).unwrap();
         world.break_path(0);
         world.look(0);
         let again = written(&mut world).map(|(path, start, _)| (path, start));
         assert_eq!(again, Some((PathId(1), *first)));
+    }
+
+    #[test]
+    fn feedback_goes_over_a_second_path_too_where_the_quickest_is_silent() {
+        for (silent_ms, wanted) in [(10, &[0][..]), (30, &[0, 1])] {
+            let mut world = World::new("look-ahead", 50_000);
+            for path in [0, 1] {
+                world.mend_path(path);
+            }
+            world.transmit();
+            world.look(1);
+            let (end, now) = (&mut world.ends[1], world.now + Duration::from_millis(silent_ms));
+            end.on_heard(world.now, PathId(0));
+            end.on_heard(now, PathId(1));
+            end.on_data(now, PathId(1), 0, &[7, 0, 0, 0]).unwrap();
+            let paths: Vec<_> =
+                std::iter::from_fn(|| end.feedback(now + MAX_WAIT)).map(|(path, _)| path.0).collect();
+            assert_eq!(paths, wanted, "silent for {silent_ms} ms");
+        }
     }
 
     #[test]

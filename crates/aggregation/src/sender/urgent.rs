@@ -118,8 +118,7 @@ impl AggregateSender {
 
     /// What `path` was given and has lost, with all that carry it.
     fn lost_by<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (Range<u64>, u64)> + 'a {
-        let lost = path.given.iter().filter(|given| path.has_lost(given, self.reported_at));
-        lost.flat_map(|given| {
+        path.lost(self.reported_at).flat_map(|given| {
             let parts = self.outstanding.overlapping(given.range.clone());
             parts.map(|(range, carriers)| (within(range, &given.range), *carriers))
         })
