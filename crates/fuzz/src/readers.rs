@@ -253,7 +253,9 @@ fn bond(bytes: &[u8]) {
         at += len;
         let taken = match frame {
             Frame::Data { start, bytes } => session.on_data(Instant::ZERO, PathId(0), start, bytes),
-            Frame::Feedback(feedback, received) => session.on_feedback(Instant::ZERO, feedback, &received),
+            Frame::Feedback(feedback, received) => {
+                session.on_feedback(Instant::ZERO, PathId(0), feedback, &received)
+            }
             _ => Ok(()),
         };
         let view = session.view();
