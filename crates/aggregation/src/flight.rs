@@ -88,7 +88,7 @@ impl Drain {
         // Without others the path goes on at its rate, at which an acknowledgement's segments take their time, and so does a chunk, which is
         // written at once. Beside others that rate is the connection's own and no path's, so they explain no more than a part of the
         // path's length.
-        let at_once = chunk.max(ACKED_SEGMENTS * flight.mss.as_f64()) / rate;
+        let at_once = chunk.max((flight.mss * ACKED_SEGMENTS).as_f64()) / rate;
         let alone = held / rate - rtt_min + at_once.min(rtt_min * MOST_AT_ONCE);
         let queue = flight.srtt.saturating_sub(flight.rtt_min).as_secs_f64();
         // What is left of a queue within the noise says nothing either.
@@ -138,7 +138,7 @@ impl Variation {
         // An interval that confirms nothing, as in a cut, says nothing of the rate. A connection that held neither what it might nor more
         // than was confirmed was asked for less than the path carries.
         let is_full = bound.is_some_and(|bound| interval.most + chunk >= bound);
-        let is_asked = is_full || interval.held > rcv_bytes + flight.mss * ACKED_SEGMENTS as u64;
+        let is_asked = is_full || interval.held > rcv_bytes + flight.mss * ACKED_SEGMENTS;
         if is_asked && rcv_bytes > Bytes::ZERO {
             self.allowed = self.average.update(rcv_bytes);
         }
@@ -296,8 +296,9 @@ struct Queue {
 }
 
 impl Queue {
-    /// Beside data that waits for no other, of which a chunk is a segment: one is sent while the acknowledgement of another comes. Over a
-    /// path so slow that the segments count, there is an acknowledgement for each: the other end delays none by more than a millisecond.
+    /// Beside data that waits for no other. A chunk is a segment then: one is sent while the acknowledgement of another comes. There is an
+    /// acknowledgement for each, as the other end delays none by more than a millisecond. On fast paths it comes for several, but there
+    /// two segments take less time than [`MIN_QUEUE`].
     fn beside_urgent(flight: &Flight) -> Self {
         Self { time: variation(flight), bytes: (flight.mss * 2).as_f64() }
     }
@@ -327,7 +328,7 @@ const GROWTH: f64 = 0.25;
 const HELD_CHUNKS: f64 = 2.0;
 /// An acknowledgement comes for every second segment (RFC 5681 §4.2), so the time of both on the wire is part of a round-trip time
 /// without any queue. The least round-trip time is that of a small packet.
-const ACKED_SEGMENTS: f64 = 2.0;
+pub(crate) const ACKED_SEGMENTS: u64 = 2;
 /// The time in which a program sees an acknowledgement that it has to look for.
 const MIN_QUEUE: Duration = Duration::from_millis(2);
 /// A program that looks no more often than this has little to send.
@@ -689,9 +690,9 @@ mod tests {
         for (is_urgent, acked, chunk) in kinds {
             for others_ms in [0.0, 0.5, 1.0, 1.5, 2.0] {
                 let mut path = Path::new(10.0, 20.0);
-                path.run(2_000);
                 (path.is_urgent, path.acked, path.chunk, path.others_ms) =
                     (is_urgent, acked, chunk, others_ms);
+                path.run(2_000);
                 for _ in 0..300 {
                     path.run(100);
                     assert!(

@@ -12,6 +12,7 @@ use suimon_algorithms::path::{Data, PathId, PathScheduler, PathStatus, PathView,
 use suimon_units::{Bytes, Duration, Instant};
 
 use self::pauses::Pauses;
+use crate::flight::ACKED_SEGMENTS;
 use crate::receiver::Feedback;
 
 /// Data for one connection: to be written to it at once, after all that it was given before.
@@ -196,7 +197,7 @@ impl AggregateSender {
 
     /// The connection over `path` is gone. Its unacknowledged data is given to others.
     pub fn path_down(&mut self, path: PathId) {
-        self.release(path, self.paths[path.0].all());
+        self.release(path, self.paths[path.0].carried());
         let carried: Vec<_> = (self.outstanding.iter())
             .filter(|(_, carriers)| *carriers & 1 << path.0 != 0)
             .map(|(range, carriers)| (range.clone(), carriers ^ 1 << path.0))
@@ -278,6 +279,7 @@ impl AggregateSender {
         let way_back = |path: &Path| path.status?.rtt_min.map(|rtt_min| rtt_min / 2);
         let least = self.paths.iter().filter_map(way_back).min().unwrap_or_default();
         let age = way_back(&self.paths[path.0]).unwrap_or_default().saturating_sub(least);
+        // No earlier than the beginning of time.
         self.reported_at = self.reported_at.max(Instant::ZERO + now.saturating_since(Instant::ZERO + age));
         for index in 0..self.paths.len() {
             if self.copy_stalled && self.paths[index].state == PathState::Stalled {
@@ -543,7 +545,7 @@ impl AggregateSender {
     fn release_lost(&mut self, path: PathId) {
         let state = &self.paths[path.0];
         let lost = match self.suspicion {
-            Suspicion::Timeout => state.all(),
+            Suspicion::Timeout => state.carried(),
             Suspicion::Late => state.lost(self.reported_at).map(|given| given.range.clone()).collect(),
         };
         self.release(path, lost);
@@ -615,12 +617,12 @@ impl Path {
         });
     }
 
-    /// All that it was given and that has not arrived, as far as is known.
-    fn all(&self) -> Vec<Range<u64>> {
+    /// All that it carries, as far as is known.
+    fn carried(&self) -> Vec<Range<u64>> {
         self.given.iter().map(|given| given.range.clone()).collect()
     }
 
-    /// Of that, what a path that is late has lost.
+    /// What of that is lost, where the path is late.
     fn lost(&self, reported_at: Instant) -> impl Iterator<Item = &Given> {
         let mut behind = self.unacknowledged;
         self.given.iter().filter(move |given| {
@@ -631,9 +633,10 @@ impl Path {
 
     /// Whether what was `given` to a path that is late has not arrived, with `behind` bytes given after it. A cut takes the last acknowledgements
     /// and reports with it, so much that is missing here has arrived there, and a copy of it would hold up what has not. What was on its way to
-    /// the receiver when the last acknowledgement came is lost, and what is missing in a report that should have it. Where it was is told by
-    /// times, and by bytes: the receiver has what was acknowledged, and what the path carries in half of its least round-trip time.
-    /// In doubt it is lost: a needless copy takes a little of another path's time, and a missing one a round trip.
+    /// the receiver when the last acknowledgement came is lost, and what is missing in a report that should have it. Two estimates tell what
+    /// was on its way: when it was given, and the bytes given since, of which the path carries some in half of its least round-trip
+    /// time while the acknowledgement comes. Where they differ, it is lost: a needless copy takes a little of another path's time, and
+    /// a missing one a round trip.
     fn has_lost(&self, given: &Given, behind: u64, reported_at: Instant) -> bool {
         let known = self.status.and_then(|status| Some((status, status.rtt?, status.rtt_min?)));
         let (Some((status, rtt, rtt_min)), Some(reports)) = (known, self.reports) else {
@@ -644,7 +647,7 @@ impl Path {
         let on_the_way_back = status.delivery_rate.map(|rate| rate.amount_in(rtt_min / 2));
         given.at + one_way + rtt.rttvar * 4 >= self.progress_at
             || on_the_way_back.is_some_and(|bytes| {
-                behind + bytes.get() < status.buffered.get() + PER_ACK * status.mss.get()
+                behind + bytes.get() < status.buffered.get() + (status.mss * ACKED_SEGMENTS).get()
             })
             || given.at + reports.srtt + urgent::slack(reports) <= reported_at
     }
@@ -734,8 +737,6 @@ const RTO_MIN: Duration = Duration::from_millis(200);
 pub const LATE: Duration = Duration::from_millis(25);
 /// Programs look again within a timer's tick and a turn of the processor.
 const LATE_LOOK: Duration = Duration::from_millis(5);
-/// A receiver acknowledges every second full segment at least (RFC 5681 §4.2, RFC 9000 §13.2.2).
-const PER_ACK: u64 = 2;
 /// Linux delays an acknowledgement by 40 ms (`TCP_DELACK_MIN`).
 pub const LATE_ALONE: Duration = Duration::from_millis(60);
 

@@ -4,7 +4,7 @@
 //! *program* has said that it has them. A session outlives its connections: a path may go and come back as
 //! often as it likes, and a session without any path waits.
 
-use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback, Suspicion, Urgency};
+use suimon_aggregation::{AggregateReceiver, AggregateSender, Feedback, LATE, Suspicion, Urgency};
 use suimon_algorithms::estimate::shared_bottleneck::SharedBottlenecks;
 use suimon_algorithms::path::{PathId, PathStatus};
 use suimon_algorithms::registry::AlgorithmSpec;
@@ -42,7 +42,7 @@ pub struct Session {
     most_pieces: usize,
     paths: [Path; MAX_PATHS],
     feedback_at: Option<Instant>,
-    /// The path over which feedback goes too that just went over another.
+    /// The second path for feedback that just went over a silent one.
     repeat_over: Option<PathId>,
     /// Bytes that came since the last feedback.
     unreported: u64,
@@ -303,7 +303,7 @@ impl Session {
         }
         self.feedback_at.filter(|at| *at <= now)?;
         let path = self.quickest(now, |_| true)?;
-        if now.saturating_since(self.paths[path.0].heard_at) > HEARD_JUST_NOW {
+        if now.saturating_since(self.paths[path.0].heard_at) > LATE {
             self.repeat_over = self.quickest(now, |other| other != path);
         }
         Some((path, self.report()))
@@ -508,8 +508,6 @@ const MIN_PIECES: u64 = 4_096;
 const URGENT_RECENTLY: Duration = Duration::from_secs(2);
 /// The loss up to which real-time data goes over one path: the objective for real-time traffic of ITU-T Y.1541 (Table 1, classes 0 and 1).
 const TOLERABLE_LOSS: f64 = 1e-3;
-/// A path that carried nothing in this time may be cut: as long as the sending end gives a busy one before it takes it for cut.
-const HEARD_JUST_NOW: Duration = Duration::from_millis(25);
 /// A path that carried something in this time is taken to work.
 const HEARD_RECENTLY: Duration = Duration::from_millis(300);
 
