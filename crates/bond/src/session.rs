@@ -49,7 +49,7 @@ pub struct Session {
     duplicates: Bytes,
     /// Bytes of flows that go before all others.
     realtime: Bytes,
-    /// The time of the last data of those, and of flows that begin or send little.
+    /// The time of the last data of those, and of flows that begin or send little beside others.
     urgent_at: Option<Instant>,
     bottlenecks: SharedBottlenecks,
 }
@@ -57,7 +57,7 @@ pub struct Session {
 /// What a connection is for, beside bulk data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Real-time data is sent, or that of flows that begin or send little.
+    /// Real-time data is sent, or that of flows that begin or send little beside others.
     pub is_urgent: bool,
     /// Its path goes through the bottleneck of a shorter one, which competes there with others for both.
     pub is_second: bool,
@@ -260,7 +260,7 @@ impl Session {
         Some(chunk.path)
     }
 
-    /// Whether data was sent of late that waits for no other. Frames of control do not count.
+    /// Whether data was sent of late that waits for no other. Neither frames of control count nor flows beside which there was none.
     #[must_use]
     pub fn has_sent_urgent(&self, now: Instant) -> bool {
         self.urgent_at.is_some_and(|at| now.saturating_since(at) < URGENT_RECENTLY)
@@ -382,7 +382,8 @@ impl Session {
             && self.has_room()
         {
             let before = self.outbox.end();
-            if class != Class::Urgent || self.mux.has_young() {
+            // A download that begins alone has nothing to wait for but itself.
+            if class != Class::Urgent || (self.mux.has_young() && self.sender.has_bulk()) {
                 self.urgent_at = Some(now);
             }
             self.mux.produce(&mut self.outbox, chunk as usize, class);
@@ -1085,10 +1086,17 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_begins_is_urgent_where_other_data_is_under_way() {
+        let (mut world, small) = busy();
+        assert!(!world.ends[0].has_sent_urgent(world.now), "the download began alone");
+        world.ends[0].mux.write(small, &[7; 500]).unwrap();
+        let _ = written(&mut world);
+        assert!(world.ends[0].has_sent_urgent(world.now));
+    }
+
+    #[test]
     fn heads_cost_a_hundredth_where_paths_have_room_and_a_chunk_is_a_segment_beside_what_is_urgent() {
         let (mut world, _) = busy();
-        // The stream that began is old by now.
-        world.now += Duration::from_secs(10);
         let rtt = Duration::from_millis(60);
         let with_room = |segments: u64| PathStatus {
             send_buffer: Bytes::new(segments * 1_448),

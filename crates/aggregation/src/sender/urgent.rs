@@ -28,6 +28,13 @@ impl AggregateSender {
         (second.saturating_sub(srtt) < first).then_some(PathId(best))
     }
 
+    /// Whether data that is not urgent is under way or waits for a path.
+    #[must_use]
+    pub fn has_bulk(&self) -> bool {
+        let under_way = self.outstanding.iter().map(|(range, _)| range);
+        under_way.chain(self.unassigned.iter()).any(|range| self.urgent.gaps(range).next().is_some())
+    }
+
     /// Bytes that went over a second path: of urgent data, and first bytes that the receiver lacked, whose path was late.
     #[must_use]
     pub fn copied(&self) -> Bytes {
