@@ -1094,15 +1094,19 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_often_pauses_is_late_at_once_with_urgent_data_and_after_its_pause_with_other() {
-        for (pauses, late_at) in [(4, 31), (5, 120)] {
+    fn a_path_that_pauses_is_late_at_once_with_urgent_data_and_after_its_pause_with_what_can_wait() {
+        for (pauses, late_at, rest_at) in [(0, 31, 31), (1, 31, 120), (4, 31, 120), (5, 120, 120)] {
             let mut sender = urgent(Urgency::First);
             (0..pauses).for_each(|_| sender.paths[0].pauses.add(at(0), Duration::from_millis(100)));
             let copy = sender.next(at(30)).unwrap();
             assert_eq!((copy.path, copy.start), (PathId(1), 10_000));
-            sender.on_occupancy(at(31), PathId(1), status(500, 50), false);
-            let (ms, copy) = (31..200).find_map(|ms| Some((ms, sender.next(at(ms))?))).unwrap();
-            assert_eq!((ms, copy.path, copy.start), (late_at, PathId(1), 0), "{pauses} pauses");
+            let mut came = Vec::new();
+            for ms in (31..200).flat_map(|ms| [ms, ms]) {
+                sender.on_occupancy(at(ms), PathId(1), status(500, 50), true);
+                came.extend(sender.next(at(ms)).map(|chunk| (ms, chunk.path, chunk.start)));
+            }
+            let expected = [(late_at, PathId(1), 0), (rest_at, PathId(1), 1_000)];
+            assert_eq!(came[..2], expected, "{pauses} pauses");
         }
     }
 
