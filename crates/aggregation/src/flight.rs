@@ -27,6 +27,8 @@ pub struct Flight {
     pub is_second: bool,
     /// Something was acknowledged since the reading before, and not of what was lost.
     pub moves: bool,
+    /// Something was lost since the reading before, where no window keeps the sender from filling the other end's socket.
+    pub overflows: bool,
 }
 
 /// Bounds what a connection holds to its bandwidth-delay product and a short queue.
@@ -55,7 +57,7 @@ pub struct FlightBound {
 
 #[derive(Debug, Clone, Copy, Default)]
 enum Phase {
-    /// No queue was seen so far: the connection's own slow start goes on.
+    /// No queue and no overflow was seen so far: the connection's own slow start goes on.
     #[default]
     Startup,
     /// The bound, in bytes.
@@ -159,6 +161,8 @@ struct Round {
     most: f64,
     /// In some of them something was acknowledged: without, all that is known is from before.
     moves: bool,
+    /// Before some of them something was lost.
+    overflows: bool,
     /// The longest time between two readings.
     read: Instant,
     gap: Duration,
@@ -178,6 +182,7 @@ impl FlightBound {
             count: 0.0,
             most: 0.0,
             moves: false,
+            overflows: false,
             read: now,
             gap: Duration::ZERO,
         });
@@ -187,6 +192,7 @@ impl FlightBound {
         round.count += 1.0;
         round.most = round.most.max(buffered);
         round.moves |= flight.moves;
+        round.overflows |= flight.overflows;
         let round = *round;
         if now.saturating_since(round.began) >= flight.srtt.max(MIN_ROUND) {
             self.round = None;
@@ -242,7 +248,7 @@ impl FlightBound {
         let aimed_at = |rate: f64| rate * (flight.rtt_min.as_secs_f64() + target);
         let drain = || Phase::Draining(Drain::new(flight, rate, chunk, own.max(noise)));
         match self.phase {
-            Phase::Startup if queue > target => self.bind(now, aimed_at(rate), None),
+            Phase::Startup if queue > target || round.overflows => self.bind(now, aimed_at(rate), None),
             Phase::Competing(_) if flight.is_second => self.bind(now, aimed_at(rate), None),
             Phase::Competing(until) if now >= until => self.phase = drain(),
             Phase::Startup | Phase::Competing(_) => {}
@@ -396,6 +402,7 @@ mod tests {
         chunk: u64,
         is_urgent: bool,
         is_second: bool,
+        overflows: bool,
     }
 
     impl Path {
@@ -417,6 +424,7 @@ mod tests {
                 chunk: CHUNK,
                 is_urgent: false,
                 is_second: false,
+                overflows: false,
             }
         }
 
@@ -433,6 +441,7 @@ mod tests {
                 is_urgent: false,
                 is_second: false,
                 moves: true,
+                overflows: false,
             }
         }
 
@@ -495,10 +504,20 @@ mod tests {
                     is_urgent: self.is_urgent,
                     is_second: self.is_second,
                     moves: true,
+                    overflows: self.overflows,
                 };
                 self.bound.on_reading(self.now, flight, Bytes::new(self.chunk));
             }
             used / ms as f64
+        }
+    }
+
+    #[test]
+    fn slow_start_ends_where_the_other_ends_socket_overflows() {
+        for overflows in [false, true] {
+            let mut path = Path { overflows, ..Path::new(1_000.0, 20.0) };
+            path.run(40);
+            assert_eq!(path.bound.get().is_some(), overflows, "there is no queue yet");
         }
     }
 

@@ -215,6 +215,8 @@ pub(crate) struct Told {
     /// Grows whenever something is acknowledged.
     pub(crate) delivered: u64,
     pub(crate) segments: Segments,
+    /// Packets lost, where no window keeps this end from filling the other one's socket.
+    pub(crate) dropped: u64,
     pub(crate) since_ack: Duration,
 }
 
@@ -225,6 +227,7 @@ pub(crate) struct Meters {
     bound: FlightBound,
     loss: LossMeter,
     delivered: u64,
+    dropped: u64,
 }
 
 impl Meters {
@@ -232,6 +235,7 @@ impl Meters {
     pub(crate) fn on_told(&mut self, now: Instant, told: Told, chunk: Bytes, part: Part) -> Reading {
         let Told { buffered, rtt, .. } = told;
         let acknowledged = told.delivered != std::mem::replace(&mut self.delivered, told.delivered);
+        let overflows = told.dropped != std::mem::replace(&mut self.dropped, told.dropped);
         let rtt_min = told.rtt_min.map(|least| least.max(MIN_RTT));
         if let Some(Rtt { srtt, rttvar }) = rtt {
             self.rate.on_reading(now, Occupancy { acknowledged: told.acknowledged, buffered, srtt, rtt_min });
@@ -247,6 +251,7 @@ impl Meters {
                     is_urgent,
                     is_second,
                     moves: acknowledged && !told.is_recovering,
+                    overflows,
                 };
                 self.bound.on_reading(now, flight, chunk);
             }

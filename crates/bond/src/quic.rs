@@ -409,6 +409,7 @@ impl QuicConnection {
             acknowledged: seen.acknowledged,
             delivered: seen.acknowledged.get(),
             segments: Segments { sent: path.sent_packets, retransmitted: path.lost_packets },
+            dropped: path.lost_packets,
             since_ack: units::Duration::from_nanos(acknowledged_at.elapsed().as_nanos() as u64),
         };
         self.meters.on_told(now, told, chunk, part)

@@ -256,6 +256,7 @@ impl TlsConnection {
             acknowledged: state.acknowledged,
             delivered: state.delivered,
             segments: Segments { sent: state.segments, retransmitted: state.retransmissions },
+            dropped: 0,
             since_ack: state.since_ack,
         };
         let reading = self.meters.on_told(now, told, chunk, part);
