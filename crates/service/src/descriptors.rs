@@ -10,8 +10,8 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tracing::warn;
 
-/// Raises this process's limit of open descriptors as far as it may, and takes room for them in the kernel's table at once:
-/// [`MAX_ROOM`] at most, of eight bytes each. Call it before there are threads.
+/// Raises this process's limit of open descriptors as far as it may, and takes room in the kernel's table for as many at once, or
+/// for 65 536 where there may be more. Call it before there are threads.
 ///
 /// The kernel doubles the table of a process as descriptors are opened. In a process of several threads this waits for a
 /// grace period of RCU (`expand_fdtable` in Linux's `fs/file.c`), and every thread that wants a descriptor waits with it.
