@@ -1101,6 +1101,7 @@ mod tests {
             let copy = sender.next(at(30)).unwrap();
             assert_eq!((copy.path, copy.start), (PathId(1), 10_000));
             let mut came = Vec::new();
+            // Twice a millisecond, as one copy has to be sent before the second path gets another.
             for ms in (31..200).flat_map(|ms| [ms, ms]) {
                 sender.on_occupancy(at(ms), PathId(1), status(500, 50), true);
                 came.extend(sender.next(at(ms)).map(|chunk| (ms, chunk.path, chunk.start)));

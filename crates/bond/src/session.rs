@@ -49,7 +49,7 @@ pub struct Session {
     duplicates: Bytes,
     /// Bytes of flows that go before all others.
     realtime: Bytes,
-    /// The time of the last data of those, and of flows that begin or send little beside others.
+    /// The time of the last data of those, and of flows that begin or send little while other data is under way.
     urgent_at: Option<Instant>,
     bottlenecks: SharedBottlenecks,
 }
@@ -57,7 +57,7 @@ pub struct Session {
 /// What a connection is for, beside bulk data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Real-time data is sent, or that of flows that begin or send little beside others.
+    /// Real-time data is sent, or that of flows that begin or send little while other data is under way.
     pub is_urgent: bool,
     /// Its path goes through the bottleneck of a shorter one, which competes there with others for both.
     pub is_second: bool,
@@ -260,7 +260,8 @@ impl Session {
         Some(chunk.path)
     }
 
-    /// Whether data was sent of late that waits for no other. Neither frames of control count nor flows beside which there was none.
+    /// Whether data was sent of late that waits for no other. Frames of control do not count, nor does a flow that
+    /// begins while no other data is under way.
     #[must_use]
     pub fn has_sent_urgent(&self, now: Instant) -> bool {
         self.urgent_at.is_some_and(|at| now.saturating_since(at) < URGENT_RECENTLY)
@@ -382,7 +383,7 @@ impl Session {
             && self.has_room()
         {
             let before = self.outbox.end();
-            // A download that begins alone has nothing to wait for but itself.
+            // A short queue would only slow a download that begins alone, as nothing waits behind other data.
             if class != Class::Urgent || (self.mux.has_young() && self.sender.has_bulk()) {
                 self.urgent_at = Some(now);
             }

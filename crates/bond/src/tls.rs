@@ -256,6 +256,7 @@ impl TlsConnection {
             acknowledged: state.acknowledged,
             delivered: state.delivered,
             segments: Segments { sent: state.segments, retransmitted: state.retransmissions },
+            // The receive window keeps this end from it.
             dropped: 0,
             since_ack: state.since_ack,
         };

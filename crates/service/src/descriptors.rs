@@ -15,7 +15,8 @@ use tracing::warn;
 ///
 /// The kernel doubles the table of a process as descriptors are opened. In a process of several threads this waits for a
 /// grace period of RCU (`expand_fdtable` in Linux's `fs/file.c`), and every thread that wants a descriptor waits with it.
-/// The time is 13 to 19 ms on two idle processors, and was 3.2 s on two busy ones. A process of one thread waits for none.
+/// A process of two threads waited for 13 to 19 ms on two idle processors, and on two busy ones a grace period took up to 3.2 s. A
+/// process of one thread does not wait.
 pub fn raise_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     // Where the kernel refuses, the limit stays as it is, or the table grows later.

@@ -105,8 +105,8 @@ impl AggregateSender {
     }
 
     /// The first data that `late` paths alone carry and have lost, and a path for a copy. What the receiver waits for may make a queue longer
-    /// than it should be. A path that often pauses is not late before the longest of its pauses would be over. One that paused once is, but what
-    /// the receiver does not wait for yet has time until then.
+    /// than it should be. A path that often pauses is not late before the longest of its pauses would be over. Of a path that paused now and then,
+    /// only what the receiver waits for is copied before that.
     fn copy_of_late(&self, now: Instant) -> Option<(PathId, Range<u64>)> {
         if self.suspicion == Suspicion::Timeout {
             return None;
@@ -121,8 +121,8 @@ impl AggregateSender {
         let (path, copied) = self.copy(now, range, Urgency::First, carriers | late)?;
         let status = self.paths[path.0].status?;
         let has_room = status.buffered + Bytes::new(copied.end - copied.start) <= status.send_buffer;
-        let patient = self.late_paths(now, |path| path.pauses.longest(path.progress_at));
-        (is_awaited || (has_room && carriers & !patient == 0)).then_some((path, copied))
+        let overdue = self.late_paths(now, |path| path.pauses.longest(path.progress_at));
+        (is_awaited || (has_room && carriers & !overdue == 0)).then_some((path, copied))
     }
 
     /// What `path` was given and has lost, with all that carry it.
