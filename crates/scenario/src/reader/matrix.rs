@@ -26,6 +26,15 @@ enum Targets {
     Anything,
 }
 
+/// What a matrix sets of what was set from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overlap {
+    Nothing,
+    /// Nothing else, so that one value can take the place of all.
+    Whole,
+    Part,
+}
+
 /// The key path that stands for any.
 const ANYTHING: &str = "*";
 
@@ -95,6 +104,26 @@ impl Axis {
         self.line
     }
 
+    /// What this axis over `root` sets of `others`.
+    pub(super) fn overlap(&self, registry: &Registry, root: &Table, others: &[Target]) -> Overlap {
+        let overlaps = |target: &Target| others.iter().any(|other| other.overlaps(target));
+        match &self.targets {
+            Targets::These(targets) if targets.iter().all(|target| others.contains(target)) => Overlap::Whole,
+            Targets::These(targets) if targets.iter().any(overlaps) => Overlap::Part,
+            Targets::These(_) => Overlap::Nothing,
+            Targets::Anything => {
+                let tables = self.values.iter().filter_map(|(_, value)| value.table());
+                let paths = tables.flat_map(|table| &table.entries).map(|entry| &entry.key);
+                let targets = paths.filter_map(|path| resolve(registry, root, path).ok()).flatten();
+                if targets.into_iter().any(|target| overlaps(&target)) {
+                    Overlap::Part
+                } else {
+                    Overlap::Nothing
+                }
+            }
+        }
+    }
+
     /// How many values, at least one.
     pub(super) fn len(&self) -> usize {
         self.values.len()
@@ -125,6 +154,17 @@ impl Axis {
     }
 }
 
+/// Gives the axis at `position` of `root` no value but `value`.
+pub(super) fn replace(root: &mut Table, position: usize, value: &Node) {
+    let matrix = root.entries.iter_mut().find(|entry| entry.key == "matrix");
+    if let Some(Value::List(axes)) = matrix.map(|entry| &mut entry.node.value)
+        && let Some(axis) = axes.get_mut(position).and_then(Node::table_mut)
+    {
+        axis.insert("values", Node { line: None, value: Value::List(vec![value.clone()]) });
+        axis.remove("labels");
+    }
+}
+
 fn list<'a>(field: &'a Field<'_>) -> Result<&'a [Node], ScenarioError> {
     match &field.node().value {
         Value::List(items) if !items.is_empty() => Ok(items),
@@ -137,6 +177,7 @@ fn list<'a>(field: &'a Field<'_>) -> Result<&'a [Node], ScenarioError> {
 mod tests {
     use suimon_units::Rate;
 
+    use super::super::Document;
     use super::super::testing::{FLOW, LINK, message, runs};
     use suimon_model::Run;
     use suimon_model::{Capacity, Traffic};
@@ -212,6 +253,29 @@ mod tests {
         let axis = "[[matrix]]\nset = \"flow.*.cc\"\nvalues = [\"vegas\"]";
         let run = &runs(&[LINK, FLOW, udp, axis]).unwrap()[0];
         assert!(matches!(run.scenario.flows[1].traffic, Traffic::Udp(_)));
+    }
+
+    #[test]
+    fn a_setting_from_outside_takes_the_place_of_a_matrix_over_the_same_key() {
+        let cc = "[[matrix]]\nset = \"flow.*.cc\"\nvalues = [\"reno\", \"cubic\"]\nlabels = [\"a\", \"b\"]";
+        let anything =
+            "[[matrix]]\nname = \"any\"\nset = \"*\"\nlabels = [\"slow\"]\nvalues = [{ duration = \"9s\" }]";
+        let document =
+            || Document::parse(&[LINK, FLOW, RATES, cc, anything].join("\n"), "test.toml").unwrap();
+        let mut changed = document();
+        changed.set("flow.main.cc", "vegas").unwrap();
+        let runs = changed.runs().unwrap();
+        let expected = ["64kbit", "1Mbit"].map(|rate| vec![("rate", rate), ("cc", "vegas"), ("any", "slow")]);
+        assert_eq!(runs.iter().map(labels).collect::<Vec<_>>(), expected);
+        let Traffic::Tcp(tcp) = &runs[0].scenario.flows[0].traffic else { panic!("a TCP flow") };
+        assert_eq!(tcp.cc.label(), "vegas");
+        changed.set("flow.main.cc", "vegsa").unwrap();
+        assert!(changed.runs().unwrap_err().to_string().contains("did you mean \"vegas\""));
+        for (key, value, matrix) in [("flow.main.cc.alpha", "3", "cc"), ("duration", "1s", "any")] {
+            let refusal = document().set(key, value).unwrap_err().to_string();
+            let expected = format!("--set: {key}: is set by a matrix too, which comes after it");
+            assert!(refusal.starts_with(&expected) && refusal.contains(&format!("{matrix:?}")), "{refusal}");
+        }
     }
 
     #[test]

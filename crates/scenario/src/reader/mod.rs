@@ -31,7 +31,8 @@ pub(crate) use schema::{AnyKey, Key, Word};
 use self::fields::Fields;
 use self::files::Files;
 use self::keys::{SCENARIO, WINDOW};
-use self::matrix::Axis;
+use self::matrix::{Axis, Overlap};
+use self::paths::Wrong;
 use self::shared::Shared;
 use crate::error::{Problem, ScenarioError};
 use crate::run::Runs;
@@ -121,15 +122,29 @@ impl Document {
     }
 
     /// Sets `key`, a path as in a matrix (`duration`, `link.bottleneck.rate`, `flow.*.cc`), to
-    /// `value`: TOML where it is that, and else text that needs no quotes.
+    /// `value`: TOML where it is that, and else text that needs no quotes. It takes the place of the values of a matrix over this key.
     ///
     /// # Errors
-    /// When there is no such key; whether it takes the value, [`Document::runs`] tells.
+    /// When there is no such key, or a matrix sets a part of it or other keys as well; whether the key takes the value,
+    /// [`Document::runs`] tells.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
-        let refuse = |(key, problem): (String, Problem)| ScenarioError::new("--set", problem).at_key(key);
-        paths::resolve_for_all(&self.registry, &self.root, key)
-            .and_then(|paths| paths::set(&mut self.root, &paths, &Node::argument(value)))
-            .map_err(refuse)
+        let refuse = |(key, problem): Wrong| ScenarioError::new("--set", problem).at_key(key);
+        let value = Node::argument(value);
+        let targets = paths::resolve_for_all(&self.registry, &self.root, key).map_err(refuse)?;
+        // What is wrong with a matrix, `runs` tells.
+        for (position, axis) in self.axes().unwrap_or_default().iter().enumerate() {
+            match axis.overlap(&self.registry, &self.root, &targets) {
+                Overlap::Nothing => {}
+                Overlap::Whole => matrix::replace(&mut self.root, position, &value),
+                Overlap::Part => {
+                    let accepted =
+                        format!("a key that no matrix sets, or all that the matrix \"{}\" sets", axis.name());
+                    let found = "set by a matrix too, which comes after it";
+                    return Err(refuse((key.to_owned(), Problem::Kind { found, accepted })));
+                }
+            }
+        }
+        paths::set(&mut self.root, &targets, &value).map_err(refuse)
     }
 
     /// Every run that the document asks for: the matrix in order, the last axis varying fastest, and

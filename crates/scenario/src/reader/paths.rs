@@ -18,11 +18,18 @@ fn list(name: &str) -> Option<(&'static str, &'static dyn Section)> {
 }
 
 /// What a key path leads to: a key of the document, or of something in one of its lists.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// The list, and the position of the one that is meant.
     item: Option<(&'static str, usize)>,
     keys: Vec<&'static str>,
+}
+
+impl Target {
+    /// Whether setting one of them sets the other or a part of it.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.item == other.item && (self.keys.starts_with(&other.keys) || other.keys.starts_with(&self.keys))
+    }
 }
 
 /// A key path and what is wrong there.
