@@ -106,22 +106,22 @@ impl Axis {
 
     /// What this axis over `root` sets of `others`.
     pub(super) fn overlap(&self, registry: &Registry, root: &Table, others: &[Target]) -> Overlap {
-        let overlaps = |target: &Target| others.iter().any(|other| other.overlaps(target));
-        match &self.targets {
-            Targets::These(targets) if targets.iter().all(|target| others.contains(target)) => Overlap::Whole,
-            Targets::These(targets) if targets.iter().any(overlaps) => Overlap::Part,
-            Targets::These(_) => Overlap::Nothing,
-            Targets::Anything => {
-                let tables = self.values.iter().filter_map(|(_, value)| value.table());
-                let paths = tables.flat_map(|table| &table.entries).map(|entry| &entry.key);
-                let targets = paths.filter_map(|path| resolve(registry, root, path).ok()).flatten();
-                if targets.into_iter().any(|target| overlaps(&target)) {
-                    Overlap::Part
-                } else {
-                    Overlap::Nothing
-                }
+        let sets = |target: &Target, value: &Node| others.iter().any(|other| target.sets(value, other));
+        let mut values = self.values.iter().map(|(_, value)| value);
+        let is_part = match &self.targets {
+            Targets::These(targets) if targets.iter().all(|target| others.contains(target)) => {
+                return Overlap::Whole;
             }
-        }
+            Targets::These(targets) => values.any(|value| targets.iter().any(|target| sets(target, value))),
+            Targets::Anything => {
+                let mut entries = values.filter_map(Node::table).flat_map(|table| &table.entries);
+                entries.any(|entry| {
+                    let targets = resolve(registry, root, &entry.key).unwrap_or_default();
+                    targets.iter().any(|target| sets(target, &entry.node))
+                })
+            }
+        };
+        if is_part { Overlap::Part } else { Overlap::Nothing }
     }
 
     /// How many values, at least one.
@@ -271,7 +271,15 @@ mod tests {
         assert_eq!(tcp.cc.label(), "vegas");
         changed.set("flow.main.cc", "vegsa").unwrap();
         assert!(changed.runs().unwrap_err().to_string().contains("did you mean \"vegas\""));
-        for (key, value, matrix) in [("flow.main.cc.alpha", "3", "cc"), ("duration", "1s", "any")] {
+        let cell = "[[matrix]]\nname = \"cell\"\nset = \"link.bottleneck\"\nlabels = [\"a\"]\nvalues = [{ rate = \"9kbit\" }]";
+        let document = || Document::parse(&[LINK, FLOW, cell, cc, anything].join("\n"), "test.toml").unwrap();
+        document().set("link.bottleneck.delay", "1ms").unwrap();
+        let refused = [
+            ("flow.main.cc.alpha", "3", "cc"),
+            ("duration", "1s", "any"),
+            ("link.bottleneck.rate", "1kbit", "cell"),
+        ];
+        for (key, value, matrix) in refused {
             let refusal = document().set(key, value).unwrap_err().to_string();
             let expected = format!("--set: {key}: is set by a matrix too, which comes after it");
             assert!(refusal.starts_with(&expected) && refusal.contains(&format!("{matrix:?}")), "{refusal}");

@@ -26,9 +26,13 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Whether setting one of them sets the other or a part of it.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.item == other.item && (self.keys.starts_with(&other.keys) || other.keys.starts_with(&self.keys))
+    /// Whether `value` put here sets `other` or a part of it. A table for a whole link or flow sets only the keys that it has.
+    pub(super) fn sets(&self, value: &Node, other: &Self) -> bool {
+        self.item == other.item
+            && match (self.keys.first(), other.keys.first()) {
+                (None, Some(key)) => value.table().is_some_and(|table| table.get(key).is_some()),
+                _ => self.keys.starts_with(&other.keys) || other.keys.starts_with(&self.keys),
+            }
     }
 }
 
