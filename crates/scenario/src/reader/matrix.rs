@@ -274,14 +274,19 @@ mod tests {
         let cell = "[[matrix]]\nname = \"cell\"\nset = \"link.bottleneck\"\nlabels = [\"a\"]\nvalues = [{ rate = \"9kbit\" }]";
         let document = || Document::parse(&[LINK, FLOW, cell, cc, anything].join("\n"), "test.toml").unwrap();
         document().set("link.bottleneck.delay", "1ms").unwrap();
+        let age = "[[matrix]]\nset = \"flow.main.cc.age\"\nvalues = [\"1s\", \"2s\"]";
+        let flow = FLOW.replace("\"reno\"", "{ name = \"fs-at-open\" }");
+        let mut beside = Document::parse(&[LINK, &flow, age].join("\n"), "test.toml").unwrap();
+        beside.set("flow.main.cc.compete", "false").unwrap();
         let refused = [
             ("flow.main.cc.alpha", "3", "cc"),
             ("duration", "1s", "any"),
             ("link.bottleneck.rate", "1kbit", "cell"),
+            ("link.bottleneck.trace", "a.trace", "cell"),
         ];
         for (key, value, matrix) in refused {
             let refusal = document().set(key, value).unwrap_err().to_string();
-            let expected = format!("--set: {key}: is set by a matrix too, which comes after it");
+            let expected = format!("--set: {key}: is set or ruled out by a matrix, which comes after it");
             assert!(refusal.starts_with(&expected) && refusal.contains(&format!("{matrix:?}")), "{refusal}");
         }
     }

@@ -139,7 +139,7 @@ impl Document {
                 Overlap::Part => {
                     let accepted =
                         format!("a key that no matrix sets, or all that the matrix \"{}\" sets", axis.name());
-                    let found = "set by a matrix too, which comes after it";
+                    let found = "set or ruled out by a matrix, which comes after it";
                     return Err(refuse((key.to_owned(), Problem::Kind { found, accepted })));
                 }
             }

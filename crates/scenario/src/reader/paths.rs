@@ -26,13 +26,31 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Whether `value` put here sets `other` or a part of it. A table for a whole link or flow sets only the keys that it has.
+    /// Whether `value` put here sets `other` or a part of it, or takes it away.
     pub(super) fn sets(&self, value: &Node, other: &Self) -> bool {
-        self.item == other.item
-            && match (self.keys.first(), other.keys.first()) {
-                (None, Some(key)) => value.table().is_some_and(|table| table.get(key).is_some()),
-                _ => self.keys.starts_with(&other.keys) || other.keys.starts_with(&self.keys),
-            }
+        let section = self.item.and_then(|(kind, _)| list(kind)).map(|(_, section)| section);
+        self.item == other.item && replaces(section.unwrap_or(&SCENARIO), &self.keys, value, &other.keys)
+    }
+}
+
+/// Whether `value`, put at `keys` of `section` as [`put`] does, changes what `others` lead to.
+fn replaces(section: &dyn Section, keys: &[&str], value: &Node, others: &[&str]) -> bool {
+    let Some((other, below)) = others.split_first() else { return true };
+    let Some((first, rest)) = keys.split_first() else {
+        // A table sets only the keys that it has.
+        return value.table().is_none_or(|table| {
+            table.entries.iter().any(|entry| replaces(section, &[&entry.key], &entry.node, others))
+        });
+    };
+    let Some(key) = section.key(first) else { return false };
+    if first != other {
+        return key.excludes().any(|name| name == *other);
+    }
+    match (key.form(), key.inner()) {
+        (Form::Table(inner), _) => replaces(inner, rest, value, below),
+        (_, Some(inner)) if !rest.is_empty() => replaces(inner, rest, value, below),
+        // A parameter of an algorithm, or all of it.
+        _ => rest.iter().zip(below).all(|(one, other)| one == other),
     }
 }
 
