@@ -10,7 +10,7 @@ use suimon_link::SeriesBuilder;
 use suimon_linux::schedule::{self, Scheduling, Urgency, wait_any_readable};
 use suimon_linux::tun::MAX_READ;
 use suimon_linux::wake::Wakeable;
-use suimon_linux::{Clock, LinuxError, Tun};
+use suimon_linux::{Clock, LinuxError, Tun, guest};
 use suimon_model::{Capacity, Link};
 use suimon_results::{DelayHistogram, Series};
 use suimon_units::{Bytes, Duration, Instant, Rate};
@@ -110,7 +110,7 @@ impl Forwarder {
         }
         let mut buffer = vec![0; MAX_READ];
         let mut scratch = Vec::with_capacity(MAX_READ);
-        let mut early = Early::new(self.clock.now());
+        let mut early = Early::new(self.clock.now(), guest::here().is_some());
         loop {
             if self.take_orders() {
                 return Ok(self.reports());
@@ -348,9 +348,13 @@ const SHOWN: usize = 64;
 /// some time late, which depends on the machine and its load.
 ///
 /// A link with something due all the time is served in bursts instead.
+///
+/// In a guest whose time is the count of its instructions, on one processor, the thread never looks: it is woken within some instructions
+/// there, and each look takes time from the programs that send over the link.
 #[derive(Debug)]
 struct Early {
     time: Duration,
+    most: Duration,
     /// Time that may still be spent looking. Of all time at most half is, or a busy link would take a core from
     /// those who send over it.
     budget: Duration,
@@ -365,8 +369,9 @@ impl Early {
     /// How long the thread sleeps at least, once it has looked for all of its time.
     const REST: Duration = Duration::from_micros(40);
 
-    fn new(now: Instant) -> Self {
-        Self { time: Self::MAX, budget: Self::BUDGET, asked: now, looking: false }
+    fn new(now: Instant, is_in_guest: bool) -> Self {
+        let most = if is_in_guest { Duration::ZERO } else { Self::MAX };
+        Self { time: most, most, budget: Self::BUDGET, asked: now, looking: false }
     }
 
     /// True where something is due so soon, in `ahead`, that it is worth looking again.
@@ -385,6 +390,23 @@ impl Early {
     /// The kernel woke the thread so much `late`: keeps a quarter more than the most of late, which it forgets slowly.
     fn woke(&mut self, late: Duration) {
         let wanted = late.mul_f64(1.25).max(self.time.mul_f64(0.99));
-        self.time = wanted.max(Self::MIN).min(Self::MAX);
+        self.time = wanted.max(Self::MIN).min(self.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_wakes_late_looks_early_but_in_a_guest() {
+        for is_in_guest in [false, true] {
+            let now = Instant::ZERO + Duration::from_secs(1);
+            let mut early = Early::new(now, is_in_guest);
+            early.woke(Duration::from_micros(60));
+            assert_eq!(early.looks_again(Duration::from_micros(50), now), !is_in_guest);
+            assert_eq!(early.time > Duration::ZERO, !is_in_guest);
+            assert!(!early.looks_again(Duration::from_millis(1), now));
+        }
     }
 }
