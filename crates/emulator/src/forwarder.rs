@@ -349,11 +349,12 @@ const SHOWN: usize = 64;
 ///
 /// A link with something due all the time is served in bursts instead.
 ///
-/// In a guest whose time is the count of its instructions, on one processor, the thread never looks: it is woken within some instructions
-/// there, and each look takes time from the programs that send over the link.
+/// In a guest whose time is the count of its instructions the thread never looks: the kernel wakes it within some microseconds there, and each
+/// look takes time from the programs that send over the link, as all share one processor.
 #[derive(Debug)]
 struct Early {
     time: Duration,
+    /// What `time` may be at most.
     most: Duration,
     /// Time that may still be spent looking. Of all time at most half is, or a busy link would take a core from
     /// those who send over it.

@@ -26,7 +26,7 @@ enum Targets {
     Anything,
 }
 
-/// What a matrix sets of what was set from outside.
+/// How much of what is set from outside a matrix sets too, or takes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overlap {
     Nothing,
@@ -104,7 +104,7 @@ impl Axis {
         self.line
     }
 
-    /// What this axis over `root` sets of `others`.
+    /// How much of `others` this axis over `root` sets too, or takes away.
     pub(super) fn overlap(&self, registry: &Registry, root: &Table, others: &[Target]) -> Overlap {
         let sets = |target: &Target, value: &Node| others.iter().any(|other| target.sets(value, other));
         let mut values = self.values.iter().map(|(_, value)| value);
@@ -260,9 +260,8 @@ mod tests {
         let cc = "[[matrix]]\nset = \"flow.*.cc\"\nvalues = [\"reno\", \"cubic\"]\nlabels = [\"a\", \"b\"]";
         let anything =
             "[[matrix]]\nname = \"any\"\nset = \"*\"\nlabels = [\"slow\"]\nvalues = [{ duration = \"9s\" }]";
-        let document =
-            || Document::parse(&[LINK, FLOW, RATES, cc, anything].join("\n"), "test.toml").unwrap();
-        let mut changed = document();
+        let document = [LINK, FLOW, RATES, cc, anything].join("\n");
+        let mut changed = Document::parse(&document, "test.toml").unwrap();
         changed.set("flow.main.cc", "vegas").unwrap();
         let runs = changed.runs().unwrap();
         let expected = ["64kbit", "1Mbit"].map(|rate| vec![("rate", rate), ("cc", "vegas"), ("any", "slow")]);
@@ -271,13 +270,15 @@ mod tests {
         assert_eq!(tcp.cc.label(), "vegas");
         changed.set("flow.main.cc", "vegsa").unwrap();
         assert!(changed.runs().unwrap_err().to_string().contains("did you mean \"vegas\""));
+    }
+
+    #[test]
+    fn a_setting_from_outside_is_refused_where_a_matrix_sets_a_part_of_it_or_rules_it_out() {
+        let cc = "[[matrix]]\nset = \"flow.*.cc\"\nvalues = [\"reno\"]";
+        let anything =
+            "[[matrix]]\nname = \"any\"\nset = \"*\"\nlabels = [\"slow\"]\nvalues = [{ duration = \"9s\" }]";
         let cell = "[[matrix]]\nname = \"cell\"\nset = \"link.bottleneck\"\nlabels = [\"a\"]\nvalues = [{ rate = \"9kbit\" }]";
         let document = || Document::parse(&[LINK, FLOW, cell, cc, anything].join("\n"), "test.toml").unwrap();
-        document().set("link.bottleneck.delay", "1ms").unwrap();
-        let age = "[[matrix]]\nset = \"flow.main.cc.age\"\nvalues = [\"1s\", \"2s\"]";
-        let flow = FLOW.replace("\"reno\"", "{ name = \"fs-at-open\" }");
-        let mut beside = Document::parse(&[LINK, &flow, age].join("\n"), "test.toml").unwrap();
-        beside.set("flow.main.cc.compete", "false").unwrap();
         let refused = [
             ("flow.main.cc.alpha", "3", "cc"),
             ("duration", "1s", "any"),
@@ -289,6 +290,11 @@ mod tests {
             let expected = format!("--set: {key}: is set or ruled out by a matrix, which comes after it");
             assert!(refusal.starts_with(&expected) && refusal.contains(&format!("{matrix:?}")), "{refusal}");
         }
+        document().set("link.bottleneck.delay", "1ms").unwrap();
+        let age = "[[matrix]]\nset = \"flow.main.cc.age\"\nvalues = [\"1s\", \"2s\"]";
+        let flow = FLOW.replace("\"reno\"", "{ name = \"fs-at-open\" }");
+        let mut other_parameter = Document::parse(&[LINK, &flow, age].join("\n"), "test.toml").unwrap();
+        other_parameter.set("flow.main.cc.compete", "false").unwrap();
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl Document {
     /// `value`: TOML where it is that, and else text that needs no quotes. It takes the place of the values of a matrix over this key.
     ///
     /// # Errors
-    /// When there is no such key, or a matrix sets a part of it or other keys as well; whether the key takes the value,
+    /// When there is no such key, or a matrix rules it out, or sets a part of it or other keys as well; whether the key takes the value,
     /// [`Document::runs`] tells.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
         let refuse = |(key, problem): Wrong| ScenarioError::new("--set", problem).at_key(key);
