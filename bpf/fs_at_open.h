@@ -15,6 +15,7 @@
 #include "fs_at_open/startup.h"
 #include "fs_at_open/state.h"
 #include "fs_at_open/trial.h"
+#include "fs_at_open/varying.h"
 
 /* Samples of a round: with fewer, all may be of delayed ACKs, and jitter hides a queue from fewer in a trial. */
 #define OPEN_ENOUGH_SAMPLES 4
@@ -33,7 +34,7 @@ static __always_inline void open_start(struct fs_at_open *f, u32 rtt)
 }
 
 static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 last, u64 low, u64 q,
-						  int is_path, struct open_limits *l)
+						  u64 elapsed, u64 last_q, int is_path, struct open_limits *l)
 {
 	if (f->trial.left) {
 		open_end_trial_round(f, a, q, l);
@@ -57,7 +58,11 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 	}
 	f->longest[0] = max(f->longest[0], q);
 	f->mean_queueing = f->mean_queueing ? (7 * f->mean_queueing + q) / 8 : q;
-	open_move_window(f, a->mss, low, q);
+	open_vary(&f->variation, last_q, low, q);
+	if (open_varies(f))
+		open_follow_link(f, a->mss, q, elapsed);
+	else
+		open_move_window(f, a->mss, low, q);
 	if (open_others_fill(f, a->now, q))
 		open_begin_competition(f, a, l);
 	else if (open_is_drain_due(f, a->now))
@@ -66,7 +71,7 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 
 static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
-	u64 last = f->low, low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q;
+	u64 last = f->low, low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q, last_q;
 	int is_path;
 
 	if (f->round.app_limited)
@@ -75,12 +80,13 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	is_path = open_is_path(f, low, a->mss);
 	f->trial.delivered += f->round.delivered;
 	f->trial.lost_bytes += f->round.lost;
+	last_q = open_pause(&f->variation);
 	f->queueing = q;
 	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
 	if (f->mode == OPEN_STARTUP) {
 		open_end_startup_round(f, a, q, elapsed);
 	} else if (f->mode == OPEN_STEADY) {
-		open_end_steady_round(f, a, last, low, q, is_path, l);
+		open_end_steady_round(f, a, last, low, q, elapsed, last_q, is_path, l);
 	} else if (f->mode == OPEN_COMPETING) {
 		open_end_competing_round(f, a, low, l);
 	} else if (f->mode == OPEN_HOLDING) {
@@ -121,6 +127,7 @@ static __always_inline void open_sample(struct fs_at_open *f, const struct open_
 	f->round.samples++;
 	if (f->mode == OPEN_STARTUP)
 		open_look(f, a);
+	open_follow_rise(f, a, rtt);
 }
 
 static __always_inline u64 open_enough_samples(const struct fs_at_open *f)

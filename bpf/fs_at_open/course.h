@@ -40,6 +40,15 @@ static __always_inline u64 open_eighths(struct open_course *c, u64 grows, u64 q,
 	return min(OPEN_LEAST_EIGHTHS + less(c->rounds, OPEN_ROUNDS_TO_TRUST), most);
 }
 
+/* The window at the end of a round: (6) limits it where an eighth of the round was lost. */
+static __always_inline void open_set_window(struct fs_at_open *f, u64 w, u64 mss)
+{
+	if (open_loses(&f->round, 8, mss))
+		w = min(w, f->round.delivered * 7 / 8);
+	w = max(w, 2 * mss);
+	f->window = min(w, OPEN_MOST_BYTES);
+}
+
 /* (1) and (3) */
 static __always_inline void open_move_window(struct fs_at_open *f, u64 mss, u64 low, u64 q)
 {
@@ -53,10 +62,7 @@ static __always_inline void open_move_window(struct fs_at_open *f, u64 mss, u64 
 	} else {
 		w -= min(way, w / OPEN_MOST_MOVED);
 	}
-	if (open_loses(&f->round, 8, mss))
-		w = min(w, f->round.delivered * 7 / 8);
-	w = max(w, 2 * mss);
-	f->window = min(w, OPEN_MOST_BYTES);
+	open_set_window(f, w, mss);
 }
 
 #endif

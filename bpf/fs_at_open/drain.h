@@ -6,6 +6,7 @@
 #include "course.h"
 #include "rivals.h"
 #include "trial.h"
+#include "varying.h"
 
 /* (4): so many times the flow's own backlog less than rcv_bytes, for a queue up to rtt_min over the other. */
 #define OPEN_DRAIN 3
@@ -18,6 +19,8 @@
 /* The second drain comes this part of a period after the first; for so many periods a flow gives way to the drains of others. */
 #define OPEN_SECOND 4
 #define OPEN_YOUNG 3
+/* Periods between drains where the link varies (12). */
+#define OPEN_PERIODS_OF_VARYING 3
 /* (8) */
 #define OPEN_LONG_QUEUE 50000
 #define OPEN_LONGEST_PART 8
@@ -65,7 +68,8 @@ static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
 		f->drains.second = 0;
 		return 1;
 	}
-	return less(now, f->path.renewed) > open_period(f);
+	/* The queue of a link that varies is short again and again by itself. */
+	return less(now, f->path.renewed) > (open_varies(f) ? OPEN_PERIODS_OF_VARYING : 1) * open_period(f);
 }
 
 /* Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them. */

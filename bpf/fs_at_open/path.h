@@ -158,6 +158,7 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	__builtin_memset(&f->step, 0, sizeof(f->step));
 	__builtin_memset(&f->rivals, 0, sizeof(f->rivals));
 	__builtin_memset(&f->trial, 0, sizeof(f->trial));
+	__builtin_memset(&f->variation, 0, sizeof(f->variation));
 	f->low = 0;
 	f->queueing = 0;
 	f->mean_queueing = 0;

@@ -113,6 +113,9 @@ static __always_inline void open_end_held_round(struct fs_at_open *f, const stru
 		f->mode = OPEN_STEADY;
 		f->mean_queueing = 0;
 		f->window = min(f->window, max(f->rcv_bytes, 2 * a->mss));
+	} else if (open_is_near_min(&f->path, low)) {
+		/* The link has room: a queue that is empty isn't what the window is held for. */
+		f->window += a->mss;
 	}
 }
 

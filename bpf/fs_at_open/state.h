@@ -66,6 +66,14 @@ struct open_course {
 	u64 grows;
 };
 
+/* How round trips change from one round to the next, summed up. */
+struct open_variation {
+	u64 before;		/* the queueing delay of the round before, and 1; 0: that was no steady round */
+	u64 moved;
+	u64 queued;
+	u64 round_trips;
+};
+
 /* A round trip that became longer at once, for as long as it stays; zero stands for none. */
 struct open_step {
 	u64 half;		/* half way up, below which the step is undone */
@@ -109,6 +117,7 @@ struct fs_at_open {
 	struct open_step step;
 	struct open_rivals rivals;
 	struct open_trial trial;
+	struct open_variation variation;
 	u64 window;
 	u64 rcv_bytes;
 	u64 low;		/* the smallest round trip of the last round */

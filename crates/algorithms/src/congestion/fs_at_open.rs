@@ -19,12 +19,14 @@ mod path;
 mod rivals;
 mod startup;
 mod trial;
+mod varying;
 
 use self::course::Course;
 use self::drain::{Drain, Drains};
 use self::path::{Path, Round, Step, micros, sample_of, share};
 use self::rivals::Rivals;
-use self::trial::{SAMPLES_IN_TRIAL, Trial};
+use self::trial::Trial;
+use self::varying::Variation;
 
 /// The algorithm's name, summary, source and parameters.
 pub const DESCRIPTION: Description = Description {
@@ -58,8 +60,6 @@ pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dy
 const BACKLOG: u64 = 1_200_000_000;
 /// (2) takes a queueing delay below `rtt_min` over this for that.
 const LEAST_QUEUE: u64 = 64;
-/// Samples of a round outside a trial: with fewer, all may be of delayed ACKs.
-const ENOUGH_SAMPLES: u64 = 4;
 /// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
 const FULL_LOSES: u64 = 16;
 /// Beside others the path is remembered for so many times as long.
@@ -105,6 +105,7 @@ pub struct FsAtOpen<C> {
     step: Step,
     rivals: Rivals,
     trial: Trial,
+    variation: Variation,
     /// For the algorithm below, where it rules.
     heard: Option<Delivery>,
 }
@@ -132,6 +133,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             step: Step::default(),
             rivals: Rivals::default(),
             trial: Trial::default(),
+            variation: Variation::default(),
             heard: None,
         }
     }
@@ -139,10 +141,6 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Time between drains: long round trips make them dear.
     fn period(&self) -> u64 {
         self.age.max(self.path.rtt_min() * 40)
-    }
-
-    fn enough_samples(&self) -> u64 {
-        if self.trial.left > 0 { SAMPLES_IN_TRIAL } else { ENOUGH_SAMPLES }
     }
 
     /// (2): the backlog of its own that a flow keeps at the queueing delay `q`.
@@ -166,6 +164,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.step.is_other_path(last, low, &self.path, self.window)
         };
         self.trial.count(self.round.delivered, self.round.lost);
+        let last_q = self.variation.pause();
         self.queueing = q;
         self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
         match self.mode {
@@ -185,7 +184,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 self.longest[0] = self.longest[0].max(q);
                 self.mean_queueing =
                     if self.mean_queueing == 0 { q } else { (7 * self.mean_queueing + q) / 8 };
-                self.move_window(mss, low, q);
+                self.variation.count(last_q, low, q);
+                if self.varies() {
+                    self.follow_link(mss, q, elapsed);
+                } else {
+                    self.move_window(mss, low, q);
+                }
                 if self.others_fill(now, q) {
                     self.begin_competition(ack, now, limits);
                 } else if self.is_drain_due(now) {
@@ -242,6 +246,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             if self.mode == Mode::Startup {
                 self.look(ack);
             }
+            self.follow_rise(ack, rtt);
         }
         let heard = self.heard.take();
         if matches!(self.mode, Mode::Startup | Mode::Competing) {
@@ -262,7 +267,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         match self.mode {
             Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),
             _ if self.round.end == 0 => self.round.begin(now, ack),
-            _ if self.round.is_over(ack) && self.round.samples >= self.enough_samples() => {
+            _ if self.round.is_over(ack) && self.round.samples >= self.trial.samples_of_round() => {
                 self.end_round(ack, now, limits);
                 if !matches!(self.mode, Mode::Draining(_)) {
                     self.round.begin(now, ack);
@@ -334,6 +339,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         out.value("queueing_ms", self.queueing as f64 / 1e3);
         out.value("draining", f64::from(u8::from(matches!(self.mode, Mode::Draining(_)))));
         out.value("competing", f64::from(u8::from(self.mode == Mode::Competing)));
+        out.value("varies", f64::from(u8::from(self.varies())));
         out.value("holding", f64::from(u8::from(self.mode == Mode::Holding)));
     }
 }

@@ -49,7 +49,11 @@ impl<C: CongestionControl> FsAtOpen<C> {
         } else {
             w - way.min(w / MOST_MOVED)
         };
-        let most = if self.round.loses(8, mss) { self.round.delivered * 7 / 8 } else { u64::MAX };
-        self.window = moved.min(most).clamp(2 * mss, MOST_BYTES);
+        self.window = moved.min(self.most_after_losses(mss)).clamp(2 * mss, MOST_BYTES);
+    }
+
+    /// (6): the most that the window may be after a round that lost an eighth.
+    pub(super) fn most_after_losses(&self, mss: u64) -> u64 {
+        if self.round.loses(8, mss) { self.round.delivered * 7 / 8 } else { u64::MAX }
     }
 }

@@ -27,6 +27,8 @@ const ROUNDS_TO_REFILL: u64 = 2;
 const FALL: u64 = 16;
 /// The second drain comes this part of a period after the first, whatever the flow has seen.
 const SECOND: u64 = 4;
+/// Periods between drains where the link varies (12): its queue is short again and again by itself.
+const PERIODS_OF_VARYING: u64 = 3;
 /// For so many periods after slow start a flow gives way to the drains of others.
 const YOUNG: u64 = 3;
 
@@ -102,8 +104,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Long after the last round trip near `rtt_min`, or once soon after the first drain, which may have come while others
     /// filled the queue.
     pub(super) fn is_drain_due(&mut self, now: u64) -> bool {
+        let periods = if self.varies() { PERIODS_OF_VARYING } else { 1 };
         self.drains.second.take_if(|due| now >= *due).is_some()
-            || now.saturating_sub(self.path.renewed) > self.period()
+            || now.saturating_sub(self.path.renewed) > periods * self.period()
     }
 
     /// Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them.

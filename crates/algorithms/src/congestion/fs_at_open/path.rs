@@ -6,6 +6,7 @@ use super::course::Course;
 use super::drain::Drains;
 use super::rivals::Rivals;
 use super::trial::Trial;
+use super::varying::Variation;
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, Limits};
 
@@ -213,6 +214,7 @@ impl<C> FsAtOpen<C> {
         self.step = Step::default();
         self.rivals = Rivals::default();
         self.trial = Trial::default();
+        self.variation = Variation::default();
         (self.low, self.queueing, self.mean_queueing, self.longest) = (0, 0, 0, [0; 2]);
     }
 }

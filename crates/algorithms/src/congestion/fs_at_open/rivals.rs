@@ -32,7 +32,7 @@ pub(super) struct Rivals {
     returns: u64,
     returned: u64,
     /// Round trip through the full queue.
-    full: u64,
+    pub(super) full: u64,
     /// A drain follows the first loss from then on, and such a loss has come.
     drain_from: u64,
     pub(super) is_due: bool,
@@ -155,6 +155,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.mode = Mode::Steady;
             self.mean_queueing = 0;
             self.window = self.window.min(self.rcv_bytes.max(2 * ack.mss.get()));
+        } else if self.path.is_near_min(low) {
+            // The link has room: a queue that is empty isn't what the window is held for.
+            self.window = self.window.saturating_add(ack.mss.get());
         }
     }
 

@@ -9,8 +9,9 @@ use crate::congestion::{Ack, CongestionControl, Limits};
 /// Rounds that a trial lasts at most, of which the last so many are judged: a managed queue drops for a while after it was left.
 const ROUNDS: u64 = 20;
 const JUDGED: u64 = 10;
-/// Samples of such a round: jitter hides the queue from fewer.
-pub(super) const SAMPLES_IN_TRIAL: u64 = 8;
+/// Samples of such a round: jitter hides the queue from fewer. In any other, with fewer than the second, all may be of delayed ACKs.
+const SAMPLES_IN_TRIAL: u64 = 8;
+const ENOUGH_SAMPLES: u64 = 4;
 /// A queue in so many of them is that of others.
 const ROUNDS_FILLED: u64 = 3;
 /// Such a queue is longer than this in microseconds and `rtt_min` over the other.
@@ -48,6 +49,11 @@ impl Trial {
     pub(super) fn count(&mut self, delivered: u64, lost: u64) {
         self.delivered = self.delivered.saturating_add(delivered);
         self.lost_bytes = self.lost_bytes.saturating_add(lost);
+    }
+
+    /// Samples that a round has at least.
+    pub(super) const fn samples_of_round(&self) -> u64 {
+        if self.left > 0 { SAMPLES_IN_TRIAL } else { ENOUGH_SAMPLES }
     }
 
     /// Most of what told of congestion were marks, which no radio sets: the queue is managed, and no trial needs to tell.

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* A link whose rate varies: a flow keeps room in the queue for the next rise (12). */
+#ifndef SUIMON_FS_AT_OPEN_VARYING_H
+#define SUIMON_FS_AT_OPEN_VARYING_H
+
+#include "course.h"
+
+/* The sums lose 1 over this a round. */
+#define OPEN_MEMORY 64
+/* The link varies where the queueing delay moves by so many sixteenths of its own length, and has moved by so many rtt_min in all. */
+#define OPEN_MOVED_SIXTEENTHS 6
+#define OPEN_MOVED_PATHS 8
+/* Room in the queue; the part of the way that a round moves the window, and the part of itself that it grows by at most. */
+#define OPEN_ROOM 3
+#define OPEN_WAY 2
+#define OPEN_MOST_GROWN 4
+
+/* A steady round, which came after one with `before - 1`, or after another kind of round. */
+static __always_inline void open_vary(struct open_variation *v, u64 before, u64 low, u64 q)
+{
+	if (before) {
+		v->moved = v->moved - v->moved / OPEN_MEMORY + open_distance(q, before - 1);
+		v->queued = v->queued - v->queued / OPEN_MEMORY + q;
+		v->round_trips = v->round_trips - v->round_trips / OPEN_MEMORY + low;
+	}
+	v->before = q + 1;
+}
+
+/* The queueing delay of the round before and 1, if that was a steady one too; this round may be none. */
+static __always_inline u64 open_pause(struct open_variation *v)
+{
+	u64 before = v->before;
+
+	v->before = 0;
+	return before;
+}
+
+static __always_inline int open_varies(const struct fs_at_open *f)
+{
+	const struct open_variation *v = &f->variation;
+
+	return 16 * v->moved >= OPEN_MOVED_SIXTEENTHS * v->queued && v->moved >= OPEN_MOVED_PATHS * open_rtt_min(&f->path);
+}
+
+/* The queueing delay that (12) makes room for. */
+static __always_inline u64 open_room(const struct open_variation *v, u64 rtt_min)
+{
+	u64 room = OPEN_ROOM * v->moved * rtt_min / max(v->round_trips, 1);
+
+	return min(room, rtt_min);
+}
+
+/* (12), for a round with the queueing delay q that took `elapsed`. */
+static __always_inline void open_follow_link(struct fs_at_open *f, u64 mss, u64 q, u64 elapsed)
+{
+	u64 w = f->window, rtt_min = open_rtt_min(&f->path);
+	u64 fit = share_of(f->round.delivered, rtt_min + open_room(&f->variation, rtt_min), elapsed) + open_backlog(f, mss, q);
+
+	if (fit > w)
+		w += min((fit - w) / OPEN_WAY, w / OPEN_MOST_GROWN);
+	else
+		w -= (w - fit) / OPEN_WAY;
+	open_set_window(f, w, mss);
+}
+
+/* An acknowledgement whose round trip tells of an empty queue: the link may carry more by now. */
+static __always_inline void open_follow_rise(struct fs_at_open *f, const struct open_ack *a, u64 rtt)
+{
+	if (f->mode != OPEN_STEADY || f->trial.left || a->app_limited)
+		return;
+	if (open_is_near_min(&f->path, rtt) && open_varies(f))
+		f->window = min(f->window + a->delivered, OPEN_MOST_BYTES);
+}
+
+#endif
