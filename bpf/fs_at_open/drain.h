@@ -95,14 +95,14 @@ static __always_inline void open_join_drain(struct fs_at_open *f, const struct o
 	d->target = open_drain_target(f, d->joined, a->mss);
 }
 
-/* (8): drain after drain the queue stays, and it does not shrink. */
+/* (8): drain after drain the queue stays, and it does not shrink. Where the link varies (12), its gaps do that too. */
 static __always_inline int open_is_beside_others(struct fs_at_open *f)
 {
 	int shrinks = f->mean_queueing < f->drains.dirty_queueing / 8 * 7;
 
 	f->drains.dirty = shrinks ? 1 : f->drains.dirty + 1;
 	f->drains.dirty_queueing = f->mean_queueing;
-	return f->drains.dirty >= OPEN_DIRTY_DRAINS;
+	return f->drains.dirty >= OPEN_DIRTY_DRAINS && !open_varies(f);
 }
 
 /* The next drain comes soon. */

@@ -213,11 +213,11 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.path.renewed = now.saturating_sub(self.period().saturating_sub(RETRY));
     }
 
-    /// Drain after drain the queue stays, and it does not shrink.
-    fn is_beside_others(&mut self) -> bool {
+    /// Drain after drain the queue stays, and it does not shrink. Where the link varies (12), its gaps do that too.
+    pub(super) fn is_beside_others(&mut self) -> bool {
         let shrinks = self.mean_queueing < self.drains.dirty_queueing / 8 * 7;
         self.drains.dirty = if shrinks { 1 } else { self.drains.dirty + 1 };
         self.drains.dirty_queueing = self.mean_queueing;
-        self.drains.dirty >= DIRTY_DRAINS
+        self.drains.dirty >= DIRTY_DRAINS && !self.varies()
     }
 }

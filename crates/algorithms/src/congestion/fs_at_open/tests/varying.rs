@@ -99,6 +99,16 @@ fn a_link_that_varies_lets_three_periods_pass_between_drains() {
     }
 }
 
+#[test]
+fn drains_that_leave_the_queue_of_a_link_that_varies_long_tell_of_nobody_else() {
+    let (mut open, mut varying) = (steady(40).0, over_varying(40).0);
+    let tells = |open: &mut FsAtOpen<_>| {
+        open.mean_queueing = 90 * MS;
+        [(); 3].map(|()| open.is_beside_others())
+    };
+    assert_eq!((tells(&mut open), tells(&mut varying)), ([false, false, true], [false; 3]));
+}
+
 /// Ends rounds by what the link gives: its rate moves at random from a half to twice as much, and the queue
 /// holds the rest. The flow uses more of it than the one that takes the link for steady.
 #[test]
