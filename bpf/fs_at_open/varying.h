@@ -53,8 +53,8 @@ static __always_inline u64 open_room(const struct open_variation *v, u64 rtt_min
 /* (12), for a round with the queueing delay q that took `elapsed`. */
 static __always_inline void open_follow_link(struct fs_at_open *f, u64 mss, u64 q, u64 elapsed)
 {
-	u64 w = f->window, rtt_min = open_rtt_min(&f->path);
-	u64 fit = share_of(f->round.delivered, rtt_min + open_room(&f->variation, rtt_min), elapsed) + open_backlog(f, mss, q);
+	u64 w = f->window, rtt_min = open_rtt_min(&f->path), time = rtt_min + open_room(&f->variation, rtt_min);
+	u64 fit = share_of(f->round.delivered, min(time, OPEN_MOST_RTT), elapsed) + open_backlog(f, mss, q);
 
 	if (fit > w)
 		w += min((fit - w) / OPEN_WAY, w / OPEN_MOST_GROWN);

@@ -12,7 +12,7 @@ use crate::congestion::{Ack, Limits};
 
 /// Bytes that count at most, a terabyte, and round trips, 16.8 s: their product takes 64 bits, and a kernel has no more.
 pub(super) const MOST_BYTES: u64 = 1 << 40;
-const MOST_RTT: u64 = (1 << 24) - 1;
+pub(super) const MOST_RTT: u64 = (1 << 24) - 1;
 
 /// Whole microseconds of `time`.
 pub(super) fn micros(time: Duration) -> u64 {

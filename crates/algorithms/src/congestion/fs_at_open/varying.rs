@@ -1,6 +1,6 @@
 //! A link whose rate varies, as a radio's does: a flow keeps room in the queue for the next rise (12).
 
-use super::path::{MOST_BYTES, share};
+use super::path::{MOST_BYTES, MOST_RTT, share};
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, CongestionControl};
 
@@ -66,8 +66,8 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// (12), for a round with the queueing delay `q` that took `elapsed`.
     pub(super) fn follow_link(&mut self, mss: u64, q: u64, elapsed: u64) {
         let (w, rtt_min) = (self.window, self.path.rtt_min());
-        let held = share(self.round.delivered, rtt_min + self.variation.room(rtt_min), elapsed);
-        let fit = held.saturating_add(self.backlog(mss, q));
+        let time = (rtt_min + self.variation.room(rtt_min)).min(MOST_RTT);
+        let fit = share(self.round.delivered, time, elapsed).saturating_add(self.backlog(mss, q));
         let moved = if fit > w { w + ((fit - w) / WAY).min(w / MOST_GROWN) } else { w - (w - fit) / WAY };
         self.window = moved.min(self.most_after_losses(mss)).clamp(2 * mss, MOST_BYTES);
     }

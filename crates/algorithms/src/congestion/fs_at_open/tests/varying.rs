@@ -30,7 +30,7 @@ fn a_link_varies_where_the_queue_moves_by_three_eighths_of_its_length_and_by_eig
         open.varies()
     };
     assert_eq!((varies(400, 30 * MS, 43 * MS), varies(400, 30 * MS, 45 * MS)), (false, true));
-    // Flows that start leave the queue short once or twice: 40 ms of a path of 40 ms each time, of which a few are forgotten.
+    // Eight changes by a path each are less than eight paths, as some is forgotten, and nine are more.
     assert_eq!((varies(9, 10 * MS, 50 * MS), varies(10, 10 * MS, 50 * MS)), (false, true));
     // On a quick link a queue of a few packets moves by much of its length, but by little of the path.
     assert!(!varies(400, MS, 4 * MS));
@@ -65,7 +65,7 @@ fn the_window_moves_half_of_the_way_to_the_rate_with_room_for_a_rise() {
         assert!(open.window.abs_diff(expected) <= 1, "{window}: {} {expected}", open.window);
     }
     let (mut open, _) = over_varying(40);
-    // Round trips of 102 ms that change by 40: the room is 3 * 40 / 102 of the path, or all of it.
+    // Round trips of 102 ms change by 4: the room is 3 * 4 / 102 of the path.
     open.variation = variation(400, 60 * MS, 64 * MS);
     open.round.delivered = (MSS * delivered).get();
     open.follow_link(MSS.get(), 120 * MS, 40 * MS);
@@ -109,8 +109,8 @@ fn drains_that_leave_the_queue_of_a_link_that_varies_long_tell_of_nobody_else() 
     assert_eq!((tells(&mut open), tells(&mut varying)), ([false, false, true], [false; 3]));
 }
 
-/// Ends rounds by what the link gives: its rate moves at random from a half to twice as much, and the queue
-/// holds the rest. The flow uses more of it than the one that takes the link for steady.
+/// Ends rounds by what the link gives: its rate moves at random from a half to twice as much, and the queue holds the rest. The
+/// flow uses more of it than one that takes the link for steady.
 #[test]
 fn over_a_link_that_varies_more_gets_through_than_without_the_room() {
     let carried = |follows: bool| {
