@@ -80,7 +80,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	is_path = open_is_path(f, low, a->mss);
 	f->trial.delivered += f->round.delivered;
 	f->trial.lost_bytes += f->round.lost;
-	last_q = open_pause(&f->variation);
+	last_q = open_take_last(&f->variation);
 	f->queueing = q;
 	f->rcv_bytes = share_of(f->round.delivered, open_rtt_min(&f->path), elapsed);
 	if (f->mode == OPEN_STARTUP) {

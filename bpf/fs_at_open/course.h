@@ -40,8 +40,8 @@ static __always_inline u64 open_eighths(struct open_course *c, u64 grows, u64 q,
 	return min(OPEN_LEAST_EIGHTHS + less(c->rounds, OPEN_ROUNDS_TO_TRUST), most);
 }
 
-/* The window at the end of a round: (6) limits it where an eighth of the round was lost. */
-static __always_inline void open_set_window(struct fs_at_open *f, u64 w, u64 mss)
+/* The window after a round, which (6) limits where an eighth of the round was lost. */
+static __always_inline void open_set_window(struct fs_at_open *f, u64 mss, u64 w)
 {
 	if (open_loses(&f->round, 8, mss))
 		w = min(w, f->round.delivered * 7 / 8);
@@ -62,7 +62,7 @@ static __always_inline void open_move_window(struct fs_at_open *f, u64 mss, u64 
 	} else {
 		w -= min(way, w / OPEN_MOST_MOVED);
 	}
-	open_set_window(f, w, mss);
+	open_set_window(f, mss, w);
 }
 
 #endif

@@ -20,7 +20,7 @@
 #define OPEN_SECOND 4
 #define OPEN_YOUNG 3
 /* Periods between drains where the link varies (12). */
-#define OPEN_PERIODS_OF_VARYING 3
+#define OPEN_PERIODS_VARYING 3
 /* (8) */
 #define OPEN_LONG_QUEUE 50000
 #define OPEN_LONGEST_PART 8
@@ -69,7 +69,7 @@ static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
 		return 1;
 	}
 	/* The queue of a link that varies is short again and again by itself. */
-	return less(now, f->path.renewed) > (open_varies(f) ? OPEN_PERIODS_OF_VARYING : 1) * open_period(f);
+	return less(now, f->path.renewed) > (open_varies(f) ? OPEN_PERIODS_VARYING : 1) * open_period(f);
 }
 
 /* Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them. */

@@ -68,8 +68,8 @@ struct open_course {
 
 /* How round trips change from one round to the next, summed up. */
 struct open_variation {
-	u64 before;		/* the queueing delay of the round before, and 1; 0: that was no steady round */
-	u64 moved;
+	u64 last;		/* the queueing delay of the last round, and 1; 0: that did not count */
+	u64 moved;		/* sums of the changes of the queueing delay, of queueing delays, and of round trips */
 	u64 queued;
 	u64 round_trips;
 };

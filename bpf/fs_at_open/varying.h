@@ -7,39 +7,40 @@
 
 /* The sums lose 1 over this a round. */
 #define OPEN_MEMORY 64
-/* The link varies where the queueing delay moves by so many sixteenths of its own length, and has moved by so many rtt_min in all. */
-#define OPEN_MOVED_SIXTEENTHS 6
-#define OPEN_MOVED_PATHS 8
+/* The link varies where the queueing delay moves by so many eighths of its own length, and has moved by so many rtt_min in all. */
+#define OPEN_MOVED_EIGHTHS 3
+#define OPEN_MOVED_RTTS 8
 /* Room in the queue; the part of the way that a round moves the window, and the part of itself that it grows by at most. */
 #define OPEN_ROOM 3
 #define OPEN_WAY 2
 #define OPEN_MOST_GROWN 4
 
-/* A steady round, which came after one with `before - 1`, or after another kind of round. */
-static __always_inline void open_vary(struct open_variation *v, u64 before, u64 low, u64 q)
+/* Counts a round that came after one with the queueing delay `last - 1`; 0: that did not count. */
+static __always_inline void open_vary(struct open_variation *v, u64 last, u64 low, u64 q)
 {
-	if (before) {
-		v->moved = v->moved - v->moved / OPEN_MEMORY + open_distance(q, before - 1);
+	if (last) {
+		v->moved = v->moved - v->moved / OPEN_MEMORY + open_distance(q, last - 1);
 		v->queued = v->queued - v->queued / OPEN_MEMORY + q;
 		v->round_trips = v->round_trips - v->round_trips / OPEN_MEMORY + low;
 	}
-	v->before = q + 1;
+	v->last = q + 1;
 }
 
-/* The queueing delay of the round before and 1, if that was a steady one too; this round may be none. */
-static __always_inline u64 open_pause(struct open_variation *v)
+/* The queueing delay of the last round and 1, if that counted. Each round takes it, since one that does not count, as that of a drain,
+ * parts those before and after it. */
+static __always_inline u64 open_take_last(struct open_variation *v)
 {
-	u64 before = v->before;
+	u64 last = v->last;
 
-	v->before = 0;
-	return before;
+	v->last = 0;
+	return last;
 }
 
 static __always_inline int open_varies(const struct fs_at_open *f)
 {
 	const struct open_variation *v = &f->variation;
 
-	return 16 * v->moved >= OPEN_MOVED_SIXTEENTHS * v->queued && v->moved >= OPEN_MOVED_PATHS * open_rtt_min(&f->path);
+	return 8 * v->moved >= OPEN_MOVED_EIGHTHS * v->queued && v->moved >= OPEN_MOVED_RTTS * open_rtt_min(&f->path);
 }
 
 /* The queueing delay that (12) makes room for. */
@@ -60,7 +61,7 @@ static __always_inline void open_follow_link(struct fs_at_open *f, u64 mss, u64 
 		w += min((fit - w) / OPEN_WAY, w / OPEN_MOST_GROWN);
 	else
 		w -= (w - fit) / OPEN_WAY;
-	open_set_window(f, w, mss);
+	open_set_window(f, mss, w);
 }
 
 /* An acknowledgement whose round trip tells of an empty queue: the link may carry more by now. */

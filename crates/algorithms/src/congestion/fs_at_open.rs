@@ -164,7 +164,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.step.is_other_path(last, low, &self.path, self.window)
         };
         self.trial.count(self.round.delivered, self.round.lost);
-        let last_q = self.variation.pause();
+        let last_q = self.variation.take_last();
         self.queueing = q;
         self.rcv_bytes = share(self.round.delivered, rtt_min, elapsed);
         match self.mode {

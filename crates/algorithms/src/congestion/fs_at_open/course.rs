@@ -49,11 +49,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
         } else {
             w - way.min(w / MOST_MOVED)
         };
-        self.window = moved.min(self.most_after_losses(mss)).clamp(2 * mss, MOST_BYTES);
+        self.set_window(mss, moved);
     }
 
-    /// (6): the most that the window may be after a round that lost an eighth.
-    pub(super) fn most_after_losses(&self, mss: u64) -> u64 {
-        if self.round.loses(8, mss) { self.round.delivered * 7 / 8 } else { u64::MAX }
+    /// The window after a round, which (6) limits where an eighth of the round was lost.
+    pub(super) fn set_window(&mut self, mss: u64, window: u64) {
+        let most = if self.round.loses(8, mss) { self.round.delivered * 7 / 8 } else { u64::MAX };
+        self.window = window.min(most).clamp(2 * mss, MOST_BYTES);
     }
 }

@@ -28,7 +28,7 @@ const FALL: u64 = 16;
 /// The second drain comes this part of a period after the first, whatever the flow has seen.
 const SECOND: u64 = 4;
 /// Periods between drains where the link varies (12): its queue is short again and again by itself.
-const PERIODS_OF_VARYING: u64 = 3;
+const PERIODS_VARYING: u64 = 3;
 /// For so many periods after slow start a flow gives way to the drains of others.
 const YOUNG: u64 = 3;
 
@@ -104,7 +104,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Long after the last round trip near `rtt_min`, or once soon after the first drain, which may have come while others
     /// filled the queue.
     pub(super) fn is_drain_due(&mut self, now: u64) -> bool {
-        let periods = if self.varies() { PERIODS_OF_VARYING } else { 1 };
+        let periods = if self.varies() { PERIODS_VARYING } else { 1 };
         self.drains.second.take_if(|due| now >= *due).is_some()
             || now.saturating_sub(self.path.renewed) > periods * self.period()
     }

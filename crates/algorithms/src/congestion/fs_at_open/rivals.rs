@@ -32,7 +32,7 @@ pub(super) struct Rivals {
     returns: u64,
     returned: u64,
     /// Round trip through the full queue.
-    pub(super) full: u64,
+    full: u64,
     /// A drain follows the first loss from then on, and such a loss has come.
     drain_from: u64,
     pub(super) is_due: bool,

@@ -300,8 +300,9 @@ fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_t
 fn a_window_that_is_held_grows_by_a_segment_a_round_while_the_queue_is_empty() {
     for (queueing, grows) in [(0, true), (RTT_MIN / 32, true), (RTT_MIN / 31, false)] {
         let (mut open, mut limits) = steady(20);
+        open.longest[0] = 90_000;
+        open.begin_competition(&ack(1), 0, &mut limits);
         open.mode = Mode::Holding;
-        open.rivals.full = RTT_MIN + 90_000;
         play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + queueing);
         let grown = open.window / MSS.get() - 20;
         assert_eq!(open.mode, Mode::Holding);

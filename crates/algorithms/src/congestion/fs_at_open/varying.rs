@@ -6,10 +6,10 @@ use crate::congestion::{Ack, CongestionControl};
 
 /// The sums lose 1 over this a round.
 const MEMORY: u64 = 64;
-/// The link varies where the queueing delay moves by so many sixteenths of its own length from round to round, and has moved
-/// by so many `rtt_min` in all: flows that share a steady link move it by less, but for their first seconds.
-const MOVED_SIXTEENTHS: u64 = 6;
-const MOVED_PATHS: u64 = 8;
+/// The link varies where the queueing delay moves by so many eighths of its own length from round to round, and has moved by so
+/// many `rtt_min` in all: flows that share a steady link move it by less, but for their first seconds.
+const MOVED_EIGHTHS: u64 = 3;
+const MOVED_RTTS: u64 = 8;
 /// Room in the queue is so many times the part by which round trips change, of `rtt_min`, and `rtt_min` at most.
 const ROOM: u64 = 3;
 /// A round moves the window by one over this of the way.
@@ -20,33 +20,34 @@ const MOST_GROWN: u64 = 4;
 /// How round trips change from one round to the next, summed up. Times are in microseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Variation {
-    /// Of the round before, if that was a steady one too.
-    queueing: Option<u64>,
-    /// Changes of the queueing delay, queueing delays, and round trips.
+    /// The queueing delay of the last round, if that counted.
+    last: Option<u64>,
+    /// Sums of the changes of the queueing delay, of queueing delays, and of round trips.
     moved: u64,
     queued: u64,
     round_trips: u64,
 }
 
 impl Variation {
-    /// A round that tells nothing lies between two others.
-    pub(super) fn pause(&mut self) -> Option<u64> {
-        self.queueing.take()
+    /// The queueing delay of the last round, if that counted. Each round takes it, since one that does not count, as that of a
+    /// drain, parts those before and after it.
+    pub(super) fn take_last(&mut self) -> Option<u64> {
+        self.last.take()
     }
 
-    /// A steady round with the round trip `low` and the queueing delay `q`, and that of the round `before`.
-    pub(super) fn count(&mut self, before: Option<u64>, low: u64, q: u64) {
-        if let Some(before) = before {
+    /// Counts a round with the round trip `low` and the queueing delay `q`, which came after one with the queueing delay `last`.
+    pub(super) fn count(&mut self, last: Option<u64>, low: u64, q: u64) {
+        if let Some(last) = last {
             let add = |sum: &mut u64, more: u64| *sum = *sum - *sum / MEMORY + more;
-            add(&mut self.moved, q.abs_diff(before));
+            add(&mut self.moved, q.abs_diff(last));
             add(&mut self.queued, q);
             add(&mut self.round_trips, low);
         }
-        self.queueing = Some(q);
+        self.last = Some(q);
     }
 
     fn is_of_link(&self, rtt_min: u64) -> bool {
-        16 * self.moved >= MOVED_SIXTEENTHS * self.queued && self.moved >= MOVED_PATHS * rtt_min
+        8 * self.moved >= MOVED_EIGHTHS * self.queued && self.moved >= MOVED_RTTS * rtt_min
     }
 
     /// The queueing delay that (12) makes room for.
@@ -69,7 +70,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         let time = (rtt_min + self.variation.room(rtt_min)).min(MOST_RTT);
         let fit = share(self.round.delivered, time, elapsed).saturating_add(self.backlog(mss, q));
         let moved = if fit > w { w + ((fit - w) / WAY).min(w / MOST_GROWN) } else { w - (w - fit) / WAY };
-        self.window = moved.min(self.most_after_losses(mss)).clamp(2 * mss, MOST_BYTES);
+        self.set_window(mss, moved);
     }
 
     /// An acknowledgement whose round trip tells of an empty queue: the link may carry more by now.

@@ -8,8 +8,8 @@ const MS: u64 = 1_000;
 fn variation(rounds: usize, short: u64, long: u64) -> Variation {
     let mut variation = Variation::default();
     for nth in 0..rounds {
-        let (q, before) = (if nth % 2 == 0 { short } else { long }, variation.pause());
-        variation.count(before, RTT_MIN + q, q);
+        let (q, last) = (if nth % 2 == 0 { short } else { long }, variation.take_last());
+        variation.count(last, RTT_MIN + q, q);
     }
     variation
 }
@@ -38,36 +38,37 @@ fn a_link_varies_where_the_queue_moves_by_three_eighths_of_its_length_and_by_eig
 
 #[test]
 fn a_queue_that_the_flow_itself_left_has_not_moved() {
-    let mut paused = Variation::default();
+    let mut variation = Variation::default();
     for nth in 0..400 {
         let q = if nth % 2 == 0 { 10 * MS } else { 50 * MS };
-        // Between two rounds that count lies one of a drain.
-        paused.pause();
-        let before = paused.pause();
-        paused.count(before, RTT_MIN + q, q);
+        // A round of a drain, and one that counts.
+        variation.take_last();
+        let last = variation.take_last();
+        variation.count(last, RTT_MIN + q, q);
     }
     let (mut open, _) = steady(40);
-    open.variation = paused;
+    open.variation = variation;
     assert!(!open.varies());
 }
 
 #[test]
 fn the_window_moves_half_of_the_way_to_the_rate_with_room_for_a_rise() {
-    // Round trips of 70 ms change by 40 from one to the next, so that the room is the most, one path.
-    let delivered = 40;
-    for (window, moved) in [(100, 90), (70, 75), (40, 50)] {
+    let delivered = (MSS * 40).get();
+    // Round trips of 70 ms change by 40, so that the room is the most, one path: a segment per millisecond fits 80 into two.
+    let fit = (MSS * 80).get() + MSS.get() * 1_200 / (120 * 120);
+    let half_way = |window: u64| window.midpoint(fit);
+    for (window, expected) in
+        [(100, half_way((MSS * 100).get())), (70, half_way((MSS * 70).get())), (40, (MSS * 50).get())]
+    {
         let (mut open, _) = over_varying(window);
-        open.round.delivered = (MSS * delivered).get();
+        open.round.delivered = delivered;
         open.follow_link(MSS.get(), 120 * MS, 40 * MS);
-        // A segment per millisecond fits 80 into two paths; the backlog at 120 ms is a twelfth of one.
-        let backlog = MSS.get() * 1_200 / 120 / 120;
-        let expected = (MSS * moved).get() + if window == 40 { 0 } else { backlog / 2 };
         assert!(open.window.abs_diff(expected) <= 1, "{window}: {} {expected}", open.window);
     }
     let (mut open, _) = over_varying(40);
     // Round trips of 102 ms change by 4: the room is 3 * 4 / 102 of the path.
     open.variation = variation(400, 60 * MS, 64 * MS);
-    open.round.delivered = (MSS * delivered).get();
+    open.round.delivered = delivered;
     open.follow_link(MSS.get(), 120 * MS, 40 * MS);
     let room = 3 * 4 * RTT_MIN / 102;
     let expected = (MSS.get() * (RTT_MIN + room) / MS + MSS.get() * 40) / 2;
