@@ -62,6 +62,7 @@ struct record {
 	u32 kernel_cwnd;	/* the window that the kernel has set since the event before; 0: none */
 	u32 below;		/* what the algorithm below answered: its window, or a threshold; 0: it was not asked */
 	u32 decided;		/* the window, or a threshold for a congestion, before what recovery may send beyond it */
+	u32 ts_val;		/* the peer's time (RFC 7323), 0: none */
 	u16 local_port;
 	u16 remote_port;
 	u8 event;

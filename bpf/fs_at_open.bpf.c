@@ -25,6 +25,7 @@ struct connection {
 	u32 written;		/* snd_cwnd as this program set it; any other value is the kernel's. 0: take the kernel's */
 	u32 prior_cwnd;		/* cwnd before the last congestion, for undo */
 	u8 radio;		/* the last loss was judged one of the radio */
+	u8 paces;		/* this program has the kernel's timer pace */
 };
 
 static __always_inline u64 mss_of(const struct tcp_sock *tp)
@@ -56,6 +57,7 @@ struct decision {
 	u32 decided;
 	u32 rtt_us;
 	u32 prior_flight_size;
+	u32 ts_val;
 };
 
 static __always_inline void tell(struct sock *sk, struct connection *c, u8 event, const struct decision *d, const struct open_ack *a)
@@ -71,6 +73,7 @@ static __always_inline void tell(struct sock *sk, struct connection *c, u8 event
 	r->decided = d->decided;
 	r->rtt_us = d->rtt_us;
 	r->prior_flight_size = d->prior_flight_size;
+	r->ts_val = d->ts_val;
 	if (a) {
 		r->newly_acked = a->newly_acked;
 		r->delivered = a->delivered;
@@ -100,7 +103,8 @@ static __always_inline struct connection *connection_of(struct sock *sk)
 		d.rtt_us = tp->rtt_min.s[0].v;
 		if (d.rtt_us == ~0U)
 			d.rtt_us = 0;
-		open_start(&c->open, d.rtt_us);
+		d.ts_val = tp->rx_opt.rcv_tsval;
+		open_start(&c->open, d.rtt_us, d.ts_val);
 		c->limits.space = OPEN_NONE;
 		d.kernel_cwnd = tp->snd_cwnd;
 		c->limits.cwnd = d.kernel_cwnd * mss_of(tp);
@@ -258,6 +262,23 @@ static __always_inline void grow_below(struct sock *sk, struct connection *c, u3
 	}
 }
 
+/* At `rate` in bytes a second, by the kernel's own timer where no queue of this host paces; 0: as CUBIC. */
+static __always_inline void pace_beside(struct sock *sk, struct connection *c, u64 rate)
+{
+	if (rate) {
+		sk->sk_pacing_rate = min(rate, sk->sk_max_pacing_rate);
+		if (sk->sk_pacing_status == SK_PACING_NONE) {
+			sk->sk_pacing_status = SK_PACING_NEEDED;
+			c->paces = 1;
+		}
+		return;
+	}
+	pace(sk);
+	if (c->paces && sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+	c->paces = 0;
+}
+
 static __always_inline void open_cong_control(struct sock *sk, const struct rate_sample *rs)
 {
 	struct connection *c = connection_of(sk);
@@ -286,6 +307,7 @@ static __always_inline void open_cong_control(struct sock *sk, const struct rate
 	a.mss = mss;
 	if (went_this_way(tp, &c->way) && rs->rtt_us > 0)
 		a.rtt = rs->rtt_us;
+	a.ts_val = tp->rx_opt.rcv_tsval;
 	a.app_limited = app_limited(sk);
 	a.in_recovery = tcp_ca_state(sk) == TCP_CA_RECOVERY;
 	open_sample(&c->open, &a);
@@ -299,10 +321,11 @@ static __always_inline void open_cong_control(struct sock *sk, const struct rate
 	}
 	d.decided = decided_cwnd(tp, c);
 	d.rtt_us = a.rtt;
+	d.ts_val = a.ts_val;
 	d.prior_flight_size = a.prior_flight_size;
 	tp->snd_ssthresh = max(in_segments(tp, c->limits.ssthresh), 2);
 	limit_flight(sk, c, d.decided);
-	pace(sk);
+	pace_beside(sk, c, open_pacing(&c->open, a.now, mss));
 	tell(sk, c, EVENT_ACK, &d, &a);
 	c->snd_una = tp->snd_una;
 	c->way.last_ack_us = tp->tcp_mstamp;

@@ -11,6 +11,7 @@
 #include "fs_at_open/course.h"
 #include "fs_at_open/drain.h"
 #include "fs_at_open/path.h"
+#include "fs_at_open/reverse.h"
 #include "fs_at_open/rivals.h"
 #include "fs_at_open/startup.h"
 #include "fs_at_open/state.h"
@@ -23,12 +24,14 @@
 /* Beside others the path is remembered for so many times as long. */
 #define OPEN_PERIODS_BESIDE 24
 
-static __always_inline void open_start(struct fs_at_open *f, u32 rtt)
+static __always_inline void open_start(struct fs_at_open *f, u32 rtt, u32 ts_val)
 {
 	__builtin_memset(f, 0, sizeof(*f));
 	f->mode = OPEN_STARTUP;
 	f->round.low = OPEN_NONE;
 	/* The handshake's round trip is the first, before the flow's own burst. */
+	if (rtt && ts_val)
+		open_hear(&f->way_back, 0, ts_val);
 	if (rtt)
 		open_sample_path(&f->path, 0, min(rtt, OPEN_MOST_RTT), OPEN_AGE);
 }
@@ -36,6 +39,9 @@ static __always_inline void open_start(struct fs_at_open *f, u32 rtt)
 static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 last, u64 low, u64 q,
 						  u64 elapsed, u64 last_q, int is_path, struct open_limits *l)
 {
+	u64 before = f->window;
+	int is_busy;
+
 	if (f->trial.left) {
 		open_end_trial_round(f, a, q, l);
 		return;
@@ -58,11 +64,16 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 	}
 	f->longest[0] = max(f->longest[0], q);
 	f->mean_queueing = f->mean_queueing ? (7 * f->mean_queueing + q) / 8 : q;
-	open_vary(&f->variation, last_q, low, q);
+	is_busy = open_is_busy(f, a->now);
+	/* A queue beside traffic the other way moves, whatever the link does. */
+	if (!is_busy)
+		open_vary(&f->variation, last_q, low, q);
 	if (open_varies(f))
 		open_follow_link(f, a->mss, q, elapsed);
 	else
 		open_move_window(f, a->mss, low, q);
+	if (is_busy)
+		open_limit_growth(f, before, a->mss, low, elapsed);
 	if (open_others_fill(f, a->now, q))
 		open_begin_competition(f, a, l);
 	else if (open_is_drain_due(f, a->now))
@@ -71,7 +82,7 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 
 static __always_inline void open_end_round(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
-	u64 last = f->low, low = f->round.low, elapsed = max(less(a->now, f->round.began), 1), q, last_q;
+	u64 last = f->low, low = f->round.low, elapsed = max(less(open_unwaited(f, a->now), f->round.began), 1), q, last_q;
 	int is_path;
 
 	if (f->round.app_limited)
@@ -96,7 +107,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 
 static __always_inline void open_apply(const struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
-	u64 window = max(f->window, 2 * a->mss);
+	u64 received = open_received(f), window = max(f->window, 2 * a->mss) + received;
 
 	if (f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING) {
 		l->space = OPEN_NONE;
@@ -105,7 +116,7 @@ static __always_inline void open_apply(const struct fs_at_open *f, const struct 
 			l->cwnd = min(l->cwnd, l->ssthresh);
 		return;
 	}
-	l->space = f->mode == OPEN_DRAINING ? f->drain.target : window;
+	l->space = f->mode == OPEN_DRAINING ? f->drain.target + received : window;
 	if (a->newly_acked) {
 		l->cwnd = window;
 		l->ssthresh = min(l->ssthresh, window);
@@ -117,8 +128,10 @@ static __always_inline void open_sample(struct fs_at_open *f, const struct open_
 {
 	u64 rtt = min(a->rtt, OPEN_MOST_RTT), period = open_period(f);
 
+	open_hear_peer(f, a);
 	if (!rtt)
 		return;
+	rtt = open_without_wait(f, a->now, rtt);
 	/* Beside others the queue is seldom empty, so the path is remembered for longer. */
 	if (f->mode == OPEN_COMPETING || f->mode == OPEN_HOLDING || f->drains.dirty)
 		period *= OPEN_PERIODS_BESIDE;
@@ -153,11 +166,11 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 	if (f->mode == OPEN_DRAINING) {
 		open_advance_drain(f, a, l);
 	} else if (!f->round.end) {
-		open_begin_round(&f->round, a);
+		open_begin_round(f, a);
 	} else if (open_is_over(&f->round, a) && f->round.samples >= open_enough_samples(f)) {
 		open_end_round(f, a, l);
 		if (f->mode != OPEN_DRAINING)
-			open_begin_round(&f->round, a);
+			open_begin_round(f, a);
 	}
 	open_apply(f, a, l);
 }

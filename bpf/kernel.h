@@ -48,6 +48,7 @@ static void *(*bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_NO_PREALLOC 1
 
+enum { SK_PACING_NONE, SK_PACING_NEEDED };
 enum { TCP_CA_OPEN, TCP_CA_DISORDER, TCP_CA_CWR, TCP_CA_RECOVERY, TCP_CA_LOSS };
 enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_COMPLETE_CWR, CA_EVENT_LOSS };
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
@@ -101,6 +102,7 @@ struct sock {
 	s32 sk_sndbuf;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
+	u32 sk_pacing_status;
 } core;
 
 struct inet_sock {
@@ -122,9 +124,14 @@ struct minmax {
 	struct minmax_sample s[3];
 } core;
 
+struct tcp_options_received {
+	u32 rcv_tsval;
+} core;
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u64 tcp_mstamp;
+	struct tcp_options_received rx_opt;
 	u32 mss_cache;
 	u32 snd_una;
 	u32 snd_nxt;

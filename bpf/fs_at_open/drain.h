@@ -58,7 +58,7 @@ static __always_inline void open_begin_drain(struct fs_at_open *f, const struct 
 	f->drain.before = f->round.low;
 	f->drain.floor = OPEN_NONE;
 	f->drain.target = open_drain_target(f, f->drain.before, a->mss);
-	open_begin_round(&f->round, a);
+	open_begin_round(f, a);
 }
 
 /* Long after the last round trip near rtt_min, or once soon after the first drain, which may have come while others filled the queue. */
@@ -147,7 +147,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	if (f->drain.first)
 		f->drains.second = a->now + open_period(f) / OPEN_SECOND;
 	f->drains.resting = OPEN_ROUNDS_TO_REFILL;
-	open_begin_round(&f->round, a);
+	open_begin_round(f, a);
 }
 
 /* (4), for an acknowledgement */
@@ -157,11 +157,11 @@ static __always_inline void open_advance_drain(struct fs_at_open *f, const struc
 	u64 low = f->round.low;
 
 	if (!d->is_down) {
-		if (a->flight_size <= d->target) {
+		if (a->flight_size <= d->target + open_received(f)) {
 			d->is_down = 1;
 			d->reached = a->now;
 			d->before = min(d->before, low);
-			open_begin_round(&f->round, a);
+			open_begin_round(f, a);
 		}
 		return;
 	}
@@ -172,7 +172,7 @@ static __always_inline void open_advance_drain(struct fs_at_open *f, const struc
 		/* Others leave the queue too: stay with them until it is empty. */
 		d->before = low;
 		d->rounds++;
-		open_begin_round(&f->round, a);
+		open_begin_round(f, a);
 	} else if ((open_is_near_min(&f->path, d->floor) && !d->joined) ||
 		   less(a->now, d->reached) >= max(OPEN_DRAIN_WAIT, open_rtt_min(&f->path))) {
 		open_end_drain(f, a, l);

@@ -59,16 +59,24 @@ static __always_inline int open_has_become_shorter(struct open_path *p)
 	return 1;
 }
 
+/* The time of an acknowledgement that came at `now`, had it not waited (13). */
+static __always_inline u64 open_unwaited(const struct fs_at_open *f, u64 now)
+{
+	return less(now, f->way_back.wait);
+}
+
 static __always_inline void open_clear_round(struct open_round *r)
 {
 	__builtin_memset(r, 0, sizeof(*r));
 	r->low = OPEN_NONE;
 }
 
-static __always_inline void open_begin_round(struct open_round *r, const struct open_ack *a)
+static __always_inline void open_begin_round(struct fs_at_open *f, const struct open_ack *a)
 {
+	struct open_round *r = &f->round;
+
 	open_clear_round(r);
-	r->began = a->now;
+	r->began = open_unwaited(f, a->now);
 	r->end = a->snd_nxt;
 	r->flight_size = a->flight_size;
 }
@@ -152,6 +160,7 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	if (f->mode != OPEN_STARTUP)
 		f->mode = OPEN_STEADY;
 	__builtin_memset(&f->path, 0, sizeof(f->path));
+	__builtin_memset(&f->way_back, 0, sizeof(f->way_back));
 	open_clear_round(&f->round);
 	__builtin_memset(&f->drains, 0, sizeof(f->drains));
 	__builtin_memset(&f->course, 0, sizeof(f->course));

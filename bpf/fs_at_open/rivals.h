@@ -3,7 +3,7 @@
 #ifndef SUIMON_FS_AT_OPEN_RIVALS_H
 #define SUIMON_FS_AT_OPEN_RIVALS_H
 
-#include "path.h"
+#include "reverse.h"
 
 /* (8) */
 #define OPEN_COMPETE 3000000
@@ -71,7 +71,7 @@ static __always_inline void open_take_up(struct fs_at_open *f, const struct open
 	f->drains.last = a->now;
 	open_put_off(&f->rivals, a->now + OPEN_COMPETE);
 	if (a->newly_acked)
-		l->cwnd = f->window;
+		l->cwnd = f->window + open_received(f);
 	l->ssthresh = max(l->cwnd, 2 * a->mss);
 }
 
@@ -91,12 +91,12 @@ static __always_inline void open_end_competing_round(struct fs_at_open *f, const
 
 	if (open_queueing(&f->path, low) > full / 4 * 5 && !f->trial.found) {
 		/* The queue was not full, so nothing tells of others. */
-		f->window = min(l->cwnd, max(f->rcv_bytes, 2 * a->mss));
+		f->window = min(open_forward_part(f, l->cwnd), max(f->rcv_bytes, 2 * a->mss));
 		open_begin_drain(f, a, 0, 0);
 		return;
 	}
 	if (f->rivals.is_due || less(a->now, max(f->drains.last, f->rivals.lost)) > 2 * open_period(f)) {
-		f->window = l->cwnd;
+		f->window = open_forward_part(f, l->cwnd);
 		open_begin_drain(f, a, 0, 1);
 	}
 }

@@ -19,11 +19,12 @@ static __always_inline void open_end_startup(struct fs_at_open *f, const struct 
 static __always_inline void open_look(struct fs_at_open *f, const struct open_ack *a)
 {
 	u64 low = f->round.low, q = open_queueing(&f->path, low), flight = a->flight_size + a->delivered;
+	u64 rtt = low + f->way_back.wait;
 
 	if (f->round.samples != OPEN_SAMPLES_IN_STARTUP || !f->round.end || open_is_over(&f->round, a))
 		return;
-	if (share_of(flight, q, low) > 2 * open_backlog(f, a->mss, q))
-		open_end_startup(f, a, share_of(flight, open_rtt_min(&f->path), low), q);
+	if (share_of(flight, q, rtt) > 2 * open_backlog(f, a->mss, q))
+		open_end_startup(f, a, share_of(flight, open_rtt_min(&f->path), rtt), q);
 }
 
 static __always_inline void open_end_startup_round(struct fs_at_open *f, const struct open_ack *a, u64 q, u64 elapsed)
@@ -46,7 +47,7 @@ static __always_inline int open_lose_in_startup(struct fs_at_open *f, enum open_
 	u64 q = f->round.low == OPEN_NONE ? 0 : open_queueing(&f->path, f->round.low), kept;
 
 	if (q > open_rtt_min(&f->path) / 4 || kind == OPEN_MARK) {
-		f->window = max(flight_size / 2, 4 * mss);
+		f->window = max(open_forward_part(f, flight_size) / 2, 4 * mss);
 		f->mode = OPEN_STEADY;
 		l->ssthresh = f->window;
 		return 0;

@@ -26,6 +26,16 @@ struct open_path {
 	u64 least_before;	/* the smallest before them */
 };
 
+/* The way back of acknowledgements, by the peer's clock. */
+struct open_way_back {
+	u64 shortest;		/* the difference of the two clocks in it, 0 before the first; rises with their drift */
+	u64 rose;
+	u64 wait;		/* how much longer the way of the last acknowledgement was */
+	u64 busy_until;		/* traffic the other way is known of until then */
+	u32 first;		/* the first time that the peer told */
+	u8 is_strange;		/* the clock ticks otherwise */
+};
+
 struct open_round {
 	u64 began;
 	u64 end;		/* 0: none yet */
@@ -110,6 +120,7 @@ struct open_rivals {
 
 struct fs_at_open {
 	struct open_path path;
+	struct open_way_back way_back;
 	struct open_round round;
 	struct open_drain drain;
 	struct open_course course;
@@ -145,6 +156,7 @@ struct open_ack {
 	u64 prior_flight_size;
 	u64 mss;
 	u32 rtt;		/* 0: no sample */
+	u32 ts_val;		/* the peer's time (RFC 7323), 0: none */
 	u8 app_limited;
 	u8 in_recovery;
 };

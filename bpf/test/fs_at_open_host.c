@@ -2,8 +2,8 @@
 /*
  * The kernel's open mode as an ordinary program, for crates/linux/tests/open_arithmetic.rs: reads an event a line, and writes the
  * trace that the program in the kernel would write. BELOW is the answer of the algorithm below, should it be asked.
- *   s CWND RTT_US                                                                            the start
- *   a NOW_US RTT_US NEWLY_ACKED DELIVERED FLIGHT PRIOR OUTSTANDING APP_LIMITED KERNEL BELOW STATE  an acknowledgement
+ *   s CWND RTT_US TS_VAL                                                                        the start
+ *   a NOW_US RTT_US NEWLY_ACKED DELIVERED FLIGHT PRIOR OUTSTANDING APP_LIMITED KERNEL BELOW STATE TS_VAL  an acknowledgement
  *   l|m|t NOW_US FLIGHT KERNEL SSTHRESH BELOW                                                a loss, a mark, a timeout
  *   p NOW_US                                                                                 the path may be another one
  */
@@ -30,6 +30,7 @@ struct input {
 	u32 decided;
 	u32 app_limited;
 	u32 ca_state;
+	u32 ts_val;
 };
 
 static void tell(const char *event, u32 number, const struct fs_at_open *f, const struct open_limits *l, const struct input *i)
@@ -38,10 +39,10 @@ static void tell(const char *event, u32 number, const struct fs_at_open *f, cons
 	       "\"rtt_min_us\":%llu,\"cwnd_segments\":%llu,\"queued_half_segments\":0,\"dwnd_segments\":0,\"queueing_us\":%llu,"
 	       "\"mode\":%u,\"number\":%u,\"newly_acked\":%llu,\"delivered\":%llu,\"flight_size\":%llu,\"snd_wnd\":0,\"rtt_us\":%u,"
 	       "\"mss\":%u,\"snd_cwnd\":0,\"ssthresh\":%u,\"prior_flight_size\":%llu,\"outstanding\":%llu,\"kernel_cwnd\":%u,"
-	       "\"below\":%u,\"decided\":%u,\"local_port\":0,\"remote_port\":0,\"ca_state\":%u,\"app_limited\":%u,\"radio\":0}\n",
+	       "\"below\":%u,\"decided\":%u,\"local_port\":0,\"remote_port\":0,\"ca_state\":%u,\"app_limited\":%u,\"radio\":0,\"ts_val\":%u}\n",
 	       event, i->now, f->rcv_bytes, f->window, l->space == OPEN_NONE ? 0 : l->space, open_rtt_min(&f->path), l->cwnd / MSS,
 	       f->queueing, f->mode, number, i->newly_acked, i->delivered, i->flight_size, i->rtt, MSS, i->ssthresh, i->prior,
-	       i->outstanding, i->kernel_cwnd, i->below, i->decided, i->ca_state, i->app_limited);
+	       i->outstanding, i->kernel_cwnd, i->below, i->decided, i->ca_state, i->app_limited, i->ts_val);
 }
 
 static void acknowledge(struct fs_at_open *f, struct open_limits *l, struct input *i, u64 *snd_una)
@@ -56,6 +57,7 @@ static void acknowledge(struct fs_at_open *f, struct open_limits *l, struct inpu
 		.prior_flight_size = i->prior,
 		.mss = MSS,
 		.rtt = i->rtt,
+		.ts_val = i->ts_val,
 		.app_limited = i->app_limited,
 		.in_recovery = i->ca_state == TCP_CA_RECOVERY,
 	};
@@ -91,12 +93,12 @@ int main(int argc, char **argv)
 		const char *event = "ack", *numbers = line + 1;
 		struct input i = {};
 
-		if (line[0] == 's' && sscanf(numbers, "%u %u", &i.kernel_cwnd, &i.rtt) == 2) {
+		if (line[0] == 's' && sscanf(numbers, "%u %u %u", &i.kernel_cwnd, &i.rtt, &i.ts_val) == 3) {
 			event = "start";
-			open_start(&f, i.rtt);
-		} else if (line[0] == 'a' && sscanf(numbers, "%llu %u %llu %llu %llu %llu %llu %u %u %u %u", &i.now, &i.rtt,
+			open_start(&f, i.rtt, i.ts_val);
+		} else if (line[0] == 'a' && sscanf(numbers, "%llu %u %llu %llu %llu %llu %llu %u %u %u %u %u", &i.now, &i.rtt,
 						    &i.newly_acked, &i.delivered, &i.flight_size, &i.prior, &i.outstanding,
-						    &i.app_limited, &i.kernel_cwnd, &i.below, &i.ca_state) != 11) {
+						    &i.app_limited, &i.kernel_cwnd, &i.below, &i.ca_state, &i.ts_val) != 12) {
 			return 1;
 		} else if (line[0] == 'p' && sscanf(numbers, "%llu", &i.now) == 1) {
 			event = "path";

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use suimon_algorithms::congestion::fs_at::{FsAt, Mode};
 use suimon_algorithms::congestion::reno::Reno;
 use suimon_algorithms::congestion::{
-    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits, Siblings,
+    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits,
 };
 use suimon_algorithms::probe::Probe;
 use suimon_units::{Bytes, Duration, Instant};
@@ -88,22 +88,15 @@ fn play(script: &[Step], cwnd: u64, mut each: impl FnMut(&FsAt<Reno>)) -> (FsAt<
             Step::Ack { after_us, rtt_us, delivered, flight_size, snd_wnd, app_limited } => {
                 now += Duration::from_micros(after_us);
                 let ack = Ack {
-                    now,
                     newly_acked: Bytes::ZERO,
-                    delivered: Bytes::new(delivered),
-                    marked: Bytes::ZERO,
                     rtt: (rtt_us > 0).then(|| Duration::from_micros(u64::from(rtt_us))),
-                    snd_una: 0,
-                    snd_nxt: 0,
                     flight_size: Bytes::new(flight_size),
                     prior_flight_size: Bytes::new(flight_size),
                     snd_wnd: Bytes::new(snd_wnd),
-                    mss: Bytes::new(1_448),
-                    cwnd_limited: true,
                     app_limited,
                     in_recovery: true,
                     counting: AckCounting::PerAck,
-                    siblings: Siblings::default(),
+                    ..Ack::new(now, Bytes::new(delivered), Bytes::new(1_448))
                 };
                 fs_at.on_ack(&ack, &mut limits);
             }

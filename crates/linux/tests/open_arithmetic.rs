@@ -23,6 +23,8 @@ struct Phase {
     flight: u64,
     /// Of a thousand acknowledgements, how many meet another event than themselves.
     events: u64,
+    /// The longest wait of acknowledgements on their way.
+    wait_us: u64,
     seed: u64,
 }
 
@@ -33,14 +35,16 @@ fn phases() -> impl Strategy<Value = Vec<Phase>> {
         prop_oneof![20_000..60_000_u64, 60_000..400_000_u64, 1..30_000_000_u64],
         1..200_u64,
         prop_oneof![3 => Just(0_u64), 1 => 1..100_u64],
+        prop_oneof![Just(0_u64), 1..300_000_u64],
         any::<u64>(),
     );
-    let phase = phase.prop_map(|(acks, gap_us, rtt_us, flight, events, seed)| Phase {
+    let phase = phase.prop_map(|(acks, gap_us, rtt_us, flight, events, wait_us, seed)| Phase {
         acks,
         gap_us,
         rtt_us,
         flight,
         events,
+        wait_us,
         seed,
     });
     prop::collection::vec(phase, 1..12)
@@ -63,10 +67,27 @@ impl Draws {
     }
 }
 
+/// The peer's clock.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    /// It shows this at first.
+    first: u32,
+    /// Time of a tick; zero for no clock.
+    tick_us: u64,
+}
+
+/// Most tick once in a millisecond; those that do so in four or ten, or in one microsecond, are told by it.
+fn clocks() -> impl Strategy<Value = Clock> {
+    let tick = prop_oneof![4 => Just(1_000_u64), 1 => Just(0_u64), 1 => Just(4_000_u64), 1 => Just(10_000_u64), 1 => Just(1_u64)];
+    (prop_oneof![1..u32::MAX, u32::MAX - 100..u32::MAX], tick)
+        .prop_map(|(first, tick_us)| Clock { first, tick_us })
+}
+
 /// The events of `phases` as the program reads them.
-fn script(phases: &[Phase], cwnd: u64, handshake_us: u64) -> String {
-    let mut text = format!("s {cwnd} {handshake_us}\n");
-    let (mut now, mut state) = (0, 0);
+fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> String {
+    let first = if clock.tick_us > 0 { clock.first } else { 0 };
+    let mut text = format!("s {cwnd} {handshake_us} {first}\n");
+    let (mut now, mut state) = (0_u64, 0);
     for phase in phases {
         let mut draws = Draws(phase.seed);
         for _ in 0..phase.acks {
@@ -89,6 +110,10 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64) -> String {
                 1..10 => 0,
                 _ => phase.rtt_us + draws.below(1 + phase.rtt_us / 50),
             };
+            let wait = draws.below(1 + phase.wait_us);
+            let rtt = if rtt > 0 { rtt + wait } else { 0 };
+            let ticks = now.saturating_sub(wait).checked_div(clock.tick_us);
+            let ts_val = ticks.map_or(0, |ticks| clock.first.wrapping_add(ticks as u32));
             let news = if draws.one_in(10) { 0 } else { draws.below(3) * MSS };
             let delivered = if draws.one_in(10) { draws.below(5) * MSS } else { news };
             let lost = if phase.events > 0 && draws.one_in(20) { draws.below(4) * MSS } else { 0 };
@@ -100,7 +125,7 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64) -> String {
             let below = if draws.one_in(2) { 0 } else { 1 + draws.below(1_000) };
             writeln!(
                 text,
-                "a {now} {rtt} {news} {delivered} {flight} {prior} {outstanding} {limited} {kernel} {below} {state}"
+                "a {now} {rtt} {news} {delivered} {flight} {prior} {outstanding} {limited} {kernel} {below} {state} {ts_val}"
             )
             .unwrap();
         }
@@ -141,8 +166,8 @@ fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
     let mut met = [0_usize; 6];
     let seen = std::cell::RefCell::new(&mut met);
     let handshake = prop_oneof![Just(0_u64), 1..200_000_u64];
-    proptest!(config, |(phases in phases(), cwnd in 1..100_u64, handshake in handshake)| {
-        let trace = trace(&program, script(&phases, cwnd, handshake));
+    proptest!(config, |(phases in phases(), cwnd in 1..100_u64, handshake in handshake, clock in clocks())| {
+        let trace = trace(&program, script(&phases, cwnd, handshake, clock));
         let replayed = replay(trace.as_bytes()).unwrap();
         prop_assert_eq!(replayed.first, None);
         prop_assert_eq!(replayed.events, trace.lines().count());
@@ -157,8 +182,9 @@ fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
 fn a_decision_that_differs_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
-    let phase = Phase { acks: 50, gap_us: 5_000, rtt_us: 40_000, flight: 20, events: 0, seed: 1 };
-    let whole = trace(&program, script(&[phase], 10, 40_000));
+    let phase = Phase { acks: 50, gap_us: 5_000, rtt_us: 40_000, flight: 20, events: 0, wait_us: 0, seed: 1 };
+    let clock = Clock { first: 1, tick_us: 1_000 };
+    let whole = trace(&program, script(&[phase], 10, 40_000, clock));
     let mut lines: Vec<_> = whole.lines().map(str::to_owned).collect();
     let at = lines[30].find("\"decided\":").unwrap() + "\"decided\":".len();
     lines[30].insert(at, '9');
@@ -179,7 +205,7 @@ fn a_decision_that_differs_is_told_with_its_place() {
 fn what_no_program_wrote_is_refused_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
-    let line = trace(&program, "s 10 40000\n".to_owned());
+    let line = trace(&program, "s 10 40000 0\n".to_owned());
     for (text, problem) in [
         ("{}".to_owned(), "line 1: missing field"),
         (

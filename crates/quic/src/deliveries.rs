@@ -94,6 +94,7 @@ impl Deliveries {
             rate: tells.then(|| Rate::of(self.delivered.saturating_sub(epoch.delivered), interval)),
             app_limited: epoch.is_app_limited,
             rtt,
+            ts_val: None,
             next_departure: now,
         }
     }

@@ -188,6 +188,11 @@ impl Packet {
     }
 }
 
+/// A timestamp as Linux has it: in milliseconds.
+pub(crate) fn ticks(time: Instant) -> u32 {
+    (time.as_nanos() / 1_000_000) as u32
+}
+
 impl queue::Packet for Frame {
     fn size(&self) -> Bytes {
         Bytes::new(u64::from(self.size))

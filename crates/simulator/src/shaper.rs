@@ -10,7 +10,7 @@ use suimon_model::{Capacity, Scenario};
 use suimon_units::{Bytes, Duration, Instant, Rate};
 
 use crate::events::{Event, EventQueue};
-use crate::packet::{Frame, Packet, PacketKind, Sack};
+use crate::packet::{Frame, Packet, PacketKind, Sack, ticks};
 
 /// The controller of one link.
 #[derive(Debug)]
@@ -120,11 +120,6 @@ pub(crate) fn backward(now: Instant, frame: &Frame, packet: &Packet, sack: &Sack
         resets: false,
         ts_val: Some(ticks(packet.ts_val)),
     })
-}
-
-/// A timestamp as Linux has it: in milliseconds.
-fn ticks(time: Instant) -> u32 {
-    (time.as_nanos() / 1_000_000) as u32
 }
 
 /// Connections that a shaper follows.

@@ -16,6 +16,7 @@ use crate::registry::Description;
 mod course;
 mod drain;
 mod path;
+mod reverse;
 mod rivals;
 mod startup;
 mod trial;
@@ -24,6 +25,7 @@ mod varying;
 use self::course::Course;
 use self::drain::{Drain, Drains};
 use self::path::{Path, Round, Step, micros, sample_of, share};
+use self::reverse::WayBack;
 use self::rivals::Rivals;
 use self::trial::Trial;
 use self::varying::Variation;
@@ -56,10 +58,6 @@ pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dy
     Box::new(FsAtOpen::new(inner, arguments.flag("compete"), arguments.duration("age")))
 }
 
-/// `K` of (2) in square microseconds: one segment of backlog at a queueing delay of 35 ms, four at 17 ms.
-const BACKLOG: u64 = 1_200_000_000;
-/// (2) takes a queueing delay below `rtt_min` over this for that.
-const LEAST_QUEUE: u64 = 64;
 /// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
 const FULL_LOSES: u64 = 16;
 /// Beside others the path is remembered for so many times as long.
@@ -87,6 +85,7 @@ pub struct FsAtOpen<C> {
     age: u64,
     mode: Mode,
     path: Path,
+    way_back: WayBack,
     round: Round,
     /// Slow start goes on in this recovery, since the loss was judged one of the radio.
     bears_loss: bool,
@@ -120,6 +119,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             age: micros(age).max(1),
             mode: Mode::Startup,
             path: Path::default(),
+            way_back: WayBack::default(),
             round: Round::default(),
             bears_loss: false,
             window: 0,
@@ -138,19 +138,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
-    /// Time between drains: long round trips make them dear.
-    fn period(&self) -> u64 {
-        self.age.max(self.path.rtt_min() * 40)
-    }
-
-    /// (2): the backlog of its own that a flow keeps at the queueing delay `q`.
-    fn backlog(&self, mss: u64, q: u64) -> u64 {
-        let q = q.max(self.path.rtt_min() / LEAST_QUEUE).max(1);
-        share(mss, BACKLOG, q.saturating_mul(q))
-    }
-
     fn end_round(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
-        let (low, elapsed) = (self.round.low, now.saturating_sub(self.round.began).max(1));
+        let elapsed = self.way_back.unwaited(now).saturating_sub(self.round.began).max(1);
+        let low = self.round.low;
         if self.round.app_limited {
             return;
         }
@@ -184,11 +174,18 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 self.longest[0] = self.longest[0].max(q);
                 self.mean_queueing =
                     if self.mean_queueing == 0 { q } else { (7 * self.mean_queueing + q) / 8 };
-                self.variation.count(last_q, low, q);
+                let (before, is_busy) = (self.window, self.way_back.is_busy(now));
+                if !is_busy {
+                    // A queue beside traffic the other way moves, whatever the link does.
+                    self.variation.count(last_q, low, q);
+                }
                 if self.varies() {
                     self.follow_link(mss, q, elapsed);
                 } else {
                     self.move_window(mss, low, q);
+                }
+                if is_busy {
+                    self.limit_growth(before, mss, low, elapsed);
                 }
                 if self.others_fill(now, q) {
                     self.begin_competition(ack, now, limits);
@@ -202,8 +199,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
-    fn apply(&self, ack: &Ack, limits: &mut Limits) {
+    fn apply(&self, ack: &Ack, now: u64, limits: &mut Limits) {
         let mss = ack.mss.get();
+        let window = Bytes::new(self.window.max(2 * mss).saturating_add(self.received()));
         limits.space = match self.mode {
             Mode::Startup | Mode::Competing => {
                 limits.space = Bytes::MAX;
@@ -213,13 +211,13 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 }
                 return;
             }
-            Mode::Steady | Mode::Holding => Bytes::new(self.window.max(2 * mss)),
-            Mode::Draining(drain) => Bytes::new(drain.target),
+            Mode::Steady | Mode::Holding => window,
+            Mode::Draining(drain) => Bytes::new(drain.target.saturating_add(self.received())),
         };
-        limits.pacing = None;
+        limits.pacing = self.pacing(now, mss);
         if ack.newly_acked > Bytes::ZERO {
-            limits.cwnd = Bytes::new(self.window.max(2 * mss));
-            limits.ssthresh = limits.ssthresh.min(limits.cwnd);
+            limits.cwnd = window;
+            limits.ssthresh = limits.ssthresh.min(window);
         }
     }
 
@@ -237,7 +235,10 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
 
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
         let now = micros(ack.now.saturating_since(Instant::ZERO));
+        let heard = self.heard.take();
+        self.hear_peer(now, heard.and_then(|delivery| delivery.ts_val));
         if let Some(rtt) = sample_of(ack.rtt) {
+            let rtt = self.without_wait(now, rtt);
             // Beside others the queue is seldom empty, so the path is remembered for longer.
             let beside = matches!(self.mode, Mode::Competing | Mode::Holding) || self.drains.dirty > 0;
             let period = if beside { PERIODS_BESIDE * self.period() } else { self.period() };
@@ -248,7 +249,6 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             }
             self.follow_rise(ack, rtt);
         }
-        let heard = self.heard.take();
         if matches!(self.mode, Mode::Startup | Mode::Competing) {
             heard.iter().for_each(|delivery| self.inner.on_delivery(delivery));
             self.inner.on_ack(ack, limits);
@@ -266,16 +266,16 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         }
         match self.mode {
             Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),
-            _ if self.round.end == 0 => self.round.begin(now, ack),
+            _ if self.round.end == 0 => self.begin_round(ack),
             _ if self.round.is_over(ack) && self.round.samples >= self.trial.samples_of_round() => {
                 self.end_round(ack, now, limits);
                 if !matches!(self.mode, Mode::Draining(_)) {
-                    self.round.begin(now, ack);
+                    self.begin_round(ack);
                 }
             }
             _ => {}
         }
-        self.apply(ack, limits);
+        self.apply(ack, now, limits);
     }
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
@@ -322,6 +322,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         if delivery.total == Bytes::ZERO
             && let Some(rtt) = sample_of(delivery.rtt)
         {
+            self.hear_peer(micros(delivery.next_departure.saturating_since(Instant::ZERO)), delivery.ts_val);
             self.path.sample(0, rtt, self.age);
             self.inner.on_delivery(delivery);
         } else {

@@ -231,6 +231,9 @@ pub struct Delivery {
     pub app_limited: bool,
     /// Round-trip time of that segment; `None` where it was a retransmission.
     pub rtt: Option<Duration>,
+    /// `TSval` of the ACK (RFC 7323 §3): when the peer sent it, by a clock of the peer's own that most stacks let tick
+    /// once in a millisecond. `None` where the connection has no timestamps.
+    pub ts_val: Option<u32>,
     /// When pacing lets the next segment out; not after the ACK where it need not wait.
     pub next_departure: Instant,
 }
@@ -407,6 +410,7 @@ pub(crate) mod testing {
                 rate: Some(self.rate),
                 app_limited: false,
                 rtt: Some(self.rtt),
+                ts_val: None,
                 next_departure: at(self.millis),
             });
             let event = Ack {

@@ -117,6 +117,7 @@ fn utilisation(spec: &AlgorithmSpec, bdp: u64, buffer: u64) -> f64 {
                     rate: Some(Rate::of(MSS * arriving, now.saturating_since(begun.0))),
                     app_limited: false,
                     rtt: Some(rtt),
+                    ts_val: Some(now.saturating_since(Instant::ZERO).as_millis_f64() as u32),
                     next_departure: now,
                 });
             }

@@ -131,7 +131,9 @@ impl Endpoint {
         let (total, total_when_sent) = (Bytes::new(self.snd_una), Bytes::new(una_when_sent));
         let elapsed = self.now.saturating_since(at);
         let rate = (elapsed > Duration::ZERO).then(|| Rate::of(total - total_when_sent, elapsed));
-        Some(Delivery { total, total_when_sent, rate, app_limited, rtt, next_departure: self.now })
+        // A peer's clock may show anything.
+        let ts_val = Some(self.snd_una.wrapping_mul(0x9e37_79b9) as u32);
+        Some(Delivery { total, total_when_sent, rate, app_limited, rtt, ts_val, next_departure: self.now })
     }
 
     fn flight_size(&self) -> Bytes {

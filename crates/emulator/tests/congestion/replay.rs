@@ -5,7 +5,7 @@ use std::time::Duration;
 use suimon_algorithms::congestion::fs_at::{FsAt, Mode};
 use suimon_algorithms::congestion::reno::Reno;
 use suimon_algorithms::congestion::{
-    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits, Siblings,
+    Ack, AckCounting, Congestion, CongestionControl, CongestionKind, Limits,
 };
 use suimon_algorithms::probe::Probe;
 use suimon_linux::congestion::{Event, Record};
@@ -71,23 +71,16 @@ pub(super) fn replay(records: &[Record]) -> Replayed {
         match record.event() {
             Event::Ack => {
                 let ack = Ack {
-                    now,
                     newly_acked: Bytes::new(u64::from(record.newly_acked)),
-                    delivered: Bytes::new(u64::from(record.delivered)),
-                    marked: Bytes::ZERO,
                     rtt: (record.rtt_us > 0)
                         .then(|| suimon_units::Duration::from_micros(u64::from(record.rtt_us))),
-                    snd_una: 0,
-                    snd_nxt: 0,
                     flight_size,
                     prior_flight_size: flight_size,
                     snd_wnd: Bytes::new(u64::from(record.snd_wnd)),
-                    mss,
-                    cwnd_limited: true,
                     app_limited: record.app_limited == 1,
                     in_recovery: true,
                     counting: AckCounting::PerAck,
-                    siblings: Siblings::default(),
+                    ..Ack::new(now, Bytes::new(u64::from(record.delivered)), mss)
                 };
                 fs_at.on_ack(&ack, &mut limits);
                 met.acks += 1;

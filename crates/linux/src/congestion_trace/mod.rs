@@ -95,6 +95,9 @@ pub struct Record {
     pub below: u32,
     /// The window that the algorithm decided, or a threshold at a congestion, in segments: recovery may send beyond it.
     pub decided: u32,
+    /// The peer's time in its timestamp (RFC 7323); 0: none.
+    #[serde(default)]
+    pub ts_val: u32,
     /// The port of this host.
     pub local_port: u16,
     /// The port of the other host.

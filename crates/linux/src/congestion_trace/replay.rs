@@ -167,14 +167,7 @@ impl Connection {
         let told = Told::default();
         let mut open = FsAtOpen::new(told.clone(), true, AGE);
         let mut limits = Limits::initial(mss(record) * u64::from(record.kernel_cwnd));
-        open.on_delivery(&Delivery {
-            total: Bytes::ZERO,
-            total_when_sent: Bytes::ZERO,
-            rate: None,
-            app_limited: false,
-            rtt: round_trip(record),
-            next_departure: Instant::ZERO,
-        });
+        open.on_delivery(&delivery(record, Bytes::ZERO));
         open.on_established(Instant::ZERO, &mut limits);
         Self { open, told, limits, began_us: record.now_us, snd_una: 0, next: 1 }
     }
@@ -224,6 +217,7 @@ impl Connection {
             counting: AckCounting::Delivered,
             ..Ack::new(now, bytes(record.delivered), mss(record))
         };
+        self.open.on_delivery(&delivery(record, Bytes::new(1)));
         self.open.on_ack(&ack, &mut self.limits);
         self.limits.cwnd.min(self.limits.space).whole(mss(record)).clamp(1, MOST_SEGMENTS)
     }
@@ -268,6 +262,19 @@ fn bytes(number: u32) -> Bytes {
 
 fn mss(record: &Record) -> Bytes {
     bytes(record.mss)
+}
+
+/// What the open mode takes from a sample of the delivery rate, behind `total` bytes: none are those of the handshake.
+fn delivery(record: &Record, total: Bytes) -> Delivery {
+    Delivery {
+        total,
+        total_when_sent: Bytes::ZERO,
+        rate: None,
+        app_limited: false,
+        rtt: round_trip(record),
+        ts_val: (record.ts_val > 0).then_some(record.ts_val),
+        next_departure: Instant::ZERO,
+    }
 }
 
 fn round_trip(record: &Record) -> Option<Duration> {

@@ -93,6 +93,7 @@ mod tests {
             rate: Some(Rate::from_bps(rate)),
             app_limited: true,
             rtt: None,
+            ts_val: None,
             next_departure: Instant::ZERO,
         };
         let mut deliveries = Deliveries::default();

@@ -510,6 +510,7 @@ mod tests {
             rate: None,
             app_limited: false,
             rtt: Some(RTT / 2),
+            ts_val: None,
             next_departure: at(0),
         };
         let mut limits = Limits::initial(MSS * 10);

@@ -128,6 +128,7 @@ mod tests {
             rate: Some(Rate::from_bps(1_158_400)),
             app_limited: false,
             rtt: None,
+            ts_val: None,
             next_departure: now + Duration::from_millis(25),
         };
         bbr.deliveries.update(&delivery);

@@ -4,6 +4,10 @@ use super::FsAtOpen;
 use super::path::{MOST_BYTES, share};
 use crate::congestion::CongestionControl;
 
+/// `K` of (2) in square microseconds: one segment of backlog at a queueing delay of 35 ms, four at 17 ms.
+const BACKLOG: u64 = 1_200_000_000;
+/// (2) takes a queueing delay below `rtt_min` over this for that.
+const LEAST_QUEUE: u64 = 64;
 /// (3): a round moves the window by so many eighths of the way, and by no more than a quarter of itself.
 const LEAST_EIGHTHS: u64 = 2;
 const MOST_EIGHTHS: u64 = 8;
@@ -38,6 +42,12 @@ impl Course {
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
+    /// (2): the backlog of its own that a flow keeps at the queueing delay `q`.
+    pub(super) fn backlog(&self, mss: u64, q: u64) -> u64 {
+        let q = q.max(self.path.rtt_min() / LEAST_QUEUE).max(1);
+        share(mss, BACKLOG, q.saturating_mul(q))
+    }
+
     /// (1) and (3), for a round with the smallest round trip `low`, and the queueing delay `q`.
     pub(super) fn move_window(&mut self, mss: u64, low: u64, q: u64) {
         let (w, rtt_min) = (self.window, self.path.rtt_min());

@@ -1,8 +1,8 @@
 //! How flows leave the queue together, and what its floor tells them.
 
-use suimon_units::{Bytes, Instant};
+use suimon_units::Bytes;
 
-use super::path::{micros, share};
+use super::path::share;
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, CongestionControl, Limits};
 
@@ -91,7 +91,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             before,
             floor,
         });
-        self.round.begin(micros(ack.now.saturating_since(Instant::ZERO)), ack);
+        self.begin_round(ack);
     }
 
     /// What a drain leaves in flight, where round trips of `before` came before it.
@@ -142,10 +142,10 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// An acknowledgement in a drain.
     pub(super) fn advance_drain(&mut self, mut drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
         let Some(reached) = drain.reached else {
-            if ack.flight_size.get() <= drain.target {
+            if ack.flight_size.get() <= drain.target.saturating_add(self.received()) {
                 drain.reached = Some(now);
                 drain.before = drain.before.min(self.round.low);
-                self.round.begin(now, ack);
+                self.begin_round(ack);
                 self.mode = Mode::Draining(drain);
             }
             return;
@@ -160,7 +160,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             // Others leave the queue too: stay with them until it is empty.
             (drain.before, drain.rounds) = (low, drain.rounds + 1);
             self.mode = Mode::Draining(drain);
-            self.round.begin(now, ack);
+            self.begin_round(ack);
         } else if (self.path.is_near_min(drain.floor) && drain.joined.is_none())
             || now.saturating_sub(reached) >= DRAIN_WAIT.max(self.path.rtt_min())
         {
@@ -205,7 +205,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.drains.second = Some(now.saturating_add(self.period() / SECOND));
         }
         self.rest();
-        self.round.begin(now, ack);
+        self.begin_round(ack);
     }
 
     /// The next drain comes soon.

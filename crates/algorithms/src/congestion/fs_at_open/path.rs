@@ -1,9 +1,10 @@
 //! The measurements of the open mode: the path's smallest round trip, and a round.
 
-use suimon_units::Duration;
+use suimon_units::{Duration, Instant};
 
 use super::course::Course;
 use super::drain::Drains;
+use super::reverse::WayBack;
 use super::rivals::Rivals;
 use super::trial::Trial;
 use super::varying::Variation;
@@ -170,8 +171,8 @@ impl Default for Round {
 }
 
 impl Round {
-    pub(super) fn begin(&mut self, now: u64, ack: &Ack) {
-        *self = Self { began: now, end: ack.snd_nxt, flight_size: ack.flight_size.get(), ..Self::default() };
+    fn begin(&mut self, began: u64, ack: &Ack) {
+        *self = Self { began, end: ack.snd_nxt, flight_size: ack.flight_size.get(), ..Self::default() };
     }
 
     pub(super) fn is_over(&self, ack: &Ack) -> bool {
@@ -198,6 +199,16 @@ impl Round {
 }
 
 impl<C> FsAtOpen<C> {
+    /// A round begins with this acknowledgement.
+    pub(super) fn begin_round(&mut self, ack: &Ack) {
+        self.round.begin(self.way_back.unwaited(micros(ack.now.saturating_since(Instant::ZERO))), ack);
+    }
+
+    /// Time between drains: long round trips make them dear.
+    pub(super) fn period(&self) -> u64 {
+        self.age.max(self.path.rtt_min() * 40)
+    }
+
     /// The path may be another: measurements of the old one are void, and the window stays. The kernel calls this where a
     /// route leaves by another device, or after long silence; the simulator never does.
     pub fn forget_path(&mut self, limits: &Limits) {
@@ -208,6 +219,7 @@ impl<C> FsAtOpen<C> {
             self.mode = Mode::Steady;
         }
         self.path = Path::default();
+        self.way_back = WayBack::default();
         self.round = Round::default();
         self.drains = Drains::default();
         self.course = Course::default();

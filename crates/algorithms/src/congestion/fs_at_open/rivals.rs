@@ -110,8 +110,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.drains.last = now;
         self.rivals.put_off(now.saturating_add(COMPETE));
         if ack.newly_acked > Bytes::ZERO {
-            limits.cwnd = Bytes::new(self.window);
+            limits.cwnd = Bytes::new(self.window.saturating_add(self.received()));
         }
+        limits.pacing = None;
         let window = limits.cwnd;
         self.inner.on_congestion(
             &Congestion {
@@ -134,13 +135,13 @@ impl<C: CongestionControl> FsAtOpen<C> {
         let (queueing, full) = (self.path.queueing(low), self.path.queueing(self.rivals.full));
         if queueing > full / 4 * 5 && !self.trial.found {
             // The queue was not full, so nothing tells of others.
-            self.window = limits.cwnd.get().min(self.rcv_bytes.max(2 * ack.mss.get()));
+            self.window = self.forward_part(limits.cwnd).min(self.rcv_bytes.max(2 * ack.mss.get()));
             self.begin_drain(ack, false, false);
             return;
         }
         let last = self.drains.last.max(self.rivals.lost);
         if self.rivals.is_due || now.saturating_sub(last) > 2 * self.period() {
-            self.window = limits.cwnd.get();
+            self.window = self.forward_part(limits.cwnd);
             self.begin_drain(ack, false, true);
         }
     }
@@ -186,6 +187,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             _ => {
                 let now = micros(event.now.saturating_since(Instant::ZERO));
                 self.mode = Mode::Competing;
+                limits.pacing = None;
                 self.drains.last = now;
                 self.lose_competing(event, limits);
                 self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));

@@ -23,10 +23,11 @@ impl<C: CongestionControl> FsAtOpen<C> {
         if self.round.samples != SAMPLES_IN_STARTUP || self.round.end == 0 || self.round.is_over(ack) {
             return;
         }
-        let (low, q) = (self.round.low, self.path.queueing(self.round.low));
+        let q = self.path.queueing(self.round.low);
+        let rtt = self.round.low + self.way_back.wait();
         let flight = ack.flight_size.get().saturating_add(ack.delivered.get());
-        if share(flight, q, low) > self.backlog(ack.mss.get(), q).saturating_mul(2) {
-            self.end_startup(ack, share(flight, self.path.rtt_min(), low), q);
+        if share(flight, q, rtt) > self.backlog(ack.mss.get(), q).saturating_mul(2) {
+            self.end_startup(ack, share(flight, self.path.rtt_min(), rtt), q);
         }
     }
 
@@ -48,7 +49,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         let mss = event.mss.get();
         let q = if self.round.low == u64::MAX { 0 } else { self.path.queueing(self.round.low) };
         if q > self.path.rtt_min() / 4 || event.kind == CongestionKind::Ecn {
-            self.window = (event.flight_size.get() / 2).max(4 * mss);
+            self.window = (self.forward_part(event.flight_size) / 2).max(4 * mss);
             self.mode = Mode::Steady;
             limits.ssthresh = Bytes::new(self.window);
         } else {

@@ -1,10 +1,13 @@
 //! The open mode over a queue that it shares with flows like it, segment by segment.
 
+use suimon_units::Rate;
+
 use super::*;
 use crate::congestion::cubic;
 use crate::congestion::testing::{MSS, ack, loss};
 
 mod late_comers;
+mod reverse;
 mod trials;
 mod varying;
 

@@ -48,6 +48,7 @@ impl Deliveries {
             rate: None,
             app_limited: false,
             rtt: Some(rtt),
+            ts_val: None,
             next_departure: now,
         }
     }
@@ -165,6 +166,7 @@ impl Deliveries {
             rate: long_enough.then(|| Rate::of(Bytes::new(self.delivered - newest.delivered), interval)),
             app_limited: newest.is_app_limited,
             rtt,
+            ts_val: None,
             next_departure: now,
         }
     }

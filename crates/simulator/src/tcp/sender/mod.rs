@@ -27,7 +27,7 @@ use self::usage::Usage;
 use super::rto::Rto;
 use super::scoreboard::{Scoreboard, Segment, Update};
 use super::source::Source;
-use crate::packet::{Packet, PacketKind, Sack};
+use crate::packet::{Packet, PacketKind, Sack, ticks};
 
 /// Linux's `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio`.
 const PACING_SLOW_START: f64 = 2.0;
@@ -284,7 +284,8 @@ impl Sender {
                     self.rto.on_established(rtt);
                     self.board.on_rtt(rtt);
                     if let Some(deliveries) = &mut self.deliveries {
-                        self.cc.on_delivery(&deliveries.on_established(now, rtt));
+                        let ts_val = self.profile.timestamps.then(|| ticks(packet.ts_val));
+                        self.cc.on_delivery(&Delivery { ts_val, ..deliveries.on_established(now, rtt) });
                     }
                 }
                 // A lost SYN tells of congestion (RFC 5681 §3.1); as in Linux, one may have been a mistake.
@@ -324,7 +325,9 @@ impl Sender {
         if let Some(deliveries) = &mut self.deliveries
             && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
         {
-            self.cc.on_delivery(&Delivery { next_departure: self.paced_until.max(now), ..delivery });
+            let next_departure = self.paced_until.max(now);
+            let ts_val = self.profile.timestamps.then(|| ticks(packet.ts_val));
+            self.cc.on_delivery(&Delivery { ts_val, next_departure, ..delivery });
         }
         if update.newly_acked > 0 {
             if self.board.is_empty() {
