@@ -24,6 +24,7 @@ ONE = "one fs-at"
 # What CUBIC gets without others, and beside as many of its kind.
 ALONE, AMONG = "cubic alone", "cubic beside cubic"
 SENDERS = [OPEN, "fs-at", "bbr", "bbr3", "copa", "vivace", "verus", "sprout-ewma", "vegas-linux", "cubic", "reno"]
+UNLIMITED = 'rate = "unlimited"'
 Run = dict[str, Any]
 
 
@@ -37,6 +38,8 @@ class Outcome:
     # Goodput in Mbit/s of the sender's flows, each, and of those beside them.
     own: list[float]
     others: list[float]
+    # Of the flows the other way.
+    back: list[float]
 
     @property
     def share(self) -> float:
@@ -76,7 +79,7 @@ class Cell:
         text = (
             f'name = "open"\nduration = "{self.seconds}s"\nwarmup = "{self.warmup}s"\nrecord_interval = "off"\n'
             f'stop_when_complete = false\n[[link]]\nname = "line"\nbetween = ["a", "b"]\n{self.link}\n'
-            f'[link.reverse]\nrate = "unlimited"\nqueue = "droptail"\n{self.reverse}\n'
+            f'[link.reverse]\nqueue = "droptail"\n{self.reverse or UNLIMITED}\n'
         )
         starts = self.starts or ['"0s"'] * self.flows
         for nth, start in enumerate(starts):
@@ -87,9 +90,10 @@ class Cell:
 
 
 def flow(name: str, sender: str, start: str, source: str = "a", *, ecn: bool = False) -> str:
+    target = "a" if source == "b" else "b"
     return (
-        f'[[flow]]\nname = "{name}"\nfrom = "{source}"\nto = "b"\ncc = "{sender}"\nstart = {start}\nwindow = "16MB"\n'
-        + ("stack = { ecn = true }\n" if ecn else "")
+        f'[[flow]]\nname = "{name}"\nfrom = "{source}"\nto = "{target}"\n'
+        f'cc = "{sender}"\nstart = {start}\nwindow = "16MB"\n' + ("stack = { ecn = true }\n" if ecn else "")
     )
 
 
@@ -103,6 +107,20 @@ class FarCell(Cell):
         )
         near = Cell.scenario(self, sender)
         return near + far + flow("other0", sender, '["0s", "1s"]', "x")
+
+
+@dataclass(frozen=True)
+class TwoWayCell(Cell):
+    """Flows of a sender beside others that go the other way, of the same sender or of `other_way`."""
+
+    back: int = 1
+    other_way: str = ""
+
+    def scenario(self, sender: str) -> str:
+        there = Cell.scenario(self, sender)
+        return there + "".join(
+            flow(f"back{nth}", self.other_way or sender, '["0s", "1s"]', "b") for nth in range(self.back)
+        )
 
 
 class HarmCell(Cell):
@@ -258,6 +276,29 @@ def queues() -> Iterator[Cell]:
         yield Cell(f"4 beside 4 cubic under {marked}", bar, takes_no_more, link, 4, "cubic", ecn=True)
 
 
+def two_ways() -> Iterator[Cell]:
+    """A download beside an upload of the same line, from the tenth second on."""
+    bar = "link 97 %, Jain 0.98, p95 40 ms"
+    lines = ((50, 10, 30, 1, 1), (20, 5, 60, 4, 4), (20, 20, 60, 1, 1), (5, 5, 200, 2, 2), (200, 20, 10, 4, 1))
+    kinds = [(line, "", 1000) for line in lines]
+    kinds += [(lines[0], "cubic", 100), (lines[0], "cubic", 1000), ((50, 10, 100, 2, 2), "reno", 100)]
+    for (down, up, rtt, count, back), kind, packets in kinds:
+        others = f"{back} of {kind} with {packets} packets" if kind else f"{back}"
+        name = f"{count} beside {others} the other way, {down} and {up} Mbit/s {rtt} ms"
+        reverse = f'rate = "{up}Mbit"\ndelay = "{rtt * 500}us"\nbuffer = "{packets} packets"'
+        yield TwoWayCell(
+            name,
+            bar,
+            forty,
+            wire(down, rtt),
+            count,
+            warmup=10,
+            reverse=reverse,
+            back=back,
+            other_way=kind,
+        )
+
+
 def outcome(suimon: Path, cell: Cell, sender: str, seeds: int) -> Outcome:
     safe = "".join(letter if letter.isalnum() else "-" for letter in f"{cell.name}-{sender}")
     file = WORK / "open" / f"{safe}.toml"
@@ -271,8 +312,10 @@ def outcome(suimon: Path, cell: Cell, sender: str, seeds: int) -> Outcome:
 
     own: dict[str, list[float]] = {}
     others: dict[str, list[float]] = {}
+    back: dict[str, list[float]] = {}
     for each in result["flows"]:
-        where = own if each["flow"].startswith("own") else others
+        name = each["flow"]
+        where = own if name.startswith("own") else back if name.startswith("back") else others
         where.setdefault(each["flow"], []).append(each["goodput_bps"] / 1e6)
     goodputs = [fmean(values) for values in own.values()]
     jain = sum(goodputs) ** 2 / (len(goodputs) * sum(value**2 for value in goodputs))
@@ -282,6 +325,7 @@ def outcome(suimon: Path, cell: Cell, sender: str, seeds: int) -> Outcome:
         jain=jain,
         own=goodputs,
         others=[fmean(values) for values in others.values()],
+        back=[fmean(values) for values in back.values()],
     )
 
 
@@ -296,7 +340,7 @@ def main() -> int:
     suimon = options.suimon.resolve()
     senders = options.senders.split(",")
     cells = [*sharing(), *short_buffers(), *beside_others(), *harming(), *rerouted()]
-    cells += [*varying(options.traces), *lossy(), *queues()]
+    cells += [*varying(options.traces), *lossy(), *queues(), *two_ways()]
     cells = [cell for cell in cells if not options.only or options.only in cell.name]
     kept = 0
     print("| link and flows | sender | use | p95, ms | Jain | Mbit/s | of a fair share, harm | bar |")
@@ -312,11 +356,12 @@ def main() -> int:
                 kept += holds
                 verdict = f"{cell.bar}: {'kept' if holds else '**missed**'}"
             share = f"{each.share:.2f}" if each.others else ""
+            both = f"{sum(each.own):.2f}" + (f", back {sum(each.back):.2f}" if each.back else "")
             if ALONE in found and sender != ALONE:
                 share = f"{share}, harm {harm(each, found):.2f}"
             print(
                 f"| {cell.name} | {sender} | {each.use:.3f} | {each.p95_ms:.0f} | {each.jain:.3f} | "
-                f"{sum(each.own):.2f} | {share} | {verdict} |",
+                f"{both} | {share} | {verdict} |",
                 flush=True,
             )
     print(f"\nopen: fs-at-open keeps {kept} of {len(cells)} bars")

@@ -12,9 +12,9 @@
 /* A wait longer than rtt_min over this tells of traffic the other way, for so long. */
 #define OPEN_NOTABLE 8
 #define OPEN_LATELY 1000000
-/* Beside such traffic data leaves at so many halves of the rate that the window stands for, and the window grows to no more than was
+/* Beside such traffic data leaves at so many quarters of the rate that the window stands for, and the window grows to no more than was
  * used and 1 over the next, and four segments. */
-#define OPEN_PACING_HALVES 3
+#define OPEN_PACING_QUARTERS 5
 #define OPEN_MORE 4
 
 /* An acknowledgement came at `now` with the time `ts_val` of the peer's clock. */
@@ -95,7 +95,7 @@ static __always_inline u64 open_pacing(const struct fs_at_open *f, u64 now, u64 
 
 	if (!open_is_busy(f, now) || f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING)
 		return 0;
-	return share_of(window * OPEN_PACING_HALVES / 2, 1000000, open_base(f));
+	return share_of(window * OPEN_PACING_QUARTERS / 4, 1000000, open_base(f));
 }
 
 /* Where a round that took `elapsed` confirmed less in `low` than the window was `before`, the window was not used, and it does not grow. */

@@ -30,6 +30,8 @@ pub enum Worst {
 
 /// Whose flows stand beside the sender's.
 const OTHERS: &str = "cubic";
+/// The name of the flow that goes the other way, which is no rival.
+const UPLOADS: &str = "upload";
 /// Queueing delay that no user notices (grade A+), in milliseconds.
 const SHORT: f64 = 5.0;
 /// As much goodput as another: this part of it.
@@ -65,7 +67,7 @@ const fn property(key: &'static str, values: &'static [&'static str], simple: us
     Property { key, values, simple }
 }
 
-const PROPERTIES: [Property; 11] = [
+const PROPERTIES: [Property; 12] = [
     property("rate", &["1Mbit", "2Mbit", "5Mbit", "10Mbit", "20Mbit", "50Mbit"], 3),
     property("delay", &["1ms", "3ms", "5ms", "10ms", "20ms", "40ms", "80ms", "160ms"], 4),
     property("buffer", &["0.25", "0.5", "1", "2", "4", "8", "16"], 2),
@@ -77,9 +79,12 @@ const PROPERTIES: [Property; 11] = [
     property("start", &["0s", "100ms", "2s", "8s"], 0),
     property("others", &["0", "1", "2", "4"], 0),
     property("seed", &["1", "2", "3"], 0),
+    // An upload, over this part of the rate and of the buffer.
+    property("upload", &["", "0.1", "0.3", "1"], 0),
 ];
 const COUNT: usize = 7;
 const OTHERS_COUNT: usize = 9;
+const UPLOAD: usize = 11;
 /// Payload and headers of a full packet, by which buffers are counted, in bits.
 const PACKET_BITS: f64 = 12_000.0;
 /// How long each run is.
@@ -98,7 +103,7 @@ const SIMPLIFYING: usize = 20;
 pub struct Outcome {
     /// The sender.
     pub sender: String,
-    /// Goodput of all flows, in Mbit/s.
+    /// Goodput of all flows but the upload, in Mbit/s.
     pub goodput_mbps: f64,
     /// Of these, what the flows beside the sender's got.
     pub others_mbps: f64,
@@ -147,12 +152,15 @@ impl Network {
         self.value(nth).parse().unwrap_or(0)
     }
 
+    fn rate_mbps(&self) -> f64 {
+        self.value(0).trim_end_matches("Mbit").parse().unwrap_or(1.0)
+    }
+
     /// Packets that the buffer holds: a part or a multiple of what is on the way.
     fn buffer(&self) -> u64 {
-        let rate: f64 = self.value(0).trim_end_matches("Mbit").parse().unwrap_or(1.0);
         let delay: f64 = self.value(1).trim_end_matches("ms").parse().unwrap_or(1.0);
         let products: f64 = self.value(2).parse().unwrap_or(1.0);
-        ((rate * 1e6 * 2.0 * delay * 1e-3 * products / PACKET_BITS) as u64).max(4)
+        ((self.rate_mbps() * 1e6 * 2.0 * delay * 1e-3 * products / PACKET_BITS) as u64).max(4)
     }
 
     /// The scenario with `senders` one after the other in the place of the first.
@@ -171,9 +179,20 @@ impl Network {
                 let _ = writeln!(text, "{} = \"{}\"", property.key, self.value(nth));
             }
         }
+        let upload: Option<f64> = self.value(UPLOAD).parse().ok();
+        if let Some(part) = upload {
+            let (rate, packets) = (self.rate_mbps() * part, (self.buffer() as f64 * part).max(4.0));
+            let _ =
+                writeln!(text, "[link.reverse]\nrate = \"{rate}Mbit\"\nbuffer = \"{packets:.0} packets\"");
+        }
         text += &self.flows("own", senders[0], self.number(COUNT));
         if self.number(OTHERS_COUNT) > 0 {
             text += &self.flows("others", OTHERS, self.number(OTHERS_COUNT));
+        }
+        if upload.is_some() {
+            text += &format!(
+                "[[flow]]\nname = \"{UPLOADS}\"\nfrom = \"b\"\nto = \"a\"\ncc = \"{OTHERS}\"\nwindow = \"16MB\"\n"
+            );
         }
         if senders.len() > 1 {
             let _ = write!(text, "[[matrix]]\nname = \"cc\"\nset = \"flow.own.cc\"\nvalues = {senders:?}\n");
@@ -324,8 +343,8 @@ impl Outcome {
         let own_flows = result.flows.iter().filter(|flow| own(&flow.name));
         Self {
             sender: sender.to_owned(),
-            goodput_mbps: goodput(&|_| true),
-            others_mbps: goodput(&|name| !own(name)),
+            goodput_mbps: goodput(&|name| name != UPLOADS),
+            others_mbps: goodput(&|name| !own(name) && name != UPLOADS),
             delay_p95_ms: result.queues.first().map_or(0.0, |queue| queue.delay_p95.as_millis_f64()),
             jain_index: jain_index(own_flows),
         }

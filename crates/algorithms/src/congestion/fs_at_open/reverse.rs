@@ -14,8 +14,8 @@ const OFFSET: u64 = 1 << 40;
 /// A wait longer than `rtt_min` over this tells of traffic the other way, for so long.
 const NOTABLE: u64 = 8;
 const LATELY: u64 = 1_000_000;
-/// Beside such traffic data leaves at so many halves of the rate that the window stands for.
-const PACING_HALVES: u64 = 3;
+/// Beside such traffic data leaves at so many quarters of the rate that the window stands for.
+const PACING_QUARTERS: u64 = 5;
 /// It grows to no more than was used and 1 over this, and four segments.
 const MORE: u64 = 4;
 
@@ -108,7 +108,7 @@ impl<C> FsAtOpen<C> {
 
     /// Beside traffic the other way acknowledgements come in bursts, which data must not leave in.
     pub(super) fn pacing(&self, now: u64, mss: u64) -> Option<Rate> {
-        let window = Bytes::new(self.window.max(2 * mss) * PACING_HALVES / 2);
+        let window = Bytes::new(self.window.max(2 * mss) * PACING_QUARTERS / 4);
         self.way_back.is_busy(now).then(|| Rate::of(window, Duration::from_micros(self.base().max(1))))
     }
 

@@ -104,7 +104,7 @@ fn a_flow_paces_for_a_second_after_a_wait_and_until_it_competes() {
     acknowledge(&mut open, &mut limits, clock, (100 * MS, 101 * MS, MS), (0, 4 * MS));
     assert_eq!(limits.pacing, None, "a tenth of the path is little");
     acknowledge(&mut open, &mut limits, clock, (110 * MS, 111 * MS, MS), (0, 20 * MS));
-    assert_eq!(limits.pacing, Some(Rate::of(MSS * 60, Duration::from_micros(RTT_MIN))));
+    assert_eq!(limits.pacing, Some(Rate::of(MSS * 50, Duration::from_micros(RTT_MIN))));
     let mut rivalled = (open.clone(), limits);
     acknowledge(&mut open, &mut limits, clock, (1_200 * MS, 1_201 * MS, MS), (0, 0));
     assert_eq!(limits.pacing, None);
