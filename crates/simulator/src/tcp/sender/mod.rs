@@ -322,12 +322,8 @@ impl Sender {
         update.lost_copy = update.lost && self.board.lost_copies() > lost_copies;
         self.rto.on_acknowledged(now, self.board.snd_una());
         let rtt = self.measure(now, packet, &update);
-        if let Some(deliveries) = &mut self.deliveries
-            && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
-        {
-            let next_departure = self.paced_until.max(now);
-            let ts_val = self.profile.timestamps.then(|| ticks(packet.ts_val));
-            self.cc.on_delivery(&Delivery { ts_val, next_departure, ..delivery });
+        if self.deliveries.is_some() {
+            self.tell_delivery(now, packet, sack);
         }
         if update.newly_acked > 0 {
             if self.board.is_empty() {
@@ -392,6 +388,19 @@ impl Sender {
             if self.source.will_complete() {
                 self.counters.event = Some(EventKind::Completed);
             }
+        }
+    }
+
+    /// Gives a congestion control that models the delivery rate its sample. Not inlined: most have none, and their ACKs
+    /// would take longer.
+    #[inline(never)]
+    fn tell_delivery(&mut self, now: Instant, packet: &Packet, sack: &Sack) {
+        if let Some(deliveries) = &mut self.deliveries
+            && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
+        {
+            let next_departure = self.paced_until.max(now);
+            let ts_val = self.profile.timestamps.then(|| ticks(packet.ts_val));
+            self.cc.on_delivery(&Delivery { ts_val, next_departure, ..delivery });
         }
     }
 
