@@ -8,11 +8,16 @@
 /* (8) */
 #define OPEN_COMPETE 3000000
 #define OPEN_COMPETE_ON 3
+/* While the window is held, others fill a queue that grows by 1 over this of its full length, and by so much; it is held for so many
+ * times as long as it was from one loss to the next. */
+#define OPEN_GROWTH 8
+#define OPEN_LEAST_GROWTH 2000
+#define OPEN_LOSSES_TO_WAIT 4
 /* (10): a queue is full from 7/8 of its longest on, and far from full below 5/8. */
 #define OPEN_FULL 7
 #define OPEN_FAR 5
 #define OPEN_ROUNDS_TO_FILL 4
-#define OPEN_RETURNS 3
+#define OPEN_RETURNS 2
 #define OPEN_PERIODS_BETWEEN 4
 #define OPEN_ROUNDS_TO_SETTLE 8
 
@@ -44,6 +49,14 @@ static __always_inline int open_others_fill(struct fs_at_open *f, u64 now, u64 q
 		r->far_at = 0;
 	}
 	return r->returns >= OPEN_RETURNS;
+}
+
+/* (8), once a round of a held window with the queueing delay q: true where it grew since, once what a drain took out is back. */
+static __always_inline int open_grows(struct open_rivals *r, u64 q, u64 full)
+{
+	r->rounds++;
+	r->held = r->rounds <= OPEN_ROUNDS_TO_FILL ? q : min(r->held, q);
+	return q > r->held + full / OPEN_GROWTH + OPEN_LEAST_GROWTH;
 }
 
 static __always_inline int open_is_full(const struct fs_at_open *f, u64 low)
@@ -90,7 +103,8 @@ static __always_inline void open_end_competing_round(struct fs_at_open *f, const
 	u64 full = open_queueing(&f->path, f->rivals.full);
 
 	if (open_queueing(&f->path, low) > full / 4 * 5 && !f->trial.found) {
-		/* The queue was not full, so nothing tells of others. */
+		/* The queue was not full, so nothing tells of others: drains are counted anew. */
+		f->drains.dirty = 0;
 		f->window = min(open_forward_part(f, l->cwnd), max(f->rcv_bytes, 2 * a->mss));
 		open_begin_drain(f, a, 0, 0);
 		return;
@@ -101,12 +115,13 @@ static __always_inline void open_end_competing_round(struct fs_at_open *f, const
 	}
 }
 
-/* A round in which the window is held: others fill the queue if it becomes full all the same. */
+/* A round in which the window is held: others fill the queue if it grows all the same. */
 static __always_inline void open_end_held_round(struct fs_at_open *f, const struct open_ack *a, u64 low, struct open_limits *l)
 {
-	u64 wait = max(2 * f->rivals.between_losses, open_period(f));
+	u64 wait = max(OPEN_LOSSES_TO_WAIT * f->rivals.between_losses, open_period(f));
+	u64 full = open_queueing(&f->path, f->rivals.full);
 
-	if (open_is_full(f, low)) {
+	if (open_grows(&f->rivals, open_queueing(&f->path, low), full) || open_is_full(f, low)) {
 		open_take_up(f, a, l);
 		open_put_off(&f->rivals, a->now + OPEN_COMPETE_ON * open_period(f));
 	} else if (less(a->now, f->drains.last) > min(wait, 6 * open_period(f))) {

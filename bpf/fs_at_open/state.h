@@ -112,6 +112,7 @@ struct open_rivals {
 	u64 returns;		/* times in a row that it became full again */
 	u64 returned;		/* when it last did */
 	u64 full;		/* round trip through the full queue */
+	u64 held;		/* the shortest queueing delay while the window is held */
 	u64 drain_from;		/* a drain follows the first loss from then on */
 	u64 lost;		/* when the last loss came */
 	u64 between_losses;

@@ -13,10 +13,15 @@ const FAR: u64 = 5;
 /// fewer.
 const ROUNDS_TO_FILL: u64 = 4;
 /// So many times in a row the queue becomes full again where others fill it, with no longer between than this many periods.
-const RETURNS: u64 = 3;
+const RETURNS: u64 = 2;
 const PERIODS_BETWEEN: u64 = 4;
 /// Rounds after a drain or a cut of its own in which a flow knows why the queue is short.
 const ROUNDS_TO_SETTLE: u64 = 8;
+/// While the window is held, others fill a queue that grows by 1 over this of its full length, and by so much.
+const GROWTH: u64 = 8;
+const LEAST_GROWTH: u64 = 2_000;
+/// The window is held for so many times as long as it was from one loss to the next.
+const LOSSES_TO_WAIT: u64 = 4;
 /// Competition goes on for this long before a drain asks whether it is still needed.
 const COMPETE: u64 = 3_000_000;
 /// The same in periods, once the window was held and the queue became full, or a trial lost less.
@@ -33,6 +38,8 @@ pub(super) struct Rivals {
     returned: u64,
     /// Round trip through the full queue.
     full: u64,
+    /// The shortest queueing delay while the window is held.
+    held: u64,
     /// A drain follows the first loss from then on, and such a loss has come.
     drain_from: u64,
     pub(super) is_due: bool,
@@ -64,6 +71,14 @@ impl Rivals {
             self.returned = now;
         }
         self.returns >= RETURNS
+    }
+
+    /// (8), once a round of a held window with the queueing delay `q`: true where it grew since, once what a drain took out is
+    /// back.
+    fn grows(&mut self, q: u64, full: u64) -> bool {
+        self.rounds += 1;
+        self.held = if self.rounds <= ROUNDS_TO_FILL { q } else { self.held.min(q) };
+        q > self.held + full / GROWTH + LEAST_GROWTH
     }
 
     /// A loss in competition: the queue is full.
@@ -134,7 +149,8 @@ impl<C: CongestionControl> FsAtOpen<C> {
     pub(super) fn end_competing_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &Limits) {
         let (queueing, full) = (self.path.queueing(low), self.path.queueing(self.rivals.full));
         if queueing > full / 4 * 5 && !self.trial.found {
-            // The queue was not full, so nothing tells of others.
+            // The queue was not full, so nothing tells of others: drains are counted anew.
+            self.drains.dirty = 0;
             self.window = self.forward_part(limits.cwnd).min(self.rcv_bytes.max(2 * ack.mss.get()));
             self.begin_drain(ack, false, false);
             return;
@@ -146,10 +162,11 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
-    /// A round in which the window is held: others fill the queue if it becomes full all the same.
+    /// A round in which the window is held: others fill the queue if it grows all the same.
     pub(super) fn end_held_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &mut Limits) {
-        let wait = (2 * self.rivals.between_losses).clamp(self.period(), 6 * self.period());
-        if self.is_full(low) {
+        let wait = (LOSSES_TO_WAIT * self.rivals.between_losses).clamp(self.period(), 6 * self.period());
+        let full = self.path.queueing(self.rivals.full);
+        if self.rivals.grows(self.path.queueing(low), full) || self.is_full(low) {
             self.take_up(ack, now, limits);
             self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));
         } else if now.saturating_sub(self.drains.last) > wait {

@@ -315,6 +315,24 @@ fn a_window_that_is_held_grows_by_a_segment_a_round_while_the_queue_is_empty() {
 }
 
 #[test]
+fn a_queue_that_grows_while_the_window_is_held_is_filled_by_others() {
+    // An eighth of the full queue is 10 ms, and 2 ms more count.
+    for (growth, competes) in [(11_000, false), (13_000, true)] {
+        let (mut open, mut limits) = steady(20);
+        open.longest[0] = 80_000;
+        open.begin_competition(&ack(1), 0, &mut limits);
+        open.mode = Mode::Holding;
+        open.rivals.settle();
+        // At first the queue fills again, which the drain before took out.
+        play(&mut open, &mut limits, (0, 60_000), |_| RTT_MIN);
+        play(&mut open, &mut limits, (60_000, 600_000), |_| RTT_MIN + 20_000);
+        assert_eq!(open.mode, Mode::Holding);
+        play(&mut open, &mut limits, (600_000, 1_000_000), |_| RTT_MIN + 20_000 + growth);
+        assert_eq!(open.mode == Mode::Competing, competes, "{growth} us");
+    }
+}
+
+#[test]
 fn competition_ends_where_the_queue_grows_longer_than_it_was() {
     let (mut open, mut limits) = steady(40);
     play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
@@ -323,4 +341,6 @@ fn competition_ends_where_the_queue_grows_longer_than_it_was() {
     assert_eq!(open.mode, Mode::Competing, "less than a quarter longer");
     let modes = play(&mut open, &mut limits, (14_000_000, 14_500_000), |_| RTT_MIN + 114_000);
     assert!(matches!(modes[1], Mode::Draining(_)), "{modes:?}");
+    let again = play(&mut open, &mut limits, (14_500_000, 19_000_000), |_| RTT_MIN + 114_000);
+    assert!(!again.contains(&Mode::Competing), "one more drain is not enough: {again:?}");
 }
