@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use suimon_algorithms::registry::{AlgorithmSpec, Role};
 use suimon_emulator::{Setup, TwoHosts};
 use suimon_linux::congestion::{self, Algorithm, CongestionError, Loaded, Record, Trace, on_host};
+use suimon_linux::namespace::Namespace;
 use suimon_linux::tcp::choose;
 use suimon_scenario::LinkSpec;
 use suimon_testing::{assert_in_time, in_time};
@@ -59,7 +60,24 @@ fn transfer(hosts: &TwoHosts, own: &Own, length: Duration, burst: Option<usize>)
 /// The same to any port, under any congestion control of the kernel.
 fn send(hosts: &TwoHosts, port: u16, control: &str, length: Duration, burst: Option<usize>) -> u64 {
     let address = SocketAddr::from((hosts.paths[0].far, port));
-    let listener = hosts.far.run(|| TcpListener::bind(address)).unwrap().unwrap();
+    send_between(&hosts.near, &hosts.far, address, control, length, burst)
+}
+
+/// The same the other way, as fast as it goes.
+fn upload(hosts: &TwoHosts, port: u16, control: &str, length: Duration) -> u64 {
+    let address = SocketAddr::from((hosts.paths[0].near, port));
+    send_between(&hosts.far, &hosts.near, address, control, length, None)
+}
+
+fn send_between(
+    from: &Namespace,
+    to: &Namespace,
+    address: SocketAddr,
+    control: &str,
+    length: Duration,
+    burst: Option<usize>,
+) -> u64 {
+    let listener = to.run(|| TcpListener::bind(address)).unwrap().unwrap();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -70,7 +88,7 @@ fn send(hosts: &TwoHosts, port: u16, control: &str, length: Duration, burst: Opt
             }
             got
         });
-        let mut stream = hosts.near.run(|| connect(address, control)).unwrap();
+        let mut stream = from.run(|| connect(address, control)).unwrap();
         stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
         let ends = Instant::now() + length;
         let data = vec![0; burst.unwrap_or(1 << 16)];

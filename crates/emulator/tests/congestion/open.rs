@@ -7,7 +7,7 @@ use suimon_linux::congestion::{Event, Record};
 use suimon_linux::congestion_trace::{Replay, Replayed};
 use suimon_testing::{assert_in_time, in_time};
 
-use super::{LENGTH, Own, can_load, hosts, send, traced};
+use super::{LENGTH, Own, can_load, hosts, send, traced, upload};
 
 /// The numbers of modes in a record.
 const STEADY: u32 = 2;
@@ -24,6 +24,8 @@ struct Case<'a> {
     /// Connections of the open mode, and of the kernel's Reno beside them.
     flows: u16,
     beside: u16,
+    /// The far host's Reno sends the other way.
+    uploads: bool,
 }
 
 impl Default for Case<'_> {
@@ -36,6 +38,7 @@ impl Default for Case<'_> {
             burst: None,
             flows: 1,
             beside: 0,
+            uploads: false,
         }
     }
 }
@@ -55,6 +58,9 @@ impl Case<'_> {
                     let control = if flow < self.flows { own.0.kernel_name.as_str() } else { "reno" };
                     let (hosts, burst) = (&hosts, self.burst);
                     scope.spawn(move || send(hosts, 5_001 + flow, control, self.length, burst));
+                }
+                if self.uploads {
+                    scope.spawn(|| upload(&hosts, 6_001, "reno", self.length));
                 }
             });
         });
@@ -151,5 +157,26 @@ fn a_transfer_beside_senders_that_fill_the_queue_competes_and_replays() {
         let (met, records) = case.replayed();
         assert_in_time!(count(&records, |one| one.values.mode == COMPETING) > 100, "{met:?}");
         assert!(met.congestions > 0, "{met:?}");
+    });
+}
+
+#[test]
+fn a_transfer_beside_an_upload_takes_no_wait_of_acknowledgements_for_a_queue_and_replays() {
+    if !can_load() {
+        return;
+    }
+    in_time(|| {
+        let case = Case { link: "10/2Mbit 40ms 100packets", uploads: true, ..Case::default() };
+        let (met, records) = case.replayed();
+        let acks = || records.iter().filter(|one| one.event() == Event::Ack && one.rtt_us > 0);
+        let median = |mut values: Vec<u32>| {
+            values.sort_unstable();
+            values[values.len() / 2]
+        };
+        let round_trip = median(acks().map(|one| one.rtt_us).collect());
+        let queueing = median(acks().map(|one| one.values.queueing_us).collect());
+        // The upload's queue is up to 600 ms long.
+        assert_in_time!(round_trip > 100_000, "{round_trip} us, {met:?}");
+        assert_in_time!(queueing < 40_000, "{queueing} of {round_trip} us, {met:?}");
     });
 }
