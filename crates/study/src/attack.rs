@@ -385,8 +385,8 @@ mod tests {
     }
 
     /// Each file is a finding of `suimon attack --cc fs-at-open --worst MEASURE --save FILE`, with `--networks 240`, or with
-    /// `--networks 60 --seed 2601` where its name says so. The number is how many times worse than its rival the sender is
-    /// there: a change of the sender makes none worse unnoticed.
+    /// `--networks 60` and `--seed 2601` where its name says so, or `--seed 2711` where it has an upload. The number is how
+    /// many times worse than its rival the sender is there: a change of the sender makes none worse unnoticed.
     #[test]
     fn fs_at_open_is_no_worse_than_it_was_found_to_be() {
         let findings = [
@@ -399,6 +399,8 @@ mod tests {
             (Worst::Utilisation, 2.3, include_str!("../tests/attacks/utilisation-2601.toml")),
             (Worst::Fairness, 1.8, include_str!("../tests/attacks/fairness-2601.toml")),
             (Worst::Harm, 1.9, include_str!("../tests/attacks/harm-2601.toml")),
+            (Worst::Utilisation, 3.2, include_str!("../tests/attacks/utilisation-upload.toml")),
+            (Worst::Harm, 16.2, include_str!("../tests/attacks/harm-upload.toml")),
         ];
         for (worst, known, scenario) in findings {
             let runs = Document::parse(scenario, "attack").unwrap().runs().unwrap();
