@@ -16,7 +16,7 @@ const NOTABLE: u64 = 8;
 const LATELY: u64 = 1_000_000;
 /// Beside such traffic data leaves at so many quarters of the rate that the window stands for.
 const PACING_QUARTERS: u64 = 5;
-/// It grows to no more than was used and 1 over this, and four segments.
+/// The window then grows to no more than was used, 1 over this of it, and four segments.
 const MORE: u64 = 4;
 
 /// The way back of acknowledgements, by the peer's clock. Times are in microseconds.
