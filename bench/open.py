@@ -24,7 +24,6 @@ ONE = "one fs-at"
 # What CUBIC gets without others, and beside as many of its kind.
 ALONE, AMONG = "cubic alone", "cubic beside cubic"
 SENDERS = [OPEN, "fs-at", "bbr", "bbr3", "copa", "vivace", "verus", "sprout-ewma", "vegas-linux", "cubic", "reno"]
-UNLIMITED = 'rate = "unlimited"'
 Run = dict[str, Any]
 
 
@@ -66,7 +65,7 @@ class Cell:
     starts: list[str] = field(default_factory=list)
     seconds: int = 60
     warmup: int = 0
-    reverse: str = ""
+    reverse: str = 'rate = "unlimited"'
     ecn: bool = False
 
     def beside(self) -> dict[str, tuple[Cell, str]]:
@@ -79,7 +78,7 @@ class Cell:
         text = (
             f'name = "open"\nduration = "{self.seconds}s"\nwarmup = "{self.warmup}s"\nrecord_interval = "off"\n'
             f'stop_when_complete = false\n[[link]]\nname = "line"\nbetween = ["a", "b"]\n{self.link}\n'
-            f'[link.reverse]\nqueue = "droptail"\n{self.reverse or UNLIMITED}\n'
+            f'[link.reverse]\nqueue = "droptail"\n{self.reverse}\n'
         )
         starts = self.starts or ['"0s"'] * self.flows
         for nth, start in enumerate(starts):
@@ -287,23 +286,14 @@ def two_ways() -> Iterator[Cell]:
     """A download beside an upload of the same line, from the tenth second on."""
     bar = "link 97 %, Jain 0.98, p95 40 ms"
     lines = ((50, 10, 30, 1, 1), (20, 5, 60, 4, 4), (20, 20, 60, 1, 1), (5, 5, 200, 2, 2), (200, 20, 10, 4, 1))
-    kinds = [(line, "", 1000) for line in lines]
-    kinds += [(lines[0], "cubic", 100), (lines[0], "cubic", 1000), ((50, 10, 100, 2, 2), "reno", 100)]
-    for (down, up, rtt, count, back), kind, packets in kinds:
-        others = f"{back} of {kind} with {packets} packets" if kind else f"{back}"
+    cases = [(line, "", 1000) for line in lines]
+    cases += [(lines[0], "cubic", 100), (lines[0], "cubic", 1000), ((50, 10, 100, 2, 2), "reno", 100)]
+    for (down, up, rtt, count, back), other_way, packets in cases:
+        others = f"{back} of {other_way} with {packets} packets" if other_way else f"{back}"
         name = f"{count} beside {others} the other way, {down} and {up} Mbit/s {rtt} ms"
+        cell = TwoWayCell(name, bar, forty, wire(down, rtt), count, warmup=10, back=back, other_way=other_way)
         reverse = f'rate = "{up}Mbit"\ndelay = "{rtt * 500}us"\nbuffer = "{packets} packets"'
-        yield TwoWayCell(
-            name,
-            bar,
-            forty,
-            wire(down, rtt),
-            count,
-            warmup=10,
-            reverse=reverse,
-            back=back,
-            other_way=kind,
-        )
+        yield replace(cell, reverse=reverse)
 
 
 def outcome(suimon: Path, cell: Cell, sender: str, seeds: int) -> Outcome:
@@ -317,22 +307,20 @@ def outcome(suimon: Path, cell: Cell, sender: str, seeds: int) -> Outcome:
     def mean(key: str) -> float:
         return fmean(float(each[key] or 0) for each in result["runs"])
 
-    own: dict[str, list[float]] = {}
-    others: dict[str, list[float]] = {}
-    back: dict[str, list[float]] = {}
+    # By the name of the flow without its number.
+    groups: dict[str, dict[str, list[float]]] = {"own": {}, "other": {}, "back": {}}
     for each in result["flows"]:
-        name = each["flow"]
-        where = own if name.startswith("own") else back if name.startswith("back") else others
-        where.setdefault(each["flow"], []).append(each["goodput_bps"] / 1e6)
-    goodputs = [fmean(values) for values in own.values()]
+        group = groups[each["flow"].rstrip("0123456789")]
+        group.setdefault(each["flow"], []).append(each["goodput_bps"] / 1e6)
+    goodputs = [fmean(values) for values in groups["own"].values()]
     jain = sum(goodputs) ** 2 / (len(goodputs) * sum(value**2 for value in goodputs))
     return Outcome(
         use=mean("utilisation"),
         p95_ms=mean("delay_p95_ms"),
         jain=jain,
         own=goodputs,
-        others=[fmean(values) for values in others.values()],
-        back=[fmean(values) for values in back.values()],
+        others=[fmean(values) for values in groups["other"].values()],
+        back=[fmean(values) for values in groups["back"].values()],
     )
 
 
@@ -363,12 +351,12 @@ def main() -> int:
                 kept += holds
                 verdict = f"{cell.bar}: {'kept' if holds else '**missed**'}"
             share = f"{each.share:.2f}" if each.others else ""
-            both = f"{sum(each.own):.2f}" + (f", back {sum(each.back):.2f}" if each.back else "")
+            goodput = f"{sum(each.own):.2f}" + (f", back {sum(each.back):.2f}" if each.back else "")
             if ALONE in found and sender != ALONE:
                 share = f"{share}, harm {harm(each, found):.2f}"
             print(
                 f"| {cell.name} | {sender} | {each.use:.3f} | {each.p95_ms:.0f} | {each.jain:.3f} | "
-                f"{both} | {share} | {verdict} |",
+                f"{goodput} | {share} | {verdict} |",
                 flush=True,
             )
     print(f"\nopen: fs-at-open keeps {kept} of {len(cells)} bars")

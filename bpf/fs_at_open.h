@@ -30,10 +30,11 @@ static __always_inline void open_start(struct fs_at_open *f, u32 rtt, u32 ts_val
 	f->mode = OPEN_STARTUP;
 	f->round.low = OPEN_NONE;
 	/* The handshake's round trip is the first, before the flow's own burst. */
-	if (rtt && ts_val)
+	if (!rtt)
+		return;
+	if (ts_val)
 		open_hear(&f->way_back, 0, ts_val);
-	if (rtt)
-		open_sample_path(&f->path, 0, min(rtt, OPEN_MOST_RTT), OPEN_AGE);
+	open_sample_path(&f->path, 0, min(rtt, OPEN_MOST_RTT), OPEN_AGE);
 }
 
 static __always_inline void open_end_steady_round(struct fs_at_open *f, const struct open_ack *a, u64 last, u64 low, u64 q,

@@ -20,12 +20,12 @@
 /* An acknowledgement came at `now` with the time `ts_val` of the peer's clock. */
 static __always_inline void open_hear(struct open_way_back *b, u64 now, u32 ts_val)
 {
+	int is_first = !b->shortest;
 	u64 way, rise, ticks;
 	s32 since;
 
-	if (!b->shortest) {
+	if (is_first) {
 		b->first = ts_val;
-		b->shortest = OPEN_NONE / 2;
 		b->rose = now;
 	}
 	/* Signed, since acknowledgements may change places. */
@@ -34,7 +34,7 @@ static __always_inline void open_hear(struct open_way_back *b, u64 now, u32 ts_v
 	way = max(less(now + OPEN_OFFSET, ticks * OPEN_TICK), 1);
 	rise = less(now, b->rose) / OPEN_DRIFT;
 	b->rose += rise * OPEN_DRIFT;
-	b->shortest = min(b->shortest + rise, way);
+	b->shortest = is_first ? way : min(b->shortest + rise, way);
 	/* A clock shows the time of its last tick. */
 	b->wait = min(less(way - b->shortest, OPEN_TICK), OPEN_MOST_RTT);
 }
@@ -68,8 +68,8 @@ static __always_inline int open_is_busy(const struct fs_at_open *f, u64 now)
 	return now < f->way_back.busy_until;
 }
 
-/* Time that data takes to the peer, and back without a wait. */
-static __always_inline u64 open_base(const struct fs_at_open *f)
+/* The round trip of the last round, through the queue on the way of the data, without a wait on the way back. */
+static __always_inline u64 open_rtt_without_wait(const struct fs_at_open *f)
 {
 	return open_rtt_min(&f->path) + f->queueing;
 }
@@ -77,15 +77,15 @@ static __always_inline u64 open_base(const struct fs_at_open *f)
 /* Bytes that the peer has, and whose acknowledgements wait: they fill no queue on the way to the peer. */
 static __always_inline u64 open_received(const struct fs_at_open *f)
 {
-	return share_of(f->window, f->way_back.wait, open_base(f));
+	return share_of(f->window, f->way_back.wait, open_rtt_without_wait(f));
 }
 
 /* What of a window is not for such bytes. */
 static __always_inline u64 open_forward_part(const struct fs_at_open *f, u64 window)
 {
-	u64 base = max(open_base(f), 1);
+	u64 rtt = max(open_rtt_without_wait(f), 1);
 
-	return share_of(window, base, base + f->way_back.wait);
+	return share_of(window, rtt, rtt + f->way_back.wait);
 }
 
 /* Bytes a second at which data leaves beside traffic the other way, since acknowledgements come in bursts there; 0: at once. */
@@ -95,7 +95,7 @@ static __always_inline u64 open_pacing(const struct fs_at_open *f, u64 now, u64 
 
 	if (!open_is_busy(f, now) || f->mode == OPEN_STARTUP || f->mode == OPEN_COMPETING)
 		return 0;
-	return share_of(window * OPEN_PACING_QUARTERS / 4, 1000000, open_base(f));
+	return share_of(window * OPEN_PACING_QUARTERS / 4, 1000000, open_rtt_without_wait(f));
 }
 
 /* Where a round that took `elapsed` confirmed less in `low` than the window was `before`, the window was not used, and it does not grow. */

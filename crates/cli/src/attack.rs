@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Measure {
-    /// Goodput of all flows
+    /// Goodput of all flows but an upload
     Utilisation,
     /// 95th percentile of the queueing delay, beside rivals with as much goodput
     Delay,

@@ -18,7 +18,7 @@ use crate::simulate::{Observer, simulate_totals};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Worst {
-    /// The goodput of all flows.
+    /// The goodput of all flows but an upload.
     Utilisation,
     /// The 95th percentile of the queueing delay, beside rivals with as much goodput. One up to 5 ms is as good as none.
     Delay,

@@ -38,15 +38,16 @@ pub(super) struct WayBack {
 impl WayBack {
     /// Takes in an acknowledgement that came at `now`, with the time `ts_val` of the peer's clock.
     pub(super) fn hear(&mut self, now: u64, ts_val: u32) {
-        if self.shortest == 0 {
-            (self.first, self.shortest, self.rose) = (ts_val, u64::MAX / 2, now);
+        let is_first = self.shortest == 0;
+        if is_first {
+            (self.first, self.rose) = (ts_val, now);
         }
         // Signed, since acknowledgements may change places.
         let ticks = u64::try_from(ts_val.wrapping_sub(self.first).cast_signed()).unwrap_or(0);
         let way = now.saturating_add(OFFSET).saturating_sub(ticks * TICK).max(1);
         let rise = now.saturating_sub(self.rose) / DRIFT;
         self.rose = self.rose.saturating_add(rise * DRIFT);
-        self.shortest = self.shortest.saturating_add(rise).min(way);
+        self.shortest = if is_first { way } else { self.shortest.saturating_add(rise).min(way) };
         // A clock shows the time of its last tick.
         self.wait = (way - self.shortest).saturating_sub(TICK).min(MOST_RTT);
     }
@@ -90,26 +91,28 @@ impl<C> FsAtOpen<C> {
         rtt - wait
     }
 
-    /// Time that data takes to the peer, and back without a wait.
-    fn base(&self) -> u64 {
+    /// The round trip of the last round, through the queue on the way of the data, without a wait on the way back.
+    fn rtt_without_wait(&self) -> u64 {
         self.path.rtt_min() + self.queueing
     }
 
     /// Bytes that the peer has, and whose acknowledgements wait: they fill no queue on the way to the peer.
     pub(super) fn received(&self) -> u64 {
-        share(self.window, self.way_back.wait, self.base())
+        share(self.window, self.way_back.wait, self.rtt_without_wait())
     }
 
     /// What of a window is not for such bytes.
     pub(super) fn forward_part(&self, window: Bytes) -> u64 {
-        let base = self.base().max(1);
-        share(window.get(), base, base + self.way_back.wait)
+        let rtt = self.rtt_without_wait().max(1);
+        share(window.get(), rtt, rtt + self.way_back.wait)
     }
 
     /// Beside traffic the other way acknowledgements come in bursts, which data must not leave in.
     pub(super) fn pacing(&self, now: u64, mss: u64) -> Option<Rate> {
         let window = Bytes::new(self.window.max(2 * mss) * PACING_QUARTERS / 4);
-        self.way_back.is_busy(now).then(|| Rate::of(window, Duration::from_micros(self.base().max(1))))
+        self.way_back
+            .is_busy(now)
+            .then(|| Rate::of(window, Duration::from_micros(self.rtt_without_wait().max(1))))
     }
 
     /// Where a round that took `elapsed` confirmed less in `low` than the window was `before`, the window was not used, and it

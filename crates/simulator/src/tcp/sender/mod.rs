@@ -284,8 +284,8 @@ impl Sender {
                     self.rto.on_established(rtt);
                     self.board.on_rtt(rtt);
                     if let Some(deliveries) = &mut self.deliveries {
-                        let ts_val = self.profile.timestamps.then(|| ticks(packet.ts_val));
-                        self.cc.on_delivery(&Delivery { ts_val, ..deliveries.on_established(now, rtt) });
+                        let delivery = deliveries.on_established(now, rtt);
+                        self.cc.on_delivery(&Delivery { ts_val: self.ts_val(packet), ..delivery });
                     }
                 }
                 // A lost SYN tells of congestion (RFC 5681 §3.1); as in Linux, one may have been a mistake.
@@ -398,10 +398,14 @@ impl Sender {
         if let Some(deliveries) = &mut self.deliveries
             && let Some(delivery) = deliveries.on_ack(now, packet.seq, sack.ranges(packet.seq))
         {
-            let next_departure = self.paced_until.max(now);
-            let ts_val = self.profile.timestamps.then(|| ticks(packet.ts_val));
+            let (ts_val, next_departure) = (self.ts_val(packet), self.paced_until.max(now));
             self.cc.on_delivery(&Delivery { ts_val, next_departure, ..delivery });
         }
+    }
+
+    /// The peer's time, where the connection has timestamps.
+    fn ts_val(&self, packet: &Packet) -> Option<u32> {
+        self.profile.timestamps.then(|| ticks(packet.ts_val))
     }
 
     /// Whether an ACK confirms segments that were sent before the first missing one was sent last, so that this one cannot

@@ -19,9 +19,12 @@ impl Clock {
     }
 }
 
-/// The connection begins with a round trip of [`RTT_MIN`].
-fn shake_hands(open: &mut FsAtOpen<Box<dyn CongestionControl>>, ts_val: Option<u32>) {
+/// A flow with a window of 40 segments, whose handshake took [`RTT_MIN`].
+fn connected(clock: Option<Clock>) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+    let (mut open, limits) = steady(40);
+    let ts_val = clock.map(|clock| clock.shows(0));
     open.on_delivery(&Delivery { rtt: Some(Duration::from_micros(RTT_MIN)), ..delivery(at(0), ts_val, 0) });
+    (open, limits)
 }
 
 fn delivery(now: Instant, ts_val: Option<u32>, total: u64) -> Delivery {
@@ -66,8 +69,7 @@ fn acknowledge(
 #[test]
 fn a_wait_on_the_way_back_is_no_queue_where_the_peer_tells_its_time() {
     let window_after = |clock: Option<Clock>| {
-        let (mut open, mut limits) = steady(40);
-        shake_hands(&mut open, clock.map(|clock| clock.shows(0)));
+        let (mut open, mut limits) = connected(clock);
         acknowledge(&mut open, &mut limits, clock, (100 * MS, 1_000 * MS, MS), (0, 60 * MS));
         assert_eq!(open.path.rtt_min(), RTT_MIN);
         (open.queueing, open.window)
@@ -82,9 +84,8 @@ fn a_wait_on_the_way_back_is_no_queue_where_the_peer_tells_its_time() {
 
 #[test]
 fn what_the_peer_has_does_not_count_against_the_window() {
-    let (mut open, mut limits) = steady(40);
     let clock = Some(Clock::USUAL);
-    shake_hands(&mut open, Some(Clock::USUAL.shows(0)));
+    let (mut open, mut limits) = connected(clock);
     acknowledge(&mut open, &mut limits, clock, (100 * MS, 101 * MS, MS), (0, 81 * MS));
     // The clock's last tick may have been just before, so a millisecond of the wait is not known.
     let waits = (MSS * 40).get() * 80 / 40;
@@ -98,9 +99,8 @@ fn what_the_peer_has_does_not_count_against_the_window() {
 
 #[test]
 fn a_flow_paces_for_a_second_after_a_wait_and_until_it_competes() {
-    let (mut open, mut limits) = steady(40);
     let clock = Some(Clock::USUAL);
-    shake_hands(&mut open, Some(Clock::USUAL.shows(0)));
+    let (mut open, mut limits) = connected(clock);
     acknowledge(&mut open, &mut limits, clock, (100 * MS, 101 * MS, MS), (0, 4 * MS));
     assert_eq!(limits.pacing, None, "a tenth of the path is little");
     acknowledge(&mut open, &mut limits, clock, (110 * MS, 111 * MS, MS), (0, 20 * MS));
@@ -111,24 +111,28 @@ fn a_flow_paces_for_a_second_after_a_wait_and_until_it_competes() {
     let (open, limits) = &mut rivalled;
     open.begin_competition(&Ack { now: at(120 * MS), ..ack(1) }, 120 * MS, limits);
     assert_eq!((open.mode, limits.pacing), (Mode::Competing, None));
+    // A held window paces too, until it meets a full queue.
+    open.mode = Mode::Holding;
+    limits.pacing = Some(Rate::from_bps(1));
+    open.low = RTT_MIN + 80 * MS;
+    open.on_congestion(&loss(40), limits);
+    assert_eq!((open.mode, limits.pacing), (Mode::Competing, None));
 }
 
 #[test]
 fn a_clock_that_ticks_otherwise_is_not_believed() {
     for tick in [4 * MS, 10 * MS, 100 * MS] {
-        let (mut open, mut limits) = steady(40);
-        let clock = Clock { first: 7, tick };
-        shake_hands(&mut open, Some(clock.shows(0)));
-        acknowledge(&mut open, &mut limits, Some(clock), (100 * MS, 1_000 * MS, MS), (12 * MS, 0));
+        let clock = Some(Clock { first: 7, tick });
+        let (mut open, mut limits) = connected(clock);
+        acknowledge(&mut open, &mut limits, clock, (100 * MS, 1_000 * MS, MS), (12 * MS, 0));
         // The handshake's time is void, since the clock was believed in for some time.
         assert_eq!((open.path.rtt_min(), open.queueing), (RTT_MIN + 12 * MS, 0), "{tick}");
         assert_eq!((open.received(), limits.pacing), (0, None));
     }
     // A quicker one says that the way becomes shorter and shorter, from which nothing follows.
-    let (mut open, mut limits) = steady(40);
-    let clock = Clock { first: 7, tick: 1 };
-    shake_hands(&mut open, Some(clock.shows(0)));
-    acknowledge(&mut open, &mut limits, Some(clock), (100 * MS, 1_000 * MS, MS), (12 * MS, 0));
+    let clock = Some(Clock { first: 7, tick: 1 });
+    let (mut open, mut limits) = connected(clock);
+    acknowledge(&mut open, &mut limits, clock, (100 * MS, 1_000 * MS, MS), (12 * MS, 0));
     assert_eq!((open.path.rtt_min(), open.queueing), (RTT_MIN, 12 * MS));
 }
 
@@ -149,9 +153,8 @@ fn clocks_may_drift_apart_by_a_hundred_parts_in_a_million() {
 
 #[test]
 fn a_burst_of_acknowledgements_that_waited_tells_no_rate() {
-    let (mut open, mut limits) = steady(40);
     let clock = Some(Clock::USUAL);
-    shake_hands(&mut open, Some(Clock::USUAL.shows(0)));
+    let (mut open, mut limits) = connected(clock);
     acknowledge(&mut open, &mut limits, clock, (100 * MS, 200 * MS, MS), (0, 0));
     let rate = open.rcv_bytes;
     assert!(rate.abs_diff((MSS * 40).get()) <= MSS.get(), "a segment each millisecond: {rate}");
