@@ -6,7 +6,6 @@
 #include "course.h"
 #include "rivals.h"
 #include "trial.h"
-#include "varying.h"
 
 /* (4): so many times the flow's own backlog less than rcv_bytes, for a queue up to rtt_min over the other. */
 #define OPEN_DRAIN 3
@@ -125,7 +124,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 		if (f->drain.competing && !f->trial.found) {
 			f->mode = OPEN_HOLDING;
 			/* Without a loss nothing has told that the queue is full: hold no more than the path does. */
-			if (!f->rivals.is_due)
+			if (!open_was_full(f, a->now))
 				f->window = min(f->window, max(f->rcv_bytes, 2 * mss));
 		}
 	} else if (f->drain.competing) {

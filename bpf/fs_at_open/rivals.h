@@ -4,15 +4,17 @@
 #define SUIMON_FS_AT_OPEN_RIVALS_H
 
 #include "reverse.h"
+#include "varying.h"
 
 /* (8) */
 #define OPEN_COMPETE 3000000
 #define OPEN_COMPETE_ON 3
 /* While the window is held, others fill a queue that grows by 1 over this of its full length, and by so much; it is held for so many
- * times as long as it was from one loss to the next. */
+ * times as long as it was from one loss to the next, and for so many periods at most. */
 #define OPEN_GROWTH 8
 #define OPEN_LEAST_GROWTH 2000
 #define OPEN_LOSSES_TO_WAIT 4
+#define OPEN_PERIODS_TO_WAIT 6
 /* (10): a queue is full from 7/8 of its longest on, and far from full below 5/8. */
 #define OPEN_FULL 7
 #define OPEN_FAR 5
@@ -20,6 +22,11 @@
 #define OPEN_RETURNS 2
 #define OPEN_PERIODS_BETWEEN 4
 #define OPEN_ROUNDS_TO_SETTLE 8
+/* (14): others fill a queue that is longer than ever in so many rounds, by 1 over this of its length, while the window falls by a
+ * quarter. */
+#define OPEN_ROUNDS_OF_GROWTH 8
+#define OPEN_LONGER 64
+#define OPEN_LEAST_LONGEST 1000
 
 /* In drain.h. */
 static __always_inline void open_begin_drain(struct fs_at_open *f, const struct open_ack *a, u8 first, u8 competing);
@@ -29,10 +36,11 @@ static __always_inline void open_settle(struct open_rivals *r)
 {
 	r->rounds = 0;
 	r->far_at = 0;
+	r->longest = 0;
 }
 
 /* (10), once a round of the steady mode: true where the queue has become full again and again. */
-static __always_inline int open_others_fill(struct fs_at_open *f, u64 now, u64 q)
+static __always_inline int open_fill(struct fs_at_open *f, u64 now, u64 q)
 {
 	u64 longest = max(f->longest[0], f->longest[1]);
 	struct open_rivals *r = &f->rivals;
@@ -49,6 +57,45 @@ static __always_inline int open_others_fill(struct fs_at_open *f, u64 now, u64 q
 		r->far_at = 0;
 	}
 	return r->returns >= OPEN_RETURNS;
+}
+
+/* (14), once a round of the steady mode, after open_fill(): true where the queue grows on and on while the window w falls. */
+static __always_inline int open_outgrows(struct open_rivals *r, u64 q, u64 w)
+{
+	if (r->rounds <= OPEN_ROUNDS_TO_SETTLE)
+		return 0;
+	if (!r->longest) {
+		r->longest = max(q, OPEN_LEAST_LONGEST);
+		r->window = w;
+		r->growths = 0;
+	} else if (q > r->longest + r->longest / OPEN_LONGER) {
+		r->longest = q;
+		r->growths++;
+	} else if (q < r->longest / 4 * 3) {
+		r->longest = 0;
+		r->growths = 0;
+	}
+	return r->growths >= OPEN_ROUNDS_OF_GROWTH && w <= r->window / 4 * 3;
+}
+
+/* (10) and (14) for a round. */
+static __always_inline int open_others_fill(struct fs_at_open *f, u64 now, u64 q)
+{
+	int fill = open_fill(f, now, q), outgrow = !open_varies(f) && open_outgrows(&f->rivals, q, f->window);
+
+	return fill || outgrow;
+}
+
+/* Longest time for which the window is held, and for which a loss tells that others fill the queue. */
+static __always_inline u64 open_longest_wait(const struct fs_at_open *f)
+{
+	return OPEN_PERIODS_TO_WAIT * open_period(f);
+}
+
+/* Whether a loss of late has told that the queue was full. */
+static __always_inline int open_was_full(const struct fs_at_open *f, u64 now)
+{
+	return f->rivals.lost && less(now, f->rivals.lost) <= open_longest_wait(f);
 }
 
 /* (8), once a round of a held window with the queueing delay q: true where it grew since, once what a drain took out is back. */
@@ -124,7 +171,7 @@ static __always_inline void open_end_held_round(struct fs_at_open *f, const stru
 	if (open_grows(&f->rivals, open_queueing(&f->path, low), full) || open_is_full(f, low)) {
 		open_take_up(f, a, l);
 		open_put_off(&f->rivals, a->now + OPEN_COMPETE_ON * open_period(f));
-	} else if (less(a->now, f->drains.last) > min(wait, 6 * open_period(f))) {
+	} else if (less(a->now, f->drains.last) > min(wait, open_longest_wait(f))) {
 		f->mode = OPEN_STEADY;
 		f->mean_queueing = 0;
 		f->window = min(f->window, max(f->rcv_bytes, 2 * a->mss));

@@ -111,6 +111,9 @@ struct open_rivals {
 	u64 far_at;		/* how many there were when it was last far from full, 0: not since it was full */
 	u64 returns;		/* times in a row that it became full again */
 	u64 returned;		/* when it last did */
+	u64 longest;		/* queueing delay since the count of (14) began, 0: no count */
+	u64 window;		/* then */
+	u64 growths;		/* rounds in which the queue was longer */
 	u64 full;		/* round trip through the full queue */
 	u64 held;		/* the shortest queueing delay while the window is held */
 	u64 drain_from;		/* a drain follows the first loss from then on */

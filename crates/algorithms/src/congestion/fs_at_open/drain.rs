@@ -180,7 +180,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.drains.dirty = 0;
             if drain.competing && !self.trial.found {
                 self.mode = Mode::Holding;
-                if !self.rivals.is_due {
+                if !self.rivals.was_full(now, self.longest_wait()) {
                     // No loss has told that the queue is full: hold no more than the path does.
                     self.window = self.window.min(self.rcv_bytes.max(2 * mss));
                 }

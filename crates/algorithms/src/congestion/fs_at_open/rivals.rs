@@ -17,11 +17,17 @@ const RETURNS: u64 = 2;
 const PERIODS_BETWEEN: u64 = 4;
 /// Rounds after a drain or a cut of its own in which a flow knows why the queue is short.
 const ROUNDS_TO_SETTLE: u64 = 8;
+/// Others fill a queue that is longer than ever in so many rounds (14), by 1 over this of its length, while the window falls by
+/// a quarter. Below three quarters of the longest, or this short, the count begins anew.
+const ROUNDS_OF_GROWTH: u64 = 8;
+const LONGER: u64 = 64;
+const LEAST_LONGEST: u64 = 1_000;
 /// While the window is held, others fill a queue that grows by 1 over this of its full length, and by so much.
 const GROWTH: u64 = 8;
 const LEAST_GROWTH: u64 = 2_000;
-/// The window is held for so many times as long as it was from one loss to the next.
+/// The window is held for so many times as long as it was from one loss to the next, and for so many periods at most.
 const LOSSES_TO_WAIT: u64 = 4;
+const PERIODS_TO_WAIT: u64 = 6;
 /// Competition goes on for this long before a drain asks whether it is still needed.
 const COMPETE: u64 = 3_000_000;
 /// The same in periods, once the window was held and the queue became full, or a trial lost less.
@@ -36,6 +42,10 @@ pub(super) struct Rivals {
     /// Times in a row that it became full again, and when it last did.
     returns: u64,
     returned: u64,
+    /// (14): the longest queueing delay since the count began, zero for no count, the window then, and the rounds.
+    longest: u64,
+    window: u64,
+    growths: u64,
     /// Round trip through the full queue.
     full: u64,
     /// The shortest queueing delay while the window is held.
@@ -51,7 +61,7 @@ pub(super) struct Rivals {
 impl Rivals {
     /// The flow itself makes the queue shorter.
     pub(super) fn settle(&mut self) {
-        (self.rounds, self.far_at) = (0, None);
+        (self.rounds, self.far_at, self.longest) = (0, None, 0);
     }
 
     /// (10), once a round of the steady mode: true where the queue has become full again and again. `longest` is its longest
@@ -73,6 +83,23 @@ impl Rivals {
         self.returns >= RETURNS
     }
 
+    /// (14), once a round of the steady mode, after [`Self::fill`]: true where the queue grows on and on while the window `w`
+    /// falls.
+    fn outgrows(&mut self, q: u64, w: u64) -> bool {
+        if self.rounds <= ROUNDS_TO_SETTLE {
+            return false;
+        }
+        if self.longest == 0 {
+            (self.longest, self.window, self.growths) = (q.max(LEAST_LONGEST), w, 0);
+        } else if q > self.longest + self.longest / LONGER {
+            self.longest = q;
+            self.growths += 1;
+        } else if q < self.longest / 4 * 3 {
+            (self.longest, self.growths) = (0, 0);
+        }
+        self.growths >= ROUNDS_OF_GROWTH && w <= self.window / 4 * 3
+    }
+
     /// (8), once a round of a held window with the queueing delay `q`: true where it grew since, once what a drain took out is
     /// back.
     fn grows(&mut self, q: u64, full: u64) -> bool {
@@ -88,6 +115,11 @@ impl Rivals {
         self.is_due |= now >= self.drain_from;
     }
 
+    /// Whether a loss within `memory` has told that the queue was full.
+    pub(super) fn was_full(&self, now: u64, memory: u64) -> bool {
+        self.lost > 0 && now.saturating_sub(self.lost) <= memory
+    }
+
     /// No drain before `from`.
     pub(super) fn put_off(&mut self, from: u64) {
         (self.drain_from, self.is_due) = (from, false);
@@ -95,10 +127,17 @@ impl Rivals {
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
-    /// (10) for a round with the queueing delay `q`.
+    /// (10) and (14) for a round with the queueing delay `q`.
     pub(super) fn others_fill(&mut self, now: u64, q: u64) -> bool {
         let (longest, memory) = (self.longest[0].max(self.longest[1]), PERIODS_BETWEEN * self.period());
-        self.rivals.fill(now, q, longest, memory) && self.compete
+        let fill = self.rivals.fill(now, q, longest, memory);
+        let outgrow = !self.varies() && self.rivals.outgrows(q, self.window);
+        (fill || outgrow) && self.compete
+    }
+
+    /// Longest time for which the window is held, and for which a loss tells that others fill the queue.
+    pub(super) fn longest_wait(&self) -> u64 {
+        PERIODS_TO_WAIT * self.period()
     }
 
     fn is_full(&self, low: u64) -> bool {
@@ -164,7 +203,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
 
     /// A round in which the window is held: others fill the queue if it grows all the same.
     pub(super) fn end_held_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &mut Limits) {
-        let wait = (LOSSES_TO_WAIT * self.rivals.between_losses).clamp(self.period(), 6 * self.period());
+        let wait = (LOSSES_TO_WAIT * self.rivals.between_losses).clamp(self.period(), self.longest_wait());
         let full = self.path.queueing(self.rivals.full);
         if self.rivals.grows(self.path.queueing(low), full) || self.is_full(low) {
             self.take_up(ack, now, limits);

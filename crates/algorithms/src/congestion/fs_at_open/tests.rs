@@ -8,6 +8,7 @@ use crate::congestion::testing::{MSS, ack, loss};
 
 mod late_comers;
 mod reverse;
+mod rivals;
 mod trials;
 mod varying;
 
@@ -282,65 +283,4 @@ fn another_path_is_measured_anew_and_the_window_stays() {
     play(&mut open, &mut limits, (13_500_000, 13_600_000), |_| 3 * RTT_MIN);
     assert_eq!(open.path.rtt_min(), 3 * RTT_MIN);
     assert_eq!(open.mode, Mode::Steady, "the first round trip on the new path is its smallest");
-}
-
-#[test]
-fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_that_jumps_does_not() {
-    let saws = |now: u64| 10_000 + now % 1_500_000 / 50;
-    let jumps = |now: u64| if (now / 1_000_000).is_multiple_of(2) { 10_000 } else { 40_000 };
-    let competes = |queueing: &dyn Fn(u64) -> u64| {
-        let (mut open, mut limits) = steady(40);
-        (0..1_000).any(|step| {
-            let from = step * 10_000;
-            let modes = play(&mut open, &mut limits, (from, from + 10_000), |_| RTT_MIN + queueing(from));
-            modes.contains(&Mode::Competing)
-        })
-    };
-    assert_eq!((competes(&saws), competes(&jumps)), (true, false));
-}
-
-#[test]
-fn a_window_that_is_held_grows_by_a_segment_a_round_while_the_queue_is_empty() {
-    for (queueing, grows) in [(0, true), (RTT_MIN / 32, true), (RTT_MIN / 31, false)] {
-        let (mut open, mut limits) = steady(20);
-        open.longest[0] = 90_000;
-        open.begin_competition(&ack(1), 0, &mut limits);
-        open.mode = Mode::Holding;
-        play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + queueing);
-        let grown = open.window / MSS.get() - 20;
-        assert_eq!(open.mode, Mode::Holding);
-        assert_eq!((20..30).contains(&grown), grows, "{queueing}: {grown} segments in about 25 rounds");
-        assert!(grows || grown == 0);
-    }
-}
-
-#[test]
-fn a_queue_that_grows_while_the_window_is_held_is_filled_by_others() {
-    // An eighth of the full queue is 10 ms, and 2 ms more count.
-    for (growth, competes) in [(11_000, false), (13_000, true)] {
-        let (mut open, mut limits) = steady(20);
-        open.longest[0] = 80_000;
-        open.begin_competition(&ack(1), 0, &mut limits);
-        open.mode = Mode::Holding;
-        open.rivals.settle();
-        // At first the queue fills again, which the drain before took out.
-        play(&mut open, &mut limits, (0, 60_000), |_| RTT_MIN);
-        play(&mut open, &mut limits, (60_000, 600_000), |_| RTT_MIN + 20_000);
-        assert_eq!(open.mode, Mode::Holding);
-        play(&mut open, &mut limits, (600_000, 1_000_000), |_| RTT_MIN + 20_000 + growth);
-        assert_eq!(open.mode == Mode::Competing, competes, "{growth} us");
-    }
-}
-
-#[test]
-fn competition_ends_where_the_queue_grows_longer_than_it_was() {
-    let (mut open, mut limits) = steady(40);
-    play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
-    assert_eq!(open.mode, Mode::Competing);
-    play(&mut open, &mut limits, (13_500_000, 14_000_000), |_| RTT_MIN + 110_000);
-    assert_eq!(open.mode, Mode::Competing, "less than a quarter longer");
-    let modes = play(&mut open, &mut limits, (14_000_000, 14_500_000), |_| RTT_MIN + 114_000);
-    assert!(matches!(modes[1], Mode::Draining(_)), "{modes:?}");
-    let again = play(&mut open, &mut limits, (14_500_000, 19_000_000), |_| RTT_MIN + 114_000);
-    assert!(!again.contains(&Mode::Competing), "one more drain is not enough: {again:?}");
 }

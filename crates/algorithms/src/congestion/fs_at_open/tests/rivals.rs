@@ -1,0 +1,112 @@
+//! Senders that fill the queue: when competition begins, and when it ends.
+
+use super::*;
+
+#[test]
+fn a_queue_that_slowly_becomes_full_again_and_again_brings_competition_and_one_that_jumps_does_not() {
+    let saws = |now: u64| 10_000 + now % 1_500_000 / 50;
+    let jumps = |now: u64| if (now / 1_000_000).is_multiple_of(2) { 10_000 } else { 40_000 };
+    let competes = |queueing: &dyn Fn(u64) -> u64| {
+        let (mut open, mut limits) = steady(40);
+        (0..1_000).any(|step| {
+            let from = step * 10_000;
+            let modes = play(&mut open, &mut limits, (from, from + 10_000), |_| RTT_MIN + queueing(from));
+            modes.contains(&Mode::Competing)
+        })
+    };
+    assert_eq!((competes(&saws), competes(&jumps)), (true, false));
+}
+
+#[test]
+fn a_window_that_is_held_grows_by_a_segment_a_round_while_the_queue_is_empty() {
+    for (queueing, grows) in [(0, true), (RTT_MIN / 32, true), (RTT_MIN / 31, false)] {
+        let (mut open, mut limits) = steady(20);
+        open.longest[0] = 90_000;
+        open.begin_competition(&ack(1), 0, &mut limits);
+        open.mode = Mode::Holding;
+        play(&mut open, &mut limits, (0, 1_000_000), |_| RTT_MIN + queueing);
+        let grown = open.window / MSS.get() - 20;
+        assert_eq!(open.mode, Mode::Holding);
+        assert_eq!((20..30).contains(&grown), grows, "{queueing}: {grown} segments in about 25 rounds");
+        assert!(grows || grown == 0);
+    }
+}
+
+#[test]
+fn a_queue_that_grows_while_the_window_is_held_is_filled_by_others() {
+    // An eighth of the full queue is 10 ms, and 2 ms more count.
+    for (growth, competes) in [(11_000, false), (13_000, true)] {
+        let (mut open, mut limits) = steady(20);
+        open.longest[0] = 80_000;
+        open.begin_competition(&ack(1), 0, &mut limits);
+        open.mode = Mode::Holding;
+        open.rivals.settle();
+        // At first the queue fills again, which the drain before took out.
+        play(&mut open, &mut limits, (0, 60_000), |_| RTT_MIN);
+        play(&mut open, &mut limits, (60_000, 600_000), |_| RTT_MIN + 20_000);
+        assert_eq!(open.mode, Mode::Holding);
+        play(&mut open, &mut limits, (600_000, 1_000_000), |_| RTT_MIN + 20_000 + growth);
+        assert_eq!(open.mode == Mode::Competing, competes, "{growth} us");
+    }
+}
+
+#[test]
+fn competition_ends_where_the_queue_grows_longer_than_it_was() {
+    let (mut open, mut limits) = steady(40);
+    play(&mut open, &mut limits, (0, 13_500_000), |_| RTT_MIN + 90_000);
+    assert_eq!(open.mode, Mode::Competing);
+    play(&mut open, &mut limits, (13_500_000, 14_000_000), |_| RTT_MIN + 110_000);
+    assert_eq!(open.mode, Mode::Competing, "less than a quarter longer");
+    let modes = play(&mut open, &mut limits, (14_000_000, 14_500_000), |_| RTT_MIN + 114_000);
+    assert!(matches!(modes[1], Mode::Draining(_)), "{modes:?}");
+    let again = play(&mut open, &mut limits, (14_500_000, 19_000_000), |_| RTT_MIN + 114_000);
+    assert!(!again.contains(&Mode::Competing), "one more drain is not enough: {again:?}");
+}
+
+/// Whether a flow of 60 segments competes before its first drain, in a queue whose delay moves as `queueing` says.
+fn competes(queueing: impl Fn(u64) -> u64) -> bool {
+    let (mut open, mut limits) = steady(60);
+    let mut now = 0;
+    while now < 4_900_000 {
+        let rtt = RTT_MIN + queueing(now);
+        if play(&mut open, &mut limits, (now, now + 1), |_| rtt).contains(&Mode::Competing) {
+            return true;
+        }
+        now += rtt;
+    }
+    false
+}
+
+#[test]
+fn a_queue_that_grows_on_and_on_while_the_window_falls_is_filled_by_others() {
+    // From 20 ms up by a third of a millisecond or more in a round.
+    assert!(competes(|now| 20_000 + now / 100));
+    assert!(!competes(|_| 20_000), "a queue that stays");
+    assert!(!competes(|now| 20_000 + now.min(900_000) / 100), "it grows in few rounds after the eighth");
+    assert!(!competes(|now| 20_000 + now / 2_500), "it grows by less than an eighth");
+    // Not so short that (10) would count it.
+    let saws = |now: u64| (20_000 + now / 150) * (1_000 + now % 400_000 / 727) / 1_000;
+    assert!(!competes(saws), "it becomes short again and again");
+    assert!(!competes(|now| 600 + now / 2_000), "such a queue lets the window grow too");
+}
+
+#[test]
+fn a_window_is_kept_over_a_drain_where_a_loss_of_late_told_that_the_queue_was_full() {
+    // Ten seconds after the last loss, or the begin, a drain comes.
+    let kept = |lost_at: Option<u64>| {
+        let (mut open, mut limits) = steady(40);
+        open.longest[0] = 40_000;
+        open.begin_competition(&ack(1), 0, &mut limits);
+        if let Some(lost_at) = lost_at {
+            open.on_congestion(&Congestion { now: at(lost_at), ..loss(40) }, &mut limits);
+        }
+        let from = 9_000_000 + lost_at.unwrap_or(0);
+        play(&mut open, &mut limits, (from, from + 1_050_000), |_| RTT_MIN + 40_000);
+        assert!(matches!(open.mode, Mode::Draining(_)), "{:?}", open.mode);
+        let window = open.window;
+        play(&mut open, &mut limits, (from + 1_100_000, from + 1_300_000), |_| RTT_MIN);
+        assert_eq!(open.mode, Mode::Holding);
+        open.window >= window
+    };
+    assert_eq!((kept(Some(1_000_000)), kept(None)), (true, false));
+}
