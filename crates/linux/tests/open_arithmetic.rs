@@ -13,12 +13,14 @@ const MSS: u64 = 1_448;
 /// The kernel's number for fast recovery, in which some acknowledgements come; zero is none.
 const RECOVERY: u8 = 3;
 
-/// Some seconds in which the queue, the flow and the losses stay as they are.
+/// Some seconds in which the queue stays or grows, and the flow and the losses stay as they are.
 #[derive(Debug, Clone)]
 struct Phase {
     acks: usize,
     gap_us: u64,
     rtt_us: u64,
+    /// By so many percent it is longer in the end.
+    growth: u64,
     /// Segments in flight.
     flight: u64,
     /// Of a thousand acknowledgements, how many meet another event than themselves.
@@ -33,15 +35,17 @@ fn phases() -> impl Strategy<Value = Vec<Phase>> {
         50..800_usize,
         prop_oneof![500..20_000_u64, 20_000..150_000_u64],
         prop_oneof![20_000..60_000_u64, 60_000..400_000_u64, 1..30_000_000_u64],
+        prop_oneof![Just(0_u64), 1..400_u64],
         1..200_u64,
         prop_oneof![3 => Just(0_u64), 1 => 1..100_u64],
         prop_oneof![Just(0_u64), 1..300_000_u64],
         any::<u64>(),
     );
-    let phase = phase.prop_map(|(acks, gap_us, rtt_us, flight, events, wait_us, seed)| Phase {
+    let phase = phase.prop_map(|(acks, gap_us, rtt_us, growth, flight, events, wait_us, seed)| Phase {
         acks,
         gap_us,
         rtt_us,
+        growth,
         flight,
         events,
         wait_us,
@@ -90,7 +94,7 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
     let (mut now, mut state) = (0_u64, 0);
     for phase in phases {
         let mut draws = Draws(phase.seed);
-        for _ in 0..phase.acks {
+        for nth in 0..phase.acks as u64 {
             now += draws.below(2 * phase.gap_us);
             // Now and then as little as a drain leaves.
             let most = if draws.one_in(8) { 1 } else { phase.flight };
@@ -105,10 +109,11 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
                 writeln!(text, "p {now}").unwrap();
             }
             // Most often the whole queue, at times a short one, as in a drain.
+            let queued = phase.rtt_us + phase.rtt_us * phase.growth * nth / (100 * phase.acks as u64);
             let rtt = match draws.below(400) {
-                0 => phase.rtt_us / 2,
+                0 => queued / 2,
                 1..10 => 0,
-                _ => phase.rtt_us + draws.below(1 + phase.rtt_us / 50),
+                _ => queued + draws.below(1 + queued / 50),
             };
             let wait = draws.below(1 + phase.wait_us);
             let rtt = if rtt > 0 { rtt + wait } else { 0 };
@@ -182,7 +187,16 @@ fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
 fn a_decision_that_differs_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
-    let phase = Phase { acks: 50, gap_us: 5_000, rtt_us: 40_000, flight: 20, events: 0, wait_us: 0, seed: 1 };
+    let phase = Phase {
+        acks: 50,
+        gap_us: 5_000,
+        rtt_us: 40_000,
+        growth: 0,
+        flight: 20,
+        events: 0,
+        wait_us: 0,
+        seed: 1,
+    };
     let clock = Clock { first: 1, tick_us: 1_000 };
     let whole = trace(&program, script(&[phase], 10, 40_000, clock));
     let mut lines: Vec<_> = whole.lines().map(str::to_owned).collect();
