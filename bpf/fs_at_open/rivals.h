@@ -24,7 +24,7 @@
 #define OPEN_ROUNDS_TO_SETTLE 8
 /* (14): others fill a queue that is longer than ever in so many rounds, by 1 over this of its length, while the window falls by a
  * quarter. */
-#define OPEN_ROUNDS_OF_GROWTH 8
+#define OPEN_ROUNDS_OF_GROWTH 12
 #define OPEN_LONGER 64
 #define OPEN_LEAST_LONGEST 1000
 

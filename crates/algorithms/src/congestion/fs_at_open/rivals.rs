@@ -19,7 +19,7 @@ const PERIODS_BETWEEN: u64 = 4;
 const ROUNDS_TO_SETTLE: u64 = 8;
 /// Others fill a queue that is longer than ever in so many rounds (14), by 1 over this of its length, while the window falls by
 /// a quarter. Below three quarters of the longest, or this short, the count begins anew.
-const ROUNDS_OF_GROWTH: u64 = 8;
+const ROUNDS_OF_GROWTH: u64 = 12;
 const LONGER: u64 = 64;
 const LEAST_LONGEST: u64 = 1_000;
 /// While the window is held, others fill a queue that grows by 1 over this of its full length, and by so much.

@@ -82,8 +82,8 @@ fn a_queue_that_grows_on_and_on_while_the_window_falls_is_filled_by_others() {
     // From 20 ms up by a third of a millisecond or more in a round.
     assert!(competes(|now| 20_000 + now / 100));
     assert!(!competes(|_| 20_000), "a queue that stays");
-    assert!(!competes(|now| 20_000 + now.min(900_000) / 100), "it grows in few rounds after the eighth");
-    assert!(!competes(|now| 20_000 + now / 2_500), "it grows by less than an eighth");
+    assert!(!competes(|now| 20_000 + now.min(1_000_000) / 100), "it grows in few rounds after the eighth");
+    assert!(!competes(|now| 20_000 + now / 1_500), "it grows by less than a sixth");
     // Not so short that (10) would count it.
     let saws = |now: u64| (20_000 + now / 150) * (1_000 + now % 400_000 / 727) / 1_000;
     assert!(!competes(saws), "it becomes short again and again");
