@@ -207,13 +207,14 @@ def beside_others() -> Iterator[Cell]:
                 yield Cell(
                     name, bar, lambda own, _: 0.5 <= own.share <= 1.5, link, count, rival, seconds=120, warmup=20
                 )
-    # CUBIC takes longer here from one loss to the next.
-    for rtt in (20, 40, 80):
-        for products in (1, 2):
-            packets = round(50e6 * rtt / 1e3 / 8 / 1500 * products)
-            name = f"1 beside 1 cubic, 50 Mbit/s {rtt} ms, {products} BDP"
-            link = wire(50, rtt, f"{packets} packets")
-            yield Cell(name, bar, lambda own, _: 0.5 <= own.share <= 1.5, link, 1, "cubic", seconds=120, warmup=20)
+    # These take longer here from one loss to the next.
+    for rival in ("cubic", "reno"):
+        for rtt in (20, 40, 80):
+            for products in (1, 2):
+                packets = round(50e6 * rtt / 1e3 / 8 / 1500 * products)
+                link = wire(50, rtt, f"{packets} packets")
+                name = f"1 beside 1 {rival}, 50 Mbit/s {rtt} ms, {products} BDP"
+                yield Cell(name, bar, lambda own, _: 0.5 <= own.share <= 1.5, link, 1, rival, seconds=120, warmup=20)
     yield FarCell(
         "round trips 10 and 40 ms",
         "the long one 0.3 of a fair share",

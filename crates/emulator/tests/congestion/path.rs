@@ -65,7 +65,13 @@ fn a_mistaken_timeout_is_undone(timestamps: &str, counted: &str) {
         });
         let place = |event| records.iter().position(|record| record.event() == event);
         let (Some(timeout), Some(undo)) = (place(Event::Timeout), place(Event::Undo)) else {
-            untimely(format!("{:?}, then {:?}", place(Event::Timeout), place(Event::Undo)));
+            // The kernel tells of no timeout in a recovery, so what came before it says why.
+            let others = records.iter().filter(|record| record.event() != Event::Ack);
+            let told: Vec<_> =
+                others.map(|record| (record.event(), record.now_us - records[0].now_us)).collect();
+            untimely(format!(
+                "of a timeout and its undo one is missing: events and their microseconds {told:?}"
+            ));
         };
         assert_in_time!(timeout < undo, "{timeout} {undo}");
         let (before, after) = (&records[timeout - 1], &records[undo + 1]);
