@@ -134,6 +134,10 @@ def wire(rate: float, rtt_ms: float, buffer: str = "1000 packets", more: str = "
     return f'rate = "{rate:g}Mbit"\ndelay = "{int(rtt_ms * 500)}us"\nbuffer = "{buffer}"\n{more}'
 
 
+def has_its_share(own: Outcome, _: dict[str, Outcome]) -> bool:
+    return 0.5 <= own.share <= 1.5
+
+
 def shares(own: Outcome, all_of_them: dict[str, Outcome]) -> bool:
     return own.use >= 0.97 and own.p95_ms <= 2 * all_of_them[ONE].p95_ms and own.jain >= 0.98
 
@@ -204,9 +208,7 @@ def beside_others() -> Iterator[Cell]:
                 packets = round(rate * 1e6 * 0.04 / 8 / 1500 * products)
                 link = wire(rate, 40, f"{packets} packets")
                 name = f"{count} beside {count} {rival}, {products:g} BDP"
-                yield Cell(
-                    name, bar, lambda own, _: 0.5 <= own.share <= 1.5, link, count, rival, seconds=120, warmup=20
-                )
+                yield Cell(name, bar, has_its_share, link, count, rival, seconds=120, warmup=20)
     # These take longer here from one loss to the next.
     for rival in ("cubic", "reno"):
         for rtt in (20, 40, 80):
@@ -214,7 +216,7 @@ def beside_others() -> Iterator[Cell]:
                 packets = round(50e6 * rtt / 1e3 / 8 / 1500 * products)
                 link = wire(50, rtt, f"{packets} packets")
                 name = f"1 beside 1 {rival}, 50 Mbit/s {rtt} ms, {products} BDP"
-                yield Cell(name, bar, lambda own, _: 0.5 <= own.share <= 1.5, link, 1, rival, seconds=120, warmup=20)
+                yield Cell(name, bar, has_its_share, link, 1, rival, seconds=120, warmup=20)
     yield FarCell(
         "round trips 10 and 40 ms",
         "the long one 0.3 of a fair share",

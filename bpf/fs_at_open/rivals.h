@@ -60,7 +60,7 @@ static __always_inline int open_fill(struct fs_at_open *f, u64 now, u64 q)
 }
 
 /* (14), once a round of the steady mode, after open_fill(): true where the queue grows on and on while the window w falls. */
-static __always_inline int open_outgrows(struct open_rivals *r, u64 q, u64 w)
+static __always_inline int open_keeps_growing(struct open_rivals *r, u64 q, u64 w)
 {
 	if (r->rounds <= OPEN_ROUNDS_TO_SETTLE)
 		return 0;
@@ -81,9 +81,9 @@ static __always_inline int open_outgrows(struct open_rivals *r, u64 q, u64 w)
 /* (10) and (14) for a round. */
 static __always_inline int open_others_fill(struct fs_at_open *f, u64 now, u64 q)
 {
-	int fill = open_fill(f, now, q), outgrow = !open_varies(f) && open_outgrows(&f->rivals, q, f->window);
+	int returns = open_fill(f, now, q), grows = !open_varies(f) && open_keeps_growing(&f->rivals, q, f->window);
 
-	return fill || outgrow;
+	return returns || grows;
 }
 
 /* Longest time for which the window is held, and for which a loss tells that others fill the queue. */

@@ -42,7 +42,7 @@ pub(super) struct Rivals {
     /// Times in a row that it became full again, and when it last did.
     returns: u64,
     returned: u64,
-    /// (14): the longest queueing delay since the count began, zero for no count, the window then, and the rounds.
+    /// (14): the longest queueing delay since the count began, zero for no count; the window then; the rounds that counted.
     longest: u64,
     window: u64,
     growths: u64,
@@ -85,7 +85,7 @@ impl Rivals {
 
     /// (14), once a round of the steady mode, after [`Self::fill`]: true where the queue grows on and on while the window `w`
     /// falls.
-    fn outgrows(&mut self, q: u64, w: u64) -> bool {
+    fn keeps_growing(&mut self, q: u64, w: u64) -> bool {
         if self.rounds <= ROUNDS_TO_SETTLE {
             return false;
         }
@@ -130,9 +130,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// (10) and (14) for a round with the queueing delay `q`.
     pub(super) fn others_fill(&mut self, now: u64, q: u64) -> bool {
         let (longest, memory) = (self.longest[0].max(self.longest[1]), PERIODS_BETWEEN * self.period());
-        let fill = self.rivals.fill(now, q, longest, memory);
-        let outgrow = !self.varies() && self.rivals.outgrows(q, self.window);
-        (fill || outgrow) && self.compete
+        let returns = self.rivals.fill(now, q, longest, memory);
+        let grows = !self.varies() && self.rivals.keeps_growing(q, self.window);
+        (returns || grows) && self.compete
     }
 
     /// Longest time for which the window is held, and for which a loss tells that others fill the queue.
