@@ -23,8 +23,13 @@
 /* (8) */
 #define OPEN_LONG_QUEUE 50000
 #define OPEN_LONGEST_PART 8
+#define OPEN_LEAST_SEGMENTS 8
+#define OPEN_STAYING_QUARTERS 3
+#define OPEN_STAYING_QUEUE 15000
+#define OPEN_STAYING_PART 8
+#define OPEN_GROWN_QUARTERS 5
 #define OPEN_DIRTY_DRAINS 3
-#define OPEN_RETRY 3500000
+#define OPEN_RETRY_TENTHS 7
 
 /* A queueing delay that remains in a drain where others fill the queue. */
 static __always_inline u64 open_long(const struct fs_at_open *f)
@@ -107,7 +112,17 @@ static __always_inline int open_is_beside_others(struct fs_at_open *f)
 /* The next drain comes soon. */
 static __always_inline void open_drain_again(struct fs_at_open *f, u64 now)
 {
-	f->path.renewed = less(now, less(open_period(f), OPEN_RETRY));
+	f->path.renewed = less(now, open_period(f) / 10 * (10 - OPEN_RETRY_TENTHS));
+}
+
+/* Whether nearly all of the queue stays where the flow leaves it, so that `left` remains: others hold it, which do not drain. */
+static __always_inline int open_stays(const struct fs_at_open *f, u64 left, u64 mss)
+{
+	const struct open_drain *d = &f->drain;
+
+	return !d->first && !d->competing && !d->joined && f->window >= OPEN_LEAST_SEGMENTS * mss &&
+	       left > max(OPEN_STAYING_QUEUE, open_rtt_min(&f->path) / OPEN_STAYING_PART) &&
+	       4 * left > OPEN_STAYING_QUARTERS * min(f->queueing, f->mean_queueing);
 }
 
 static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
@@ -116,10 +131,13 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	u64 held = max(OPEN_LONG_QUEUE, max(f->longest[0], f->longest[1]) / OPEN_LONGEST_PART);
 	int is_long = f->drain.competing || f->mean_queueing > held;
 	int remains = left > open_long(f) && !f->drain.first;
+	int stays = open_stays(f, left, mss);
+	/* In a slow start. */
+	int grows = 4 * left > OPEN_GROWN_QUARTERS * max(f->queueing, f->mean_queueing);
 
 	f->mode = OPEN_STEADY;
 	f->path.renewed = a->now;
-	if (!(remains && is_long)) {
+	if (!((remains && is_long) || stays)) {
 		f->drains.dirty = 0;
 		if (f->drain.competing && !f->trial.found) {
 			f->mode = OPEN_HOLDING;
@@ -129,8 +147,9 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 		}
 	} else if (f->drain.competing) {
 		open_take_up(f, a, l);
-	} else if (open_is_beside_others(f)) {
+	} else if (!grows && open_is_beside_others(f)) {
 		open_begin_competition(f, a, l);
+		f->rivals.stay = stays;
 	} else {
 		open_drain_again(f, a->now);
 	}

@@ -120,6 +120,7 @@ struct open_rivals {
 	u64 lost;		/* when the last loss came */
 	u64 between_losses;
 	u8 is_due;		/* a loss that a drain follows has come */
+	u8 stay;		/* drains found the senders that the flow competes with */
 };
 
 struct fs_at_open {

@@ -18,9 +18,17 @@ const FALLING_ROUNDS: u64 = 8;
 const LONG_QUEUE: u64 = 50_000;
 /// A queue that such senders hold is never shorter than its longest over this, for long.
 const LONGEST_PART: u64 = 8;
-/// So many drains in a row that did not empty the queue, this long apart, tell of such senders.
+/// A flow with so many segments takes enough out to see that a queue stays: one of which a drain leaves more than so many
+/// quarters, longer than this in microseconds and than `rtt_min` over the last.
+const LEAST_SEGMENTS: u64 = 8;
+const STAYING_QUARTERS: u64 = 3;
+const STAYING_QUEUE: u64 = 15_000;
+const STAYING_PART: u64 = 8;
+/// A queue that becomes longer than so many quarters in a drain is that of a slow start.
+const GROWN_QUARTERS: u64 = 5;
+/// So many drains in a row that did not empty the queue, these tenths of a period apart, tell of senders that hold it.
 const DIRTY_DRAINS: u64 = 3;
-const RETRY: u64 = 3_500_000;
+const RETRY_TENTHS: u64 = 7;
 /// Rounds after a drain in which the window stays as it was: the queue is filling again.
 const ROUNDS_TO_REFILL: u64 = 2;
 /// Where the round trip falls by 1 over this in a round, a queue is being left.
@@ -168,15 +176,26 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
+    /// Whether nearly all of the queue stays where the flow leaves it, so that `left` remains: others hold it, which do not drain.
+    fn stays(&self, drain: &Drain, left: u64, mss: u64) -> bool {
+        let is_own = !drain.first && !drain.competing && drain.joined.is_none();
+        is_own
+            && self.window >= LEAST_SEGMENTS * mss
+            && left > STAYING_QUEUE.max(self.path.rtt_min() / STAYING_PART)
+            && 4 * left > STAYING_QUARTERS * self.queueing.min(self.mean_queueing)
+    }
+
     fn end_drain(&mut self, drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
         let mss = ack.mss.get();
         let left = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
         let held = LONG_QUEUE.max(self.longest[0].max(self.longest[1]) / LONGEST_PART);
         let is_long = drain.competing || self.mean_queueing > held;
         let remains = left > self.long() && !drain.first;
+        let stays = self.stays(&drain, left, mss);
+        let grows = 4 * left > GROWN_QUARTERS * self.queueing.max(self.mean_queueing);
         self.mode = Mode::Steady;
         self.path.renewed = now;
-        if !(remains && is_long && self.compete) {
+        if !((remains && is_long || stays) && self.compete) {
             self.drains.dirty = 0;
             if drain.competing && !self.trial.found {
                 self.mode = Mode::Holding;
@@ -187,8 +206,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
             }
         } else if drain.competing {
             self.take_up(ack, now, limits);
-        } else if self.is_beside_others() {
+        } else if !grows && self.is_beside_others() {
             self.begin_competition(ack, now, limits);
+            self.rivals.stay = stays;
         } else {
             self.drain_again(now);
         }
@@ -210,7 +230,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
 
     /// The next drain comes soon.
     fn drain_again(&mut self, now: u64) {
-        self.path.renewed = now.saturating_sub(self.period().saturating_sub(RETRY));
+        self.path.renewed = now.saturating_sub(self.period() / 10 * (10 - RETRY_TENTHS));
     }
 
     /// Drain after drain the queue stays, and it does not shrink. Where the link varies (12), its gaps do that too.

@@ -70,6 +70,38 @@ fn competition_ends_where_the_queue_grows_longer_than_it_was() {
     assert!(!again.contains(&Mode::Competing), "one more drain is not enough: {again:?}");
 }
 
+/// A flow of `segments` after three drains, each of which leaves the second of the two queueing delays from the first.
+fn after_drains(segments: u64, (before, left): (u64, u64)) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+    let (mut open, mut limits) = steady(segments);
+    for from in [0, 1_000_000, 2_000_000] {
+        (open.window, open.queueing, open.mean_queueing) = ((MSS * segments).get(), before, before);
+        open.begin_drain(&ack(1), false, false);
+        play(&mut open, &mut limits, (from, from + 600_000), |_| RTT_MIN + left);
+    }
+    (open, limits)
+}
+
+#[test]
+fn a_queue_of_which_three_drains_leave_nearly_all_is_held_by_others() {
+    let cases = [
+        (12, (20_000, 16_000), true),
+        (7, (20_000, 16_000), false),
+        (12, (16_000, 15_000), false),
+        (12, (30_000, 22_000), false),
+        (12, (30_000, 23_000), true),
+        // Others begin.
+        (12, (20_000, 26_000), false),
+    ];
+    for (segments, queueing, competes) in cases {
+        let (open, _) = after_drains(segments, queueing);
+        assert_eq!(open.mode == Mode::Competing, competes, "{segments} segments, {queueing:?} us");
+    }
+    // A longer queue is no sign that such drains were wrong.
+    let (mut open, mut limits) = after_drains(12, (20_000, 16_000));
+    play(&mut open, &mut limits, (2_600_000, 3_200_000), |_| RTT_MIN + 90_000);
+    assert_eq!(open.mode, Mode::Competing);
+}
+
 #[test]
 fn a_queue_that_grows_on_and_on_while_the_window_falls_is_filled_by_others() {
     let competes = |queueing: &dyn Fn(u64) -> u64| competes(60, 4_900_000, queueing);
