@@ -22,6 +22,7 @@
 #define OPEN_PERIODS_VARYING 3
 /* (8) */
 #define OPEN_LONG_QUEUE 50000
+#define OPEN_LONG_PART 4
 #define OPEN_LONGEST_PART 8
 #define OPEN_LEAST_SEGMENTS 8
 #define OPEN_STAYING_QUARTERS 3
@@ -30,12 +31,6 @@
 #define OPEN_GROWN_QUARTERS 5
 #define OPEN_DIRTY_DRAINS 3
 #define OPEN_RETRY_TENTHS 7
-
-/* A queueing delay that remains in a drain where others fill the queue. */
-static __always_inline u64 open_long(const struct fs_at_open *f)
-{
-	return max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / 4);
-}
 
 /* Whether round trips fall as those of a queue do that is being left. */
 static __always_inline int open_falls(u64 before, u64 low)
@@ -115,12 +110,19 @@ static __always_inline void open_drain_again(struct fs_at_open *f, u64 now)
 	f->path.renewed = less(now, open_period(f) / 10 * (10 - OPEN_RETRY_TENTHS));
 }
 
-/* Whether nearly all of the queue stays where the flow leaves it, so that `left` remains: others hold it, which do not drain. */
+/* Whether a long queue was there before a drain that left `left` of it, and remains. */
+static __always_inline int open_remains_long(const struct fs_at_open *f, u64 left)
+{
+	u64 held = max(OPEN_LONG_QUEUE, max(f->longest[0], f->longest[1]) / OPEN_LONGEST_PART);
+
+	return !f->drain.first && (f->drain.competing || f->mean_queueing > held) &&
+	       left > max(OPEN_LONG_QUEUE / 2, open_rtt_min(&f->path) / OPEN_LONG_PART);
+}
+
+/* Whether nearly all of the queue stays, `left`, where the flow leaves it: others hold it, which do not drain. */
 static __always_inline int open_stays(const struct fs_at_open *f, u64 left, u64 mss)
 {
-	const struct open_drain *d = &f->drain;
-
-	return !d->first && !d->competing && !d->joined && f->window >= OPEN_LEAST_SEGMENTS * mss &&
+	return !f->drain.first && !f->drain.competing && f->window >= OPEN_LEAST_SEGMENTS * mss &&
 	       left > max(OPEN_STAYING_QUEUE, open_rtt_min(&f->path) / OPEN_STAYING_PART) &&
 	       4 * left > OPEN_STAYING_QUARTERS * min(f->queueing, f->mean_queueing);
 }
@@ -128,16 +130,13 @@ static __always_inline int open_stays(const struct fs_at_open *f, u64 left, u64 
 static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
 	u64 mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
-	u64 held = max(OPEN_LONG_QUEUE, max(f->longest[0], f->longest[1]) / OPEN_LONGEST_PART);
-	int is_long = f->drain.competing || f->mean_queueing > held;
-	int remains = left > open_long(f) && !f->drain.first;
 	int stays = open_stays(f, left, mss);
 	/* In a slow start. */
 	int grows = 4 * left > OPEN_GROWN_QUARTERS * max(f->queueing, f->mean_queueing);
 
 	f->mode = OPEN_STEADY;
 	f->path.renewed = a->now;
-	if (!((remains && is_long) || stays)) {
+	if (!stays && !open_remains_long(f, left)) {
 		f->drains.dirty = 0;
 		if (f->drain.competing && !f->trial.found) {
 			f->mode = OPEN_HOLDING;
@@ -149,7 +148,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 		open_take_up(f, a, l);
 	} else if (!grows && open_is_beside_others(f)) {
 		open_begin_competition(f, a, l);
-		f->rivals.stay = stays;
+		f->drains.found = stays;
 	} else {
 		open_drain_again(f, a->now);
 	}

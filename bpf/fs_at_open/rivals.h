@@ -140,7 +140,7 @@ static __always_inline void open_begin_competition(struct fs_at_open *f, const s
 {
 	f->rivals.full = open_rtt_min(&f->path) + max(f->longest[0], f->longest[1]);
 	f->rivals.returns = 0;
-	f->rivals.stay = 0;
+	f->drains.found = 0;
 	f->window = max(f->window, 4 * a->mss);
 	open_take_up(f, a, l);
 }
@@ -150,7 +150,7 @@ static __always_inline void open_end_competing_round(struct fs_at_open *f, const
 {
 	u64 full = open_queueing(&f->path, f->rivals.full);
 
-	if (open_queueing(&f->path, low) > full / 4 * 5 && !f->trial.found && !f->rivals.stay) {
+	if (open_queueing(&f->path, low) > full / 4 * 5 && !f->trial.found && !f->drains.found) {
 		/* The queue was not full, so nothing tells of others: drains are counted anew. */
 		f->drains.dirty = 0;
 		f->window = min(open_forward_part(f, l->cwnd), max(f->rcv_bytes, 2 * a->mss));

@@ -65,6 +65,7 @@ struct open_drains {
 	u64 resting;
 	u64 dirty;
 	u64 dirty_queueing;
+	u64 found;		/* drains found the senders that the flow competes with */
 	u64 grown;		/* when slow start ended */
 	u64 second;		/* when the second drain is due, 0: not again */
 };
@@ -120,7 +121,6 @@ struct open_rivals {
 	u64 lost;		/* when the last loss came */
 	u64 between_losses;
 	u8 is_due;		/* a loss that a drain follows has come */
-	u8 stay;		/* drains found the senders that the flow competes with */
 };
 
 struct fs_at_open {

@@ -21,6 +21,8 @@ struct Phase {
     rtt_us: u64,
     /// By so many percent it is longer in the end.
     growth: u64,
+    /// Percent of the round trip that is left where others hold the queue while the flow drains.
+    left: u64,
     /// Segments in flight.
     flight: u64,
     /// Of a thousand acknowledgements, how many meet another event than themselves.
@@ -36,16 +38,18 @@ fn phases() -> impl Strategy<Value = Vec<Phase>> {
         prop_oneof![500..20_000_u64, 20_000..150_000_u64],
         prop_oneof![20_000..60_000_u64, 60_000..400_000_u64, 1..30_000_000_u64],
         prop_oneof![Just(0_u64), 1..400_u64],
+        prop_oneof![Just(100_u64), 60..100_u64],
         1..200_u64,
         prop_oneof![3 => Just(0_u64), 1 => 1..100_u64],
         prop_oneof![Just(0_u64), 1..300_000_u64],
         any::<u64>(),
     );
-    let phase = phase.prop_map(|(acks, gap_us, rtt_us, growth, flight, events, wait_us, seed)| Phase {
+    let phase = phase.prop_map(|(acks, gap_us, rtt_us, growth, left, flight, events, wait_us, seed)| Phase {
         acks,
         gap_us,
         rtt_us,
         growth,
+        left,
         flight,
         events,
         wait_us,
@@ -108,11 +112,12 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
             if phase.events > 0 && draws.one_in(500) {
                 writeln!(text, "p {now}").unwrap();
             }
-            // Most often the whole queue, at times a short one, as in a drain.
+            // Most often the whole queue, at times a short one or a part, as in a drain.
             let queued = phase.rtt_us + phase.rtt_us * phase.growth * nth / (100 * phase.acks as u64);
             let rtt = match draws.below(400) {
                 0 => queued / 2,
                 1..10 => 0,
+                10..18 => queued * phase.left / 100,
                 _ => queued + draws.below(1 + queued / 50),
             };
             let wait = draws.below(1 + phase.wait_us);
@@ -192,6 +197,7 @@ fn a_decision_that_differs_is_told_with_its_place() {
         gap_us: 5_000,
         rtt_us: 40_000,
         growth: 0,
+        left: 100,
         flight: 20,
         events: 0,
         wait_us: 0,

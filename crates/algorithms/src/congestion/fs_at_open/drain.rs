@@ -14,8 +14,10 @@ const MOST_QUEUE: u64 = 4;
 const DRAIN_WAIT: u64 = 100_000;
 /// Rounds that a drain lasts at most while round-trip times still fall by a sixteenth.
 const FALLING_ROUNDS: u64 = 8;
-/// Queueing delay that only senders that fill the queue hold over several drains; half of it may remain in a drain.
+/// Queueing delay that only senders that fill the queue hold over several drains; half of it, or `rtt_min` over the second, may
+/// remain in a drain.
 const LONG_QUEUE: u64 = 50_000;
+const LONG_PART: u64 = 4;
 /// A queue that such senders hold is never shorter than its longest over this, for long.
 const LONGEST_PART: u64 = 8;
 /// A flow with so many segments takes enough out to see that a queue stays: one of which a drain leaves more than so many
@@ -67,6 +69,8 @@ pub(super) struct Drains {
     /// Drains in a row that did not empty the queue, and the mean queueing delay before the last of them.
     pub(super) dirty: u64,
     dirty_queueing: u64,
+    /// Drains found the senders that the flow competes with, by a queue that stayed.
+    pub(super) found: bool,
     /// When slow start ended, and when the second drain is due.
     pub(super) grown: u64,
     second: Option<u64>,
@@ -75,13 +79,6 @@ pub(super) struct Drains {
 /// Whether round trips fall, from `before` in one round to `low` in the next, as those of a queue do that is being left.
 fn falls(before: u64, low: u64) -> bool {
     low < before - before / FALL
-}
-
-impl<C> FsAtOpen<C> {
-    /// A queueing delay that remains in a drain where others fill the queue.
-    fn long(&self) -> u64 {
-        (LONG_QUEUE / 2).max(self.path.rtt_min() / 4)
-    }
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
@@ -176,10 +173,19 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
-    /// Whether nearly all of the queue stays where the flow leaves it, so that `left` remains: others hold it, which do not drain.
+    /// Whether a long queue was there before a drain that left `left` of it, and remains.
+    fn remains_long(&self, drain: &Drain, left: u64) -> bool {
+        let was_long =
+            self.mean_queueing > LONG_QUEUE.max(self.longest[0].max(self.longest[1]) / LONGEST_PART);
+        !drain.first
+            && (drain.competing || was_long)
+            && left > (LONG_QUEUE / 2).max(self.path.rtt_min() / LONG_PART)
+    }
+
+    /// Whether nearly all of the queue stays, `left`, where the flow leaves it: others hold it, which do not drain.
     fn stays(&self, drain: &Drain, left: u64, mss: u64) -> bool {
-        let is_own = !drain.first && !drain.competing && drain.joined.is_none();
-        is_own
+        !drain.first
+            && !drain.competing
             && self.window >= LEAST_SEGMENTS * mss
             && left > STAYING_QUEUE.max(self.path.rtt_min() / STAYING_PART)
             && 4 * left > STAYING_QUARTERS * self.queueing.min(self.mean_queueing)
@@ -188,14 +194,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
     fn end_drain(&mut self, drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
         let mss = ack.mss.get();
         let left = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
-        let held = LONG_QUEUE.max(self.longest[0].max(self.longest[1]) / LONGEST_PART);
-        let is_long = drain.competing || self.mean_queueing > held;
-        let remains = left > self.long() && !drain.first;
         let stays = self.stays(&drain, left, mss);
+        let tells_of_others = self.compete && (stays || self.remains_long(&drain, left));
         let grows = 4 * left > GROWN_QUARTERS * self.queueing.max(self.mean_queueing);
         self.mode = Mode::Steady;
         self.path.renewed = now;
-        if !((remains && is_long || stays) && self.compete) {
+        if !tells_of_others {
             self.drains.dirty = 0;
             if drain.competing && !self.trial.found {
                 self.mode = Mode::Holding;
@@ -208,7 +212,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             self.take_up(ack, now, limits);
         } else if !grows && self.is_beside_others() {
             self.begin_competition(ack, now, limits);
-            self.rivals.stay = stays;
+            self.drains.found = stays;
         } else {
             self.drain_again(now);
         }

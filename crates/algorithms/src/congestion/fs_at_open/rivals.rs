@@ -46,8 +46,6 @@ pub(super) struct Rivals {
     longest: u64,
     window: u64,
     growths: u64,
-    /// Drains found the senders that the flow competes with, by a queue that stayed.
-    pub(super) stay: bool,
     /// Round trip through the full queue.
     full: u64,
     /// The shortest queueing delay while the window is held.
@@ -154,7 +152,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Competition begins, in a queue that is taken to have been full when it was longest.
     pub(super) fn begin_competition(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
         self.rivals.full = self.path.rtt_min() + self.longest[0].max(self.longest[1]);
-        (self.rivals.returns, self.rivals.stay) = (0, false);
+        (self.rivals.returns, self.drains.found) = (0, false);
         self.window = self.window.max(4 * ack.mss.get());
         self.take_up(ack, now, limits);
     }
@@ -189,7 +187,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// A round of competition.
     pub(super) fn end_competing_round(&mut self, ack: &Ack, now: u64, low: u64, limits: &Limits) {
         let (queueing, full) = (self.path.queueing(low), self.path.queueing(self.rivals.full));
-        if queueing > full / 4 * 5 && !self.trial.found && !self.rivals.stay {
+        if queueing > full / 4 * 5 && !self.trial.found && !self.drains.found {
             // The queue was not full, so nothing tells of others: drains are counted anew.
             self.drains.dirty = 0;
             self.window = self.forward_part(limits.cwnd).min(self.rcv_bytes.max(2 * ack.mss.get()));

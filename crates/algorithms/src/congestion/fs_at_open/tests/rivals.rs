@@ -70,35 +70,57 @@ fn competition_ends_where_the_queue_grows_longer_than_it_was() {
     assert!(!again.contains(&Mode::Competing), "one more drain is not enough: {again:?}");
 }
 
-/// A flow of `segments` after three drains, each of which leaves the second of the two queueing delays from the first.
-fn after_drains(segments: u64, (before, left): (u64, u64)) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
-    let (mut open, mut limits) = steady(segments);
-    for from in [0, 1_000_000, 2_000_000] {
-        (open.window, open.queueing, open.mean_queueing) = ((MSS * segments).get(), before, before);
-        open.begin_drain(&ack(1), false, false);
-        play(&mut open, &mut limits, (from, from + 600_000), |_| RTT_MIN + left);
+/// A flow after three drains of a queue, and what it knew before each of them.
+struct Drained {
+    segments: u64,
+    rtt_min: u64,
+    queueing: u64,
+    mean_queueing: u64,
+    left: u64,
+}
+
+impl Drained {
+    const STAYS: Self =
+        Self { segments: 8, rtt_min: RTT_MIN, queueing: 20_000, mean_queueing: 20_000, left: 16_000 };
+
+    fn flow(&self) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+        let (mut open, mut limits) = steady(self.segments);
+        open.path = Path::of(self.rtt_min, 0);
+        for from in [0, 1_000_000, 2_000_000] {
+            open.window = (MSS * self.segments).get();
+            (open.queueing, open.mean_queueing) = (self.queueing, self.mean_queueing);
+            open.begin_drain(&ack(1), false, false);
+            play(&mut open, &mut limits, (from, from + 900_000), |_| self.rtt_min + self.left);
+        }
+        (open, limits)
     }
-    (open, limits)
+
+    fn competes(&self) -> bool {
+        self.flow().0.mode == Mode::Competing
+    }
 }
 
 #[test]
 fn a_queue_of_which_three_drains_leave_nearly_all_is_held_by_others() {
-    let cases = [
-        (12, (20_000, 16_000), true),
-        (7, (20_000, 16_000), false),
-        (12, (16_000, 15_000), false),
-        (12, (30_000, 22_000), false),
-        (12, (30_000, 23_000), true),
-        // Others begin.
-        (12, (20_000, 26_000), false),
-    ];
-    for (segments, queueing, competes) in cases {
-        let (open, _) = after_drains(segments, queueing);
-        assert_eq!(open.mode == Mode::Competing, competes, "{segments} segments, {queueing:?} us");
+    const STAYS: Drained = Drained::STAYS;
+    assert!(STAYS.competes());
+    assert!(!Drained { segments: 7, ..STAYS }.competes(), "a window that takes little out");
+    assert!(!Drained { left: 15_000, ..STAYS }.competes(), "a short queue");
+    let far = Drained { rtt_min: 160_000, left: 20_000, ..STAYS };
+    assert!(!far.competes() && Drained { left: 20_001, ..far }.competes(), "short for the path");
+    // Three quarters of what was there before, by the shorter of the last round and the mean.
+    for (queueing, mean_queueing) in [(28_000, 32_000), (32_000, 28_000)] {
+        let most = Drained { queueing, mean_queueing, left: 21_000, ..STAYS };
+        assert!(!most.competes() && Drained { left: 21_001, ..most }.competes());
+    }
+    // A quarter more than was there, by the longer of the two: others begin.
+    for (queueing, mean_queueing) in [(16_000, 20_000), (20_000, 16_000)] {
+        let more = Drained { queueing, mean_queueing, left: 24_900, ..STAYS };
+        assert!(more.competes() && !Drained { left: 25_100, ..more }.competes());
     }
     // A longer queue is no sign that such drains were wrong.
-    let (mut open, mut limits) = after_drains(12, (20_000, 16_000));
-    play(&mut open, &mut limits, (2_600_000, 3_200_000), |_| RTT_MIN + 90_000);
+    let (mut open, mut limits) = STAYS.flow();
+    play(&mut open, &mut limits, (2_900_000, 3_500_000), |_| RTT_MIN + 90_000);
     assert_eq!(open.mode, Mode::Competing);
 }
 
