@@ -136,7 +136,7 @@ static __always_inline void open_sample(struct fs_at_open *f, const struct open_
 	/* Beside others the queue is seldom empty, so the path is remembered for longer. */
 	if (f->mode == OPEN_COMPETING || f->mode == OPEN_HOLDING || f->drains.dirty)
 		period *= OPEN_PERIODS_BESIDE;
-	open_sample_path(&f->path, a->now, rtt, period);
+	open_measure(f, a->now, rtt, period);
 	f->round.low = min(f->round.low, rtt);
 	f->round.samples++;
 	if (f->mode == OPEN_STARTUP)
@@ -168,6 +168,8 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 		open_advance_drain(f, a, l);
 	} else if (!f->round.end) {
 		open_begin_round(f, a);
+	} else if (open_drains_at_once(f, a->now)) {
+		open_begin_drain(f, a, 0, 0);
 	} else if (open_is_over(&f->round, a) && f->round.samples >= open_enough_samples(f)) {
 		open_end_round(f, a, l);
 		if (f->mode != OPEN_DRAINING)

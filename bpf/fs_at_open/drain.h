@@ -18,6 +18,11 @@
 /* The second drain comes this part of a period after the first; for so many periods a flow gives way to the drains of others. */
 #define OPEN_SECOND 4
 #define OPEN_YOUNG 3
+/* The next drain is timed from when the queue was last down to its mean over this, where it fills fast. */
+#define OPEN_LOW_PART 4
+/* Where a drain is due within this part of a period, and the queue falls below so many quarters, others begin to leave it. */
+#define OPEN_SOON 32
+#define OPEN_LEFT_QUARTERS 3
 /* Periods between drains where the link varies (12). */
 #define OPEN_PERIODS_VARYING 3
 /* (8) */
@@ -25,6 +30,7 @@
 #define OPEN_LONG_PART 4
 #define OPEN_LONGEST_PART 8
 #define OPEN_LEAST_SEGMENTS 8
+#define OPEN_FALLEN_PART 8
 #define OPEN_STAYING_QUARTERS 3
 #define OPEN_STAYING_QUEUE 15000
 #define OPEN_STAYING_PART 8
@@ -54,7 +60,7 @@ static __always_inline void open_begin_drain(struct fs_at_open *f, const struct 
 	f->mode = OPEN_DRAINING;
 	f->drain.first = first;
 	f->drain.competing = competing;
-	f->drain.before = f->round.low;
+	f->drain.before = open_low_now(f);
 	f->drain.floor = OPEN_NONE;
 	f->drain.target = open_drain_target(f, f->drain.before, a->mss);
 	open_begin_round(f, a);
@@ -71,10 +77,36 @@ static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
 	return less(now, f->path.renewed) > (open_varies(f) ? OPEN_PERIODS_VARYING : 1) * open_period(f);
 }
 
+static __always_inline int open_is_young(const struct fs_at_open *f, u64 now)
+{
+	return now < f->drains.grown + OPEN_YOUNG * open_period(f);
+}
+
+/* Takes a round trip into the path's measurement, for which a period lasts `period`, and keeps the drains of all flows in step. */
+static __always_inline void open_measure(struct fs_at_open *f, u64 now, u64 rtt, u64 period)
+{
+	int is_soon = less(now, f->path.renewed) > open_period(f) - open_period(f) / OPEN_SOON;
+	int leaves = f->mode == OPEN_DRAINING ? !f->drain.competing : f->mode == OPEN_STEADY && f->drains.resting;
+	u64 q;
+
+	open_sample_path(&f->path, now, rtt, period);
+	q = open_queueing(&f->path, rtt);
+	f->drains.others_leave = is_soon && !open_varies(f) && q < f->queueing / 4 * OPEN_LEFT_QUARTERS;
+	if (leaves && q <= f->mean_queueing / OPEN_LOW_PART)
+		f->path.renewed = now;
+}
+
+/* Whether a drain begins with this acknowledgement, and not only with a round: it is due, or others begin theirs. */
+static __always_inline int open_drains_at_once(struct fs_at_open *f, u64 now)
+{
+	return f->mode == OPEN_STEADY && !f->trial.left && !f->drains.resting && !f->round.app_limited && !open_is_young(f, now) &&
+	       (f->drains.others_leave || open_is_drain_due(f, now));
+}
+
 /* Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them. */
 static __always_inline int open_gives_way(const struct fs_at_open *f, u64 now, u64 last, u64 low)
 {
-	return now < f->drains.grown + OPEN_YOUNG * open_period(f) && open_is_near_min(&f->path, low) && open_falls(last, low);
+	return open_is_young(f, now) && open_is_near_min(&f->path, low) && open_falls(last, low);
 }
 
 /* Others leave the queue, which this flow took for a part of the path: it leaves too, and finds anew how deep. */
@@ -122,7 +154,8 @@ static __always_inline int open_remains_long(const struct fs_at_open *f, u64 lef
 /* Whether nearly all of the queue stays, `left`, where the flow leaves it: others hold it, which do not drain. */
 static __always_inline int open_stays(const struct fs_at_open *f, u64 left, u64 mss)
 {
-	return !f->drain.first && !f->drain.competing && f->window >= OPEN_LEAST_SEGMENTS * mss &&
+	return !f->drain.first && !f->drain.competing &&
+	       (f->window >= OPEN_LEAST_SEGMENTS * mss || OPEN_FALLEN_PART * f->window <= f->drains.emptied) &&
 	       left > max(OPEN_STAYING_QUEUE, open_rtt_min(&f->path) / OPEN_STAYING_PART) &&
 	       4 * left > OPEN_STAYING_QUARTERS * min(f->queueing, f->mean_queueing);
 }
@@ -135,9 +168,12 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	int grows = 4 * left > OPEN_GROWN_QUARTERS * max(f->queueing, f->mean_queueing);
 
 	f->mode = OPEN_STEADY;
-	f->path.renewed = a->now;
+	if (f->path.renewed < f->drain.reached)
+		f->path.renewed = a->now;
 	if (!stays && !open_remains_long(f, left)) {
 		f->drains.dirty = 0;
+		if (!f->drain.competing)
+			f->drains.emptied = f->window;
 		if (f->drain.competing && !f->trial.found) {
 			f->mode = OPEN_HOLDING;
 			/* Without a loss nothing has told that the queue is full: hold no more than the path does. */

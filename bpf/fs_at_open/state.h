@@ -65,7 +65,9 @@ struct open_drains {
 	u64 resting;
 	u64 dirty;
 	u64 dirty_queueing;
+	u64 emptied;		/* the window when a drain last emptied the queue */
 	u64 found;		/* drains found the senders that the flow competes with */
+	u64 others_leave;	/* they begin to leave the queue, shortly before this flow does */
 	u64 grown;		/* when slow start ended */
 	u64 second;		/* when the second drain is due, 0: not again */
 };

@@ -242,7 +242,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             // Beside others the queue is seldom empty, so the path is remembered for longer.
             let beside = matches!(self.mode, Mode::Competing | Mode::Holding) || self.drains.dirty > 0;
             let period = if beside { PERIODS_BESIDE * self.period() } else { self.period() };
-            self.path.sample(now, rtt, period);
+            self.measure(now, rtt, period);
             self.round.sample(rtt);
             if self.mode == Mode::Startup {
                 self.look(ack);
@@ -264,9 +264,11 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         if self.path.has_become_shorter() {
             self.join_drain(ack);
         }
+        let drains_at_once = self.drains_at_once(now);
         match self.mode {
             Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),
             _ if self.round.end == 0 => self.begin_round(ack),
+            _ if drains_at_once => self.begin_drain(ack, false, false),
             _ if self.round.is_over(ack) && self.round.samples >= self.trial.samples_of_round() => {
                 self.end_round(ack, now, limits);
                 if !matches!(self.mode, Mode::Draining(_)) {

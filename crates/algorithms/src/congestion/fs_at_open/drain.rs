@@ -20,9 +20,11 @@ const LONG_QUEUE: u64 = 50_000;
 const LONG_PART: u64 = 4;
 /// A queue that such senders hold is never shorter than its longest over this, for long.
 const LONGEST_PART: u64 = 8;
-/// A flow with so many segments takes enough out to see that a queue stays: one of which a drain leaves more than so many
-/// quarters, longer than this in microseconds and than `rtt_min` over the last.
+/// A flow with so many segments takes enough out to see that a queue stays, and so does one whose window has fallen to the
+/// second part since a drain last emptied the queue. It stays where a drain leaves more than so many quarters, longer than this
+/// in microseconds and than `rtt_min` over the last.
 const LEAST_SEGMENTS: u64 = 8;
+const FALLEN_PART: u64 = 8;
 const STAYING_QUARTERS: u64 = 3;
 const STAYING_QUEUE: u64 = 15_000;
 const STAYING_PART: u64 = 8;
@@ -39,8 +41,14 @@ const FALL: u64 = 16;
 const SECOND: u64 = 4;
 /// Periods between drains where the link varies (12): its queue is short again and again by itself.
 const PERIODS_VARYING: u64 = 3;
-/// For so many periods after slow start a flow gives way to the drains of others.
+/// For so many periods after slow start a flow is young: it gives way to the drains of others, and its own begin with a round.
 const YOUNG: u64 = 3;
+/// After a drain the next is timed from when the queue was last down to its mean over this: it fills so fast then that all
+/// flows see this within a few packets.
+const LOW_PART: u64 = 4;
+/// Where a drain is due within this part of a period, and the queue falls below so many quarters, others begin to leave it.
+const SOON: u64 = 32;
+const LEFT_QUARTERS: u64 = 3;
 
 /// A time in which the flow leaves the queue, so that all see the path's own round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +77,12 @@ pub(super) struct Drains {
     /// Drains in a row that did not empty the queue, and the mean queueing delay before the last of them.
     pub(super) dirty: u64,
     dirty_queueing: u64,
+    /// The window when a drain last emptied the queue.
+    pub(super) emptied: u64,
     /// Drains found the senders that the flow competes with, by a queue that stayed.
     pub(super) found: bool,
+    /// The last round trip told that others begin to leave the queue, shortly before this flow does.
+    others_leave: bool,
     /// When slow start ended, and when the second drain is due.
     pub(super) grown: u64,
     second: Option<u64>,
@@ -84,7 +96,7 @@ fn falls(before: u64, low: u64) -> bool {
 impl<C: CongestionControl> FsAtOpen<C> {
     /// Begins to leave the queue.
     pub(super) fn begin_drain(&mut self, ack: &Ack, first: bool, competing: bool) {
-        let (before, floor) = (self.round.low, u64::MAX);
+        let (before, floor) = (self.low_now(), u64::MAX);
         let target = self.drain_target(before, ack.mss.get());
         self.mode = Mode::Draining(Drain {
             first,
@@ -114,11 +126,38 @@ impl<C: CongestionControl> FsAtOpen<C> {
             || now.saturating_sub(self.path.renewed) > periods * self.period()
     }
 
+    fn is_young(&self, now: u64) -> bool {
+        now < self.drains.grown.saturating_add(YOUNG * self.period())
+    }
+
+    /// Takes a round trip into the path's measurement, for which a period lasts `period`, and keeps the drains of all flows in
+    /// step.
+    pub(super) fn measure(&mut self, now: u64, rtt: u64, period: u64) {
+        let is_soon = now.saturating_sub(self.path.renewed) > self.period() - self.period() / SOON;
+        self.path.sample(now, rtt, period);
+        let q = self.path.queueing(rtt);
+        self.drains.others_leave = is_soon && !self.varies() && q < self.queueing / 4 * LEFT_QUARTERS;
+        let leaves = match self.mode {
+            Mode::Draining(drain) => !drain.competing,
+            mode => mode == Mode::Steady && self.drains.resting > 0,
+        };
+        if leaves && q <= self.mean_queueing / LOW_PART {
+            self.path.renewed = now;
+        }
+    }
+
+    /// Whether a drain begins with this acknowledgement, and not only with a round: it is due, or others begin theirs.
+    pub(super) fn drains_at_once(&mut self, now: u64) -> bool {
+        self.mode == Mode::Steady
+            && self.trial.left == 0
+            && self.drains.resting == 0
+            && !(self.round.app_limited || self.is_young(now))
+            && (self.drains.others_leave || self.is_drain_due(now))
+    }
+
     /// Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them.
     pub(super) fn gives_way(&self, now: u64, last: u64, low: u64) -> bool {
-        now < self.drains.grown.saturating_add(YOUNG * self.period())
-            && self.path.is_near_min(low)
-            && falls(last, low)
+        self.is_young(now) && self.path.is_near_min(low) && falls(last, low)
     }
 
     /// The window stays while the queue fills again.
@@ -169,7 +208,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         } else if (self.path.is_near_min(drain.floor) && drain.joined.is_none())
             || now.saturating_sub(reached) >= DRAIN_WAIT.max(self.path.rtt_min())
         {
-            self.end_drain(drain, ack, now, limits);
+            self.end_drain(drain, reached, ack, now, limits);
         }
     }
 
@@ -186,21 +225,26 @@ impl<C: CongestionControl> FsAtOpen<C> {
     fn stays(&self, drain: &Drain, left: u64, mss: u64) -> bool {
         !drain.first
             && !drain.competing
-            && self.window >= LEAST_SEGMENTS * mss
+            && (self.window >= LEAST_SEGMENTS * mss || FALLEN_PART * self.window <= self.drains.emptied)
             && left > STAYING_QUEUE.max(self.path.rtt_min() / STAYING_PART)
             && 4 * left > STAYING_QUARTERS * self.queueing.min(self.mean_queueing)
     }
 
-    fn end_drain(&mut self, drain: Drain, ack: &Ack, now: u64, limits: &mut Limits) {
+    fn end_drain(&mut self, drain: Drain, reached: u64, ack: &Ack, now: u64, limits: &mut Limits) {
         let mss = ack.mss.get();
         let left = if drain.floor == u64::MAX { 0 } else { self.path.queueing(drain.floor) };
         let stays = self.stays(&drain, left, mss);
         let tells_of_others = self.compete && (stays || self.remains_long(&drain, left));
         let grows = 4 * left > GROWN_QUARTERS * self.queueing.max(self.mean_queueing);
         self.mode = Mode::Steady;
-        self.path.renewed = now;
+        if self.path.renewed < reached {
+            self.path.renewed = now;
+        }
         if !tells_of_others {
             self.drains.dirty = 0;
+            if !drain.competing {
+                self.drains.emptied = self.window;
+            }
             if drain.competing && !self.trial.found {
                 self.mode = Mode::Holding;
                 if !self.rivals.was_full(now, self.longest_wait()) {

@@ -145,7 +145,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     }
 
     /// The smallest round trip of this round so far, or of the last.
-    fn low_now(&self) -> u64 {
+    pub(super) fn low_now(&self) -> u64 {
         if self.round.low == u64::MAX { self.low } else { self.round.low }
     }
 

@@ -77,11 +77,19 @@ struct Drained {
     queueing: u64,
     mean_queueing: u64,
     left: u64,
+    /// Segments of the window when a drain last emptied the queue.
+    emptied: u64,
 }
 
 impl Drained {
-    const STAYS: Self =
-        Self { segments: 8, rtt_min: RTT_MIN, queueing: 20_000, mean_queueing: 20_000, left: 16_000 };
+    const STAYS: Self = Self {
+        segments: 8,
+        rtt_min: RTT_MIN,
+        queueing: 20_000,
+        mean_queueing: 20_000,
+        left: 16_000,
+        emptied: 0,
+    };
 
     fn flow(&self) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
         let (mut open, mut limits) = steady(self.segments);
@@ -89,6 +97,7 @@ impl Drained {
         for from in [0, 1_000_000, 2_000_000] {
             open.window = (MSS * self.segments).get();
             (open.queueing, open.mean_queueing) = (self.queueing, self.mean_queueing);
+            open.drains.emptied = (MSS * self.emptied).get();
             open.begin_drain(&ack(1), false, false);
             play(&mut open, &mut limits, (from, from + 900_000), |_| self.rtt_min + self.left);
         }
@@ -105,6 +114,18 @@ fn a_queue_of_which_three_drains_leave_nearly_all_is_held_by_others() {
     const STAYS: Drained = Drained::STAYS;
     assert!(STAYS.competes());
     assert!(!Drained { segments: 7, ..STAYS }.competes(), "a window that takes little out");
+    assert!(!Drained { segments: 5, emptied: 39, ..STAYS }.competes());
+    assert!(
+        Drained { segments: 5, emptied: 40, ..STAYS }.competes(),
+        "a window that has fallen to an eighth"
+    );
+    let emptied = Drained { left: 0, emptied: 9, ..STAYS }.flow().0.drains.emptied;
+    assert_eq!(emptied, (MSS * 8).get(), "a drain that empties the queue counts the window");
+    let (mut open, mut limits) = steady(20);
+    open.begin_drain(&ack(1), false, true);
+    play(&mut open, &mut limits, (0, 500_000), |_| RTT_MIN);
+    assert!(!matches!(open.mode, Mode::Draining(_)), "{:?}", open.mode);
+    assert_eq!(open.drains.emptied, 0, "a drain of competition does not");
     assert!(!Drained { left: 15_000, ..STAYS }.competes(), "a short queue");
     let far = Drained { rtt_min: 160_000, left: 20_000, ..STAYS };
     assert!(!far.competes() && Drained { left: 20_001, ..far }.competes(), "short for the path");

@@ -5,7 +5,7 @@ use super::*;
 const MS: u64 = 1_000;
 
 /// `rounds` whose queueing delay is in turn `short` and `long`.
-fn variation(rounds: usize, short: u64, long: u64) -> Variation {
+pub(super) fn variation(rounds: usize, short: u64, long: u64) -> Variation {
     let mut variation = Variation::default();
     for nth in 0..rounds {
         let (q, last) = (if nth % 2 == 0 { short } else { long }, variation.take_last());
