@@ -2,12 +2,14 @@
 
 use super::*;
 
+type Open = FsAtOpen<Box<dyn CongestionControl>>;
+
 /// When the queue was last empty.
 const EMPTY: u64 = 20_000_000;
 const QUEUE: u64 = 12_000;
 
 /// A flow in the middle of a round, after rounds with a queue of 12 ms; its slow start ended at `grown`.
-fn in_a_round(grown: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+fn in_a_round(grown: u64) -> (Open, Limits) {
     let (mut open, limits) = steady(40);
     (open.path, open.drains.grown) = (Path::of(RTT_MIN, EMPTY), grown);
     (open.low, open.queueing, open.mean_queueing) = (RTT_MIN + QUEUE, QUEUE, QUEUE);
@@ -17,13 +19,7 @@ fn in_a_round(grown: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
 }
 
 /// An acknowledgement at `now` that shows the queueing delay `q`, with so many segments in flight.
-fn hear(
-    open: &mut FsAtOpen<Box<dyn CongestionControl>>,
-    limits: &mut Limits,
-    now: u64,
-    q: u64,
-    segments: u64,
-) -> Mode {
+fn hear(open: &mut Open, limits: &mut Limits, now: u64, q: u64, segments: u64) -> Mode {
     let rtt = Some(Duration::from_micros(RTT_MIN + q));
     let (flight_size, prior_flight_size) = (MSS * segments, MSS * (segments + 1));
     open.on_ack(&Ack { now: at(now), rtt, snd_una: 1, flight_size, prior_flight_size, ..ack(1) }, limits);
@@ -67,7 +63,7 @@ fn where_others_leave_the_queue_shortly_before_a_drain_is_due_it_begins() {
 
 #[test]
 fn the_next_drain_is_timed_from_when_a_quarter_of_the_queue_was_last_seen() {
-    let renewed = |change: &dyn Fn(&mut FsAtOpen<Box<dyn CongestionControl>>), q| {
+    let renewed = |change: &dyn Fn(&mut Open), q| {
         let (mut open, mut limits) = in_a_round(0);
         change(&mut open);
         hear(&mut open, &mut limits, EMPTY + 1_000, q, 40);
