@@ -65,7 +65,8 @@ fn a_hundred_loads_and_unloads_leave_nothing_even_under_connections() {
             names.push(own.0.kernel_name.clone());
             drop(own);
             streams[1].write_all(&[0; 10_000]).unwrap();
-            assert!(!available().contains(names.last().unwrap()));
+            // Unloading waits for a second at most, and a busy kernel may take longer to let go of the name.
+            assert!(soon(|| !available().contains(names.last().unwrap())));
         }
     }
     drop(namespace);
