@@ -12,6 +12,8 @@ use suimon_linux::congestion_trace::replay;
 const MSS: u64 = 1_448;
 /// The kernel's number for fast recovery, in which some acknowledgements come; zero is none.
 const RECOVERY: u8 = 3;
+/// The program's number for the mode in which it competes.
+const COMPETING: usize = 4;
 
 /// Some seconds in which the queue stays or grows, and the flow and the losses stay as they are.
 #[derive(Debug, Clone)]
@@ -56,6 +58,28 @@ fn phases() -> impl Strategy<Value = Vec<Phase>> {
         seed,
     });
     prop::collection::vec(phase, 1..12)
+}
+
+/// A flow whose slow start ends with some segments, and others that then hold a queue until it has next to none.
+fn squeezed() -> impl Strategy<Value = Vec<Phase>> {
+    let alone = (4..60_u64, 50..400_u64, any::<u64>());
+    let beside = (20_000..60_000_u64, 80_000..200_000_u64, 76..=100_u64, any::<u64>());
+    (alone, beside).prop_map(|((flight, growth, seed), (gap_us, rtt_us, left, later))| {
+        let alone = Phase {
+            acks: 200,
+            gap_us: 5_000,
+            rtt_us: 40_000,
+            growth,
+            left: 100,
+            flight,
+            events: 0,
+            wait_us: 0,
+            seed,
+        };
+        let beside =
+            Phase { acks: 800, gap_us, rtt_us, growth: 0, left, flight: 2, seed: later, ..alone.clone() };
+        vec![alone, beside]
+    })
 }
 
 /// Numbers that look random (Steele, Lea, Flood: SplitMix64).
@@ -168,15 +192,15 @@ fn trace(program: &Path, script: String) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-#[test]
-fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
+/// Both decide the same over `cases` connections; gives the events that each mode met.
+fn decide_the_same(cases: u32, phases: impl Strategy<Value = Vec<Phase>>) -> [usize; 6] {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(folder.path()) else { return };
-    let config = ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() };
+    let Some(program) = compiled(folder.path()) else { return [usize::MAX; 6] };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut met = [0_usize; 6];
     let seen = std::cell::RefCell::new(&mut met);
     let handshake = prop_oneof![Just(0_u64), 1..200_000_u64];
-    proptest!(config, |(phases in phases(), cwnd in 1..100_u64, handshake in handshake, clock in clocks())| {
+    proptest!(config, |(phases in phases, cwnd in 1..100_u64, handshake in handshake, clock in clocks())| {
         let trace = trace(&program, script(&phases, cwnd, handshake, clock));
         let replayed = replay(trace.as_bytes()).unwrap();
         prop_assert_eq!(replayed.first, None);
@@ -185,7 +209,19 @@ fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
             *count += trace.matches(&format!("\"mode\":{mode},")).count();
         }
     });
+    met
+}
+
+#[test]
+fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
+    let met = decide_the_same(250, phases());
     assert!(met[1..].iter().all(|count| *count > 1_000), "events in each mode: {met:?}");
+}
+
+#[test]
+fn the_kernels_open_mode_decides_as_the_rust_one_where_others_take_the_window() {
+    let competing = decide_the_same(200, squeezed())[COMPETING];
+    assert!(competing > 1_000, "events of competition: {competing}");
 }
 
 #[test]

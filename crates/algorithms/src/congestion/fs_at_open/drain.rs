@@ -20,9 +20,10 @@ const LONG_QUEUE: u64 = 50_000;
 const LONG_PART: u64 = 4;
 /// A queue that such senders hold is never shorter than its longest over this, for long.
 const LONGEST_PART: u64 = 8;
-/// A flow with so many segments takes enough out to see that a queue stays, and so does one whose window has fallen to the
-/// second part since a drain last emptied the queue. It stays where a drain leaves more than so many quarters, longer than this
-/// in microseconds and than `rtt_min` over the last.
+/// A flow judges by a drain whether the queue stays where it has so many segments, since fewer take little out. A window that
+/// has fallen to 1 over the second since a drain last emptied the queue may be smaller: a queue that grew so much meanwhile is
+/// not of a few new flows. The queue stays where a drain leaves more than so many quarters of it, longer than this in
+/// microseconds and than `rtt_min` over the last.
 const LEAST_SEGMENTS: u64 = 8;
 const FALLEN_PART: u64 = 8;
 const STAYING_QUARTERS: u64 = 3;
@@ -41,10 +42,11 @@ const FALL: u64 = 16;
 const SECOND: u64 = 4;
 /// Periods between drains where the link varies (12): its queue is short again and again by itself.
 const PERIODS_VARYING: u64 = 3;
-/// For so many periods after slow start a flow is young: it gives way to the drains of others, and its own begin with a round.
+/// For so many periods after slow start a flow is young. It gives way to the drains of others, and its own begin with a round:
+/// with drains within a round, flows that start together were measured to keep more of a queue.
 const YOUNG: u64 = 3;
-/// After a drain the next is timed from when the queue was last down to its mean over this: it fills so fast then that all
-/// flows see this within a few packets.
+/// The next drain is timed from when the queue was last down to its mean over this, around a drain: the queue fills so fast
+/// then that all flows see this moment within a few packets.
 const LOW_PART: u64 = 4;
 /// Where a drain is due within this part of a period, and the queue falls below so many quarters, others begin to leave it.
 const SOON: u64 = 32;

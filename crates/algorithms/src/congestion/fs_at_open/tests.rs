@@ -15,7 +15,9 @@ mod varying;
 
 const RTT_MIN: u64 = 40_000;
 
-fn open() -> FsAtOpen<Box<dyn CongestionControl>> {
+type Open = FsAtOpen<Box<dyn CongestionControl>>;
+
+fn open() -> Open {
     let inner = cubic::build(&Arguments::defaults(cubic::DESCRIPTION.parameters));
     FsAtOpen::new(inner, true, Duration::from_secs(5))
 }
@@ -25,7 +27,7 @@ fn at(micros: u64) -> Instant {
 }
 
 /// A flow in the steady mode with a window of `segments`, which knows the path.
-fn steady(segments: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+fn steady(segments: u64) -> (Open, Limits) {
     let mut open = open();
     open.path.sample(0, RTT_MIN, 5_000_000);
     open.mode = Mode::Steady;
@@ -115,7 +117,7 @@ fn a_mark_always_costs_an_eighth() {
 
 /// Acknowledges rounds of `flight` segments that show `rtt`, from `now` to `until`; gives the modes seen.
 fn play(
-    open: &mut FsAtOpen<Box<dyn CongestionControl>>,
+    open: &mut Open,
     limits: &mut Limits,
     (mut now, until): (u64, u64),
     rtt: impl Fn(u64) -> u64,

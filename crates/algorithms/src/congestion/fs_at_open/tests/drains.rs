@@ -2,8 +2,6 @@
 
 use super::*;
 
-type Open = FsAtOpen<Box<dyn CongestionControl>>;
-
 /// When the queue was last empty.
 const EMPTY: u64 = 20_000_000;
 const QUEUE: u64 = 12_000;
@@ -77,7 +75,7 @@ fn the_next_drain_is_timed_from_when_a_quarter_of_the_queue_was_last_seen() {
 }
 
 #[test]
-fn a_drain_that_ends_after_the_queue_was_short_leaves_this_time_and_any_other_counts_itself() {
+fn the_next_drain_is_timed_from_the_end_of_one_that_saw_no_short_queue() {
     for (q, renewed) in [(QUEUE / 4, 20_000), (QUEUE, 130_000)] {
         let (mut open, mut limits) = in_a_round(0);
         open.begin_drain(&ack(1), false, false);

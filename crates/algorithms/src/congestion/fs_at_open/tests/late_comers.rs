@@ -3,7 +3,7 @@
 use super::*;
 
 /// The modes of a flow that takes 80 ms for the path, once round trips `after` come.
-fn late_comer(after: &[u64]) -> (FsAtOpen<Box<dyn CongestionControl>>, Vec<Mode>) {
+fn late_comer(after: &[u64]) -> (Open, Vec<Mode>) {
     let (mut open, mut limits) = steady(40);
     open.path = Path::of(2 * RTT_MIN, 0);
     play(&mut open, &mut limits, (0, 1_000_000), |_| 2 * RTT_MIN + 2_000);

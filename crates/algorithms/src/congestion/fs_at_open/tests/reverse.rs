@@ -20,7 +20,7 @@ impl Clock {
 }
 
 /// A flow with a window of 40 segments, whose handshake took [`RTT_MIN`].
-fn connected(clock: Option<Clock>) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+fn connected(clock: Option<Clock>) -> (Open, Limits) {
     let (mut open, limits) = steady(40);
     let ts_val = clock.map(|clock| clock.shows(0));
     open.on_delivery(&Delivery { rtt: Some(Duration::from_micros(RTT_MIN)), ..delivery(at(0), ts_val, 0) });
@@ -42,7 +42,7 @@ fn delivery(now: Instant, ts_val: Option<u32>, total: u64) -> Delivery {
 /// Segments of a flow with `flight` in flight are acknowledged each `gap` from `now` to `until`. An acknowledgement waits for
 /// `wait` on its way, data for `queued`.
 fn acknowledge(
-    open: &mut FsAtOpen<Box<dyn CongestionControl>>,
+    open: &mut Open,
     limits: &mut Limits,
     clock: Option<Clock>,
     (from, until, gap): (u64, u64, u64),

@@ -3,7 +3,7 @@
 use super::super::trial::Trial;
 use super::*;
 
-type Flow = (FsAtOpen<Box<dyn CongestionControl>>, Limits);
+type Flow = (Open, Limits);
 
 /// A flow with a window of 40 segments that lost `lost` times, a segment each, in its first five seconds with `segments`, and then
 /// sees an empty queue.
@@ -16,7 +16,7 @@ fn after_losses(lost: u64, segments: u64) -> Flow {
 }
 
 /// The flow after its trial, in which the queueing delay was `queueing` and each judged round but the last lost so many segments.
-fn after_trial((open, limits): &Flow, queueing: u64, lost: u64) -> FsAtOpen<Box<dyn CongestionControl>> {
+fn after_trial((open, limits): &Flow, queueing: u64, lost: u64) -> Open {
     let (mut open, mut limits) = (open.clone(), *limits);
     let mut now = 5_150_000;
     while open.trial.left > 0 {

@@ -15,7 +15,7 @@ pub(super) fn variation(rounds: usize, short: u64, long: u64) -> Variation {
 }
 
 /// A flow with a window of `segments` over a link whose queue moves from 10 ms to 50 and back for long.
-fn over_varying(segments: u64) -> (FsAtOpen<Box<dyn CongestionControl>>, Limits) {
+fn over_varying(segments: u64) -> (Open, Limits) {
     let (mut open, limits) = steady(segments);
     open.variation = variation(400, 10 * MS, 50 * MS);
     assert!(open.varies());
