@@ -160,8 +160,10 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 	open_count(&f->round, a);
 	if (!open_rtt_min(&f->path))
 		return;
-	if (f->mode == OPEN_STARTUP)
+	if (f->mode == OPEN_STARTUP) {
 		f->drains.grown = a->now;
+		f->drains.second = 1;
+	}
 	if (open_has_become_shorter(&f->path))
 		open_join_drain(f, a);
 	if (f->mode == OPEN_DRAINING) {

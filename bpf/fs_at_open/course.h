@@ -49,10 +49,16 @@ static __always_inline void open_set_window(struct fs_at_open *f, u64 mss, u64 w
 	f->window = min(w, OPEN_MOST_BYTES);
 }
 
+/* (1) for the round trip `rtt` */
+static __always_inline u64 open_fit(const struct fs_at_open *f, u64 mss, u64 rtt)
+{
+	return share_of(f->window, open_rtt_min(&f->path), rtt) + open_backlog(f, mss, open_queueing(&f->path, rtt));
+}
+
 /* (1) and (3) */
 static __always_inline void open_move_window(struct fs_at_open *f, u64 mss, u64 low, u64 q)
 {
-	u64 w = f->window, rtt_min = open_rtt_min(&f->path), fit = share_of(w, rtt_min, low) + open_backlog(f, mss, q), most, way;
+	u64 w = f->window, rtt_min = open_rtt_min(&f->path), fit = open_fit(f, mss, low), most, way;
 
 	way = open_distance(fit, w) * open_eighths(&f->course, fit > w, q, rtt_min) / 8;
 	if (fit > w) {

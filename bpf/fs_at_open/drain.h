@@ -15,10 +15,11 @@
 #define OPEN_ROUNDS_TO_REFILL 2
 /* Where the round trip falls by 1 over this in a round, a queue is being left. */
 #define OPEN_FALL 16
-/* The second drain comes this part of a period after the first; for so many periods a flow gives way to the drains of others. */
+/* The second drain comes this part of a period after slow start; for so many periods a flow gives way to the drains of others, and
+ * leaves as little as it can in its own if it began in a queue. */
 #define OPEN_SECOND 4
 #define OPEN_YOUNG 3
-/* The next drain is timed from when the queue was last down to its mean over this, where it fills fast. */
+/* A queue that comes down to its mean over this is left by others; the next drain is timed from when it was last so low. */
 #define OPEN_LOW_PART 4
 /* Where a drain is due within this part of a period, and the queue falls below so many quarters, others begin to leave it. */
 #define OPEN_SOON 32
@@ -44,13 +45,20 @@ static __always_inline int open_falls(u64 before, u64 low)
 	return low < before - before / OPEN_FALL;
 }
 
+static __always_inline int open_is_young(const struct fs_at_open *f, u64 now)
+{
+	return now < f->drains.grown + OPEN_YOUNG * open_period(f);
+}
+
 /* What a drain leaves in flight, where round trips of `before` came before it. */
-static __always_inline u64 open_drain_target(const struct fs_at_open *f, u64 before, u64 mss)
+static __always_inline u64 open_drain_target(const struct fs_at_open *f, u64 before, const struct open_ack *a)
 {
 	u64 rtt_min = open_rtt_min(&f->path), q = min(open_queueing(&f->path, before), rtt_min / OPEN_MOST_QUEUE);
 	u64 target = less(f->rcv_bytes, share_of(f->rcv_bytes, OPEN_DRAIN * q, rtt_min));
 
-	return max(target, 2 * mss);
+	if (open_began_in_queue(&f->path) && open_is_young(f, a->now))
+		target = 0;
+	return max(target, 2 * a->mss);
 }
 
 /* Begins to leave the queue. */
@@ -62,24 +70,19 @@ static __always_inline void open_begin_drain(struct fs_at_open *f, const struct 
 	f->drain.competing = competing;
 	f->drain.before = open_low_now(f);
 	f->drain.floor = OPEN_NONE;
-	f->drain.target = open_drain_target(f, f->drain.before, a->mss);
+	f->drain.target = open_drain_target(f, f->drain.before, a);
 	open_begin_round(f, a);
 }
 
-/* Long after the last round trip near rtt_min, or once soon after the first drain, which may have come while others filled the queue. */
+/* Long after the last round trip near rtt_min, or once soon after slow start, whose drain may have come while others filled the queue. */
 static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
 {
-	if (f->drains.second && now >= f->drains.second) {
+	if (f->drains.second && now >= f->drains.grown + open_period(f) / OPEN_SECOND) {
 		f->drains.second = 0;
 		return 1;
 	}
 	/* The queue of a link that varies is short again and again by itself. */
 	return less(now, f->path.renewed) > (open_varies(f) ? OPEN_PERIODS_VARYING : 1) * open_period(f);
-}
-
-static __always_inline int open_is_young(const struct fs_at_open *f, u64 now)
-{
-	return now < f->drains.grown + OPEN_YOUNG * open_period(f);
 }
 
 /* Takes a round trip into the path's measurement, for which a period lasts `period`, and keeps the drains of all flows in step. */
@@ -92,8 +95,13 @@ static __always_inline void open_measure(struct fs_at_open *f, u64 now, u64 rtt,
 	open_sample_path(&f->path, now, rtt, period);
 	q = open_queueing(&f->path, rtt);
 	f->drains.others_leave = is_soon && !open_varies(f) && q < f->queueing / 4 * OPEN_LEFT_QUARTERS;
-	if (leaves && q <= f->mean_queueing / OPEN_LOW_PART)
+	if (q > f->mean_queueing / OPEN_LOW_PART)
+		return;
+	if (leaves)
 		f->path.renewed = now;
+	/* A queue that others leave does not stay (8). */
+	if (f->mode == OPEN_STEADY)
+		f->drains.dirty = 0;
 }
 
 /* Whether a drain begins with this acknowledgement, and not only with a round: it is due, or others begin theirs. */
@@ -123,7 +131,7 @@ static __always_inline void open_join_drain(struct fs_at_open *f, const struct o
 	if (!d->joined)
 		d->joined = f->low;
 	f->rcv_bytes = share_of(f->window, open_rtt_min(&f->path), d->joined);
-	d->target = open_drain_target(f, d->joined, a->mss);
+	d->target = open_drain_target(f, d->joined, a);
 }
 
 /* (8): drain after drain the queue stays, and it does not shrink. Where the link varies (12), its gaps do that too. */
@@ -170,6 +178,8 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	f->mode = OPEN_STEADY;
 	if (f->path.renewed < f->drain.reached)
 		f->path.renewed = a->now;
+	if (f->drain.joined && open_began_in_queue(&f->path))
+		f->window = max(min(f->window, open_fit(f, mss, f->drain.joined)), 2 * mss);
 	if (!stays && !open_remains_long(f, left)) {
 		f->drains.dirty = 0;
 		if (!f->drain.competing)
@@ -197,8 +207,6 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 	open_settle(&f->rivals);
 	f->longest[1] = f->longest[0];
 	f->longest[0] = 0;
-	if (f->drain.first)
-		f->drains.second = a->now + open_period(f) / OPEN_SECOND;
 	f->drains.resting = OPEN_ROUNDS_TO_REFILL;
 	open_begin_round(f, a);
 }

@@ -36,6 +36,8 @@ static __always_inline int open_is_near_min(const struct open_path *p, u64 rtt)
 /* (5) */
 static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 rtt, u64 period)
 {
+	if (!p->first)
+		p->first = rtt;
 	if (!p->shorter)
 		p->least_before = open_rtt_min(p);
 	p->shorter = rtt < p->least_before - p->least_before / OPEN_NEAR ? p->shorter + 1 : 0;
@@ -48,6 +50,12 @@ static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 r
 	p->periods[0] = p->periods[0] ? min(p->periods[0], rtt) : rtt;
 	if (open_is_near_min(p, rtt))
 		p->renewed = now;
+}
+
+/* Whether the first round trip had a queue in it, since a shorter one came later. */
+static __always_inline int open_began_in_queue(const struct open_path *p)
+{
+	return open_rtt_min(p) < p->first - p->first / OPEN_NEAR;
 }
 
 /* Whether the queue has just become shorter than it was known to be: others leave it. */

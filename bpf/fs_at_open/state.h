@@ -22,6 +22,7 @@ struct open_path {
 	u64 periods[3];
 	u64 began;
 	u64 renewed;		/* when a round trip near the smallest was last seen */
+	u64 first;		/* the first round trip, 0 before it */
 	u64 shorter;		/* shorter round trips in a row */
 	u64 least_before;	/* the smallest before them */
 };
@@ -69,7 +70,7 @@ struct open_drains {
 	u64 found;		/* drains found the senders that the flow competes with */
 	u64 others_leave;	/* they begin to leave the queue, shortly before this flow does */
 	u64 grown;		/* when slow start ended */
-	u64 second;		/* when the second drain is due, 0: not again */
+	u64 second;		/* the second drain is still to come */
 };
 
 /* The way that the window takes. */

@@ -18,7 +18,8 @@ Examples:
   suimon run worst.toml
 
 Each network is a line with a rate, a delay, a buffer, a queue discipline, losses, jitter and outages, with flows of the \
-sender and of CUBIC. The worst one found is made as simple as it can be, and --save writes it as a scenario.";
+sender and of CUBIC, and is judged by the means of three runs. The worst one found is made as simple as it can be, and \
+--save writes it as a scenario.";
 
 /// Search for the network on which a sender does worst beside its rivals
 #[derive(Debug, Args)]

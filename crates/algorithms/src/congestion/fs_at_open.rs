@@ -259,7 +259,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             return;
         }
         if self.mode == Mode::Startup {
-            self.drains.grown = now;
+            (self.drains.grown, self.drains.second) = (now, true);
         }
         if self.path.has_become_shorter() {
             self.join_drain(ack);

@@ -48,10 +48,16 @@ impl<C: CongestionControl> FsAtOpen<C> {
         share(mss, BACKLOG, q.saturating_mul(q))
     }
 
+    /// (1) for the round trip `rtt`.
+    pub(super) fn fit(&self, mss: u64, rtt: u64) -> u64 {
+        let backlog = self.backlog(mss, self.path.queueing(rtt));
+        share(self.window, self.path.rtt_min(), rtt).saturating_add(backlog)
+    }
+
     /// (1) and (3), for a round with the smallest round trip `low`, and the queueing delay `q`.
     pub(super) fn move_window(&mut self, mss: u64, low: u64, q: u64) {
         let (w, rtt_min) = (self.window, self.path.rtt_min());
-        let fit = share(w, rtt_min, low).saturating_add(self.backlog(mss, q));
+        let fit = self.fit(mss, low);
         let eighths = self.course.eighths(fit > w, q, rtt_min);
         let way = fit.abs_diff(w).saturating_mul(eighths) / 8;
         let moved = if fit > w {

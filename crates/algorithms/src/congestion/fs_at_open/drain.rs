@@ -1,8 +1,8 @@
 //! How flows leave the queue together, and what its floor tells them.
 
-use suimon_units::Bytes;
+use suimon_units::{Bytes, Instant};
 
-use super::path::share;
+use super::path::{micros, share};
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, CongestionControl, Limits};
 
@@ -38,15 +38,16 @@ const RETRY_TENTHS: u64 = 7;
 const ROUNDS_TO_REFILL: u64 = 2;
 /// Where the round trip falls by 1 over this in a round, a queue is being left.
 const FALL: u64 = 16;
-/// The second drain comes this part of a period after the first, whatever the flow has seen.
+/// The second drain comes this part of a period after slow start, whatever the flow has seen.
 const SECOND: u64 = 4;
 /// Periods between drains where the link varies (12): its queue is short again and again by itself.
 const PERIODS_VARYING: u64 = 3;
 /// For so many periods after slow start a flow is young. It gives way to the drains of others, and its own begin with a round:
-/// with drains within a round, flows that start together were measured to keep more of a queue.
+/// with drains within a round, flows that start together were measured to keep more of a queue. If it began in a queue, it does
+/// not know how deep to drain, and leaves as little as it can.
 const YOUNG: u64 = 3;
-/// The next drain is timed from when the queue was last down to its mean over this, around a drain: the queue fills so fast
-/// then that all flows see this moment within a few packets.
+/// A queue that comes down to its mean over this is left by others. The next drain is timed from when it was last so low,
+/// around a drain: the queue fills so fast then that all flows see this moment within a few packets.
 const LOW_PART: u64 = 4;
 /// Where a drain is due within this part of a period, and the queue falls below so many quarters, others begin to leave it.
 const SOON: u64 = 32;
@@ -85,9 +86,9 @@ pub(super) struct Drains {
     pub(super) found: bool,
     /// The last round trip told that others begin to leave the queue, shortly before this flow does.
     others_leave: bool,
-    /// When slow start ended, and when the second drain is due.
+    /// When slow start ended, and whether the second drain is still to come.
     pub(super) grown: u64,
-    second: Option<u64>,
+    pub(super) second: bool,
 }
 
 /// Whether round trips fall, from `before` in one round to `low` in the next, as those of a queue do that is being left.
@@ -99,7 +100,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Begins to leave the queue.
     pub(super) fn begin_drain(&mut self, ack: &Ack, first: bool, competing: bool) {
         let (before, floor) = (self.low_now(), u64::MAX);
-        let target = self.drain_target(before, ack.mss.get());
+        let target = self.drain_target(before, ack);
         self.mode = Mode::Draining(Drain {
             first,
             competing,
@@ -114,18 +115,25 @@ impl<C: CongestionControl> FsAtOpen<C> {
     }
 
     /// What a drain leaves in flight, where round trips of `before` came before it.
-    fn drain_target(&self, before: u64, mss: u64) -> u64 {
+    fn drain_target(&self, before: u64, ack: &Ack) -> u64 {
         let (rtt_min, q) = (self.path.rtt_min(), self.path.queueing(before));
-        let less = share(self.rcv_bytes, DRAIN * q.min(rtt_min / MOST_QUEUE), rtt_min);
-        self.rcv_bytes.saturating_sub(less).max(2 * mss)
+        let target = if self.path.began_in_queue()
+            && self.is_young(micros(ack.now.saturating_since(Instant::ZERO)))
+        {
+            0
+        } else {
+            self.rcv_bytes.saturating_sub(share(self.rcv_bytes, DRAIN * q.min(rtt_min / MOST_QUEUE), rtt_min))
+        };
+        target.max(2 * ack.mss.get())
     }
 
-    /// Long after the last round trip near `rtt_min`, or once soon after the first drain, which may have come while others
+    /// Long after the last round trip near `rtt_min`, or once soon after slow start, whose drain may have come while others
     /// filled the queue.
     pub(super) fn is_drain_due(&mut self, now: u64) -> bool {
         let periods = if self.varies() { PERIODS_VARYING } else { 1 };
-        self.drains.second.take_if(|due| now >= *due).is_some()
-            || now.saturating_sub(self.path.renewed) > periods * self.period()
+        let second = self.drains.second && now >= self.drains.grown.saturating_add(self.period() / SECOND);
+        self.drains.second &= !second;
+        second || now.saturating_sub(self.path.renewed) > periods * self.period()
     }
 
     fn is_young(&self, now: u64) -> bool {
@@ -143,8 +151,14 @@ impl<C: CongestionControl> FsAtOpen<C> {
             Mode::Draining(drain) => !drain.competing,
             mode => mode == Mode::Steady && self.drains.resting > 0,
         };
-        if leaves && q <= self.mean_queueing / LOW_PART {
-            self.path.renewed = now;
+        if q <= self.mean_queueing / LOW_PART {
+            if leaves {
+                self.path.renewed = now;
+            }
+            if self.mode == Mode::Steady {
+                // A queue that others leave does not stay (8).
+                self.drains.dirty = 0;
+            }
         }
     }
 
@@ -181,7 +195,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
         let before = *drain.joined.get_or_insert(self.low);
         self.rcv_bytes = share(self.window, self.path.rtt_min(), before);
-        drain.target = self.drain_target(before, ack.mss.get());
+        drain.target = self.drain_target(before, ack);
         self.mode = Mode::Draining(drain);
     }
 
@@ -242,6 +256,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
         if self.path.renewed < reached {
             self.path.renewed = now;
         }
+        if let Some(before) = drain.joined.filter(|_| self.path.began_in_queue()) {
+            self.window = self.window.min(self.fit(mss, before)).max(2 * mss);
+        }
         if !tells_of_others {
             self.drains.dirty = 0;
             if !drain.competing {
@@ -271,9 +288,6 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.rivals.is_due = false;
         self.rivals.settle();
         self.longest = [0, self.longest[0]];
-        if drain.first {
-            self.drains.second = Some(now.saturating_add(self.period() / SECOND));
-        }
         self.rest();
         self.begin_round(ack);
     }

@@ -39,6 +39,8 @@ pub(super) struct Path {
     began: u64,
     /// When a round trip near the smallest was last seen.
     pub(super) renewed: u64,
+    /// The first round trip, zero before it.
+    first: u64,
     /// Shorter round trips in a row, and the smallest before them.
     shorter: u64,
     least_before: u64,
@@ -57,6 +59,9 @@ impl Path {
 
     /// Takes a sample; a period lasts `period`.
     pub(super) fn sample(&mut self, now: u64, rtt: u64, period: u64) {
+        if self.first == 0 {
+            self.first = rtt;
+        }
         if self.shorter == 0 {
             self.least_before = self.rtt_min();
         }
@@ -79,6 +84,11 @@ impl Path {
             self.shorter = 0;
         }
         has_become_shorter
+    }
+
+    /// Whether the first round trip had a queue in it, since a shorter one came later.
+    pub(super) fn began_in_queue(&self) -> bool {
+        self.rtt_min() < self.first - self.first / NEAR
     }
 
     /// The smallest, zero before the first sample.

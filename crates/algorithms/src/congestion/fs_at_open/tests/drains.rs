@@ -88,3 +88,18 @@ fn the_next_drain_is_timed_from_the_end_of_one_that_saw_no_short_queue() {
         assert_eq!(open.path.renewed - EMPTY, renewed);
     }
 }
+
+#[test]
+fn a_queue_that_others_leave_between_two_drains_does_not_stay() {
+    let dirty = |change: &dyn Fn(&mut Open), q| {
+        let (mut open, mut limits) = in_a_round(0);
+        open.drains.dirty = 2;
+        change(&mut open);
+        hear(&mut open, &mut limits, EMPTY + 1_000, q, 40);
+        open.drains.dirty
+    };
+    assert_eq!(dirty(&|_| (), QUEUE / 4), 0);
+    assert_eq!(dirty(&|_| (), QUEUE / 4 + 1), 2);
+    assert_eq!(dirty(&|open| open.begin_drain(&ack(1), false, false), QUEUE / 4), 2, "its own drain");
+    assert_eq!(dirty(&|open| open.mode = Mode::Competing, QUEUE / 4), 2, "a rival's loss");
+}
