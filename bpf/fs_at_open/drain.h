@@ -89,7 +89,6 @@ static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
 static __always_inline void open_measure(struct fs_at_open *f, u64 now, u64 rtt, u64 period)
 {
 	int is_soon = less(now, f->path.renewed) > open_period(f) - open_period(f) / OPEN_SOON;
-	int leaves = f->mode == OPEN_DRAINING ? !f->drain.competing : f->mode == OPEN_STEADY && f->drains.resting;
 	u64 q;
 
 	open_sample_path(&f->path, now, rtt, period);
@@ -97,11 +96,10 @@ static __always_inline void open_measure(struct fs_at_open *f, u64 now, u64 rtt,
 	f->drains.others_leave = is_soon && !open_varies(f) && q < f->queueing / 4 * OPEN_LEFT_QUARTERS;
 	if (q > f->mean_queueing / OPEN_LOW_PART)
 		return;
-	if (leaves)
+	if (f->mode == OPEN_DRAINING ? !f->drain.competing : f->mode == OPEN_STEADY && f->drains.resting)
 		f->path.renewed = now;
-	/* A queue that others leave does not stay (8). */
-	if (f->mode == OPEN_STEADY)
-		f->drains.dirty = 0;
+	else if (f->mode == OPEN_STEADY)
+		f->drains.was_left = 1;
 }
 
 /* Whether a drain begins with this acknowledgement, and not only with a round: it is due, or others begin theirs. */
@@ -170,11 +168,12 @@ static __always_inline int open_stays(const struct fs_at_open *f, u64 left, u64 
 
 static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
-	u64 mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
+	u64 was_left = f->drains.was_left, mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
 	int stays = open_stays(f, left, mss);
 	/* In a slow start. */
 	int grows = 4 * left > OPEN_GROWN_QUARTERS * max(f->queueing, f->mean_queueing);
 
+	f->drains.was_left = 0;
 	f->mode = OPEN_STEADY;
 	if (f->path.renewed < f->drain.reached)
 		f->path.renewed = a->now;
@@ -192,7 +191,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 		}
 	} else if (f->drain.competing) {
 		open_take_up(f, a, l);
-	} else if (!grows && open_is_beside_others(f)) {
+	} else if (!grows && !was_left && open_is_beside_others(f)) {
 		open_begin_competition(f, a, l);
 		f->drains.found = stays;
 	} else {

@@ -136,10 +136,10 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
             if phase.events > 0 && draws.one_in(500) {
                 writeln!(text, "p {now}").unwrap();
             }
-            // Most often the whole queue, at times a short one or a part, as in a drain.
+            // Most often the whole queue, at times a part, as in a drain, or a short one, where others do not hold it.
             let queued = phase.rtt_us + phase.rtt_us * phase.growth * nth / (100 * phase.acks as u64);
             let rtt = match draws.below(400) {
-                0 => queued / 2,
+                0 if phase.left == 100 => queued / 2,
                 1..10 => 0,
                 10..18 => queued * phase.left / 100,
                 _ => queued + draws.below(1 + queued / 50),
@@ -214,7 +214,7 @@ fn decide_the_same(cases: u32, phases: impl Strategy<Value = Vec<Phase>>) -> [us
 
 #[test]
 fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
-    let met = decide_the_same(250, phases());
+    let met = decide_the_same(300, phases());
     assert!(met[1..].iter().all(|count| *count > 1_000), "events in each mode: {met:?}");
 }
 

@@ -86,6 +86,8 @@ pub(super) struct Drains {
     pub(super) found: bool,
     /// The last round trip told that others begin to leave the queue, shortly before this flow does.
     others_leave: bool,
+    /// Others left the queue since the last drain.
+    was_left: bool,
     /// When slow start ended, and whether the second drain is still to come.
     pub(super) grown: u64,
     pub(super) second: bool,
@@ -147,18 +149,14 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.path.sample(now, rtt, period);
         let q = self.path.queueing(rtt);
         self.drains.others_leave = is_soon && !self.varies() && q < self.queueing / 4 * LEFT_QUARTERS;
-        let leaves = match self.mode {
-            Mode::Draining(drain) => !drain.competing,
-            mode => mode == Mode::Steady && self.drains.resting > 0,
-        };
-        if q <= self.mean_queueing / LOW_PART {
-            if leaves {
-                self.path.renewed = now;
-            }
-            if self.mode == Mode::Steady {
-                // A queue that others leave does not stay (8).
-                self.drains.dirty = 0;
-            }
+        if q > self.mean_queueing / LOW_PART {
+            return;
+        }
+        match self.mode {
+            Mode::Draining(drain) if !drain.competing => self.path.renewed = now,
+            Mode::Steady if self.drains.resting > 0 => self.path.renewed = now,
+            Mode::Steady => self.drains.was_left = true,
+            _ => {}
         }
     }
 
@@ -252,6 +250,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         let stays = self.stays(&drain, left, mss);
         let tells_of_others = self.compete && (stays || self.remains_long(&drain, left));
         let grows = 4 * left > GROWN_QUARTERS * self.queueing.max(self.mean_queueing);
+        let was_left = core::mem::take(&mut self.drains.was_left);
         self.mode = Mode::Steady;
         if self.path.renewed < reached {
             self.path.renewed = now;
@@ -273,7 +272,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             }
         } else if drain.competing {
             self.take_up(ack, now, limits);
-        } else if !grows && self.is_beside_others() {
+        } else if !grows && !was_left && self.is_beside_others() {
             self.begin_competition(ack, now, limits);
             self.drains.found = stays;
         } else {

@@ -89,17 +89,30 @@ fn the_next_drain_is_timed_from_the_end_of_one_that_saw_no_short_queue() {
     }
 }
 
+/// The drains that count after one more, in which a queue of 60 ms stays. Before it the flow hears `q`, changed by `change`.
+fn dirty(change: &dyn Fn(&mut Open), q: u64) -> u64 {
+    let (mut open, mut limits) = in_a_round(0);
+    (open.drains.dirty, open.queueing, open.mean_queueing, open.drains.resting) = (1, 60_000, 60_000, 0);
+    change(&mut open);
+    hear(&mut open, &mut limits, EMPTY + 1_000, q, 40);
+    open.mode = Mode::Steady;
+    open.begin_drain(&ack(1), false, false);
+    for (now, segments) in [(10_000, 2), (20_000, 2), (130_000, 0), (140_000, 0)] {
+        hear(&mut open, &mut limits, EMPTY + now, 60_000, segments);
+    }
+    assert_eq!(open.mode, Mode::Steady);
+    open.drains.dirty
+}
+
 #[test]
-fn a_queue_that_others_leave_between_two_drains_does_not_stay() {
-    let dirty = |change: &dyn Fn(&mut Open), q| {
-        let (mut open, mut limits) = in_a_round(0);
-        open.drains.dirty = 2;
-        change(&mut open);
-        hear(&mut open, &mut limits, EMPTY + 1_000, q, 40);
-        open.drains.dirty
-    };
-    assert_eq!(dirty(&|_| (), QUEUE / 4), 0);
-    assert_eq!(dirty(&|_| (), QUEUE / 4 + 1), 2);
-    assert_eq!(dirty(&|open| open.begin_drain(&ack(1), false, false), QUEUE / 4), 2, "its own drain");
-    assert_eq!(dirty(&|open| open.mode = Mode::Competing, QUEUE / 4), 2, "a rival's loss");
+fn a_drain_does_not_count_where_others_left_the_queue_since_the_last_one() {
+    assert_eq!(dirty(&|_| (), 15_001), 2);
+    assert_eq!(dirty(&|_| (), 15_000), 1, "a quarter of the queue");
+    assert_eq!(dirty(&|open| open.drains.resting = 1, 15_000), 2, "the flow itself left it");
+    assert_eq!(
+        dirty(&|open| open.begin_drain(&ack(1), false, false), 15_000),
+        2,
+        "the flow itself leaves it"
+    );
+    assert_eq!(dirty(&|open| open.mode = Mode::Holding, 15_000), 2, "a rival's loss");
 }
