@@ -89,23 +89,32 @@ fn the_next_drain_is_timed_from_the_end_of_one_that_saw_no_short_queue() {
     }
 }
 
-/// The drains that count after one more, in which a queue of 60 ms stays. Before it the flow hears `q`, changed by `change`.
-fn dirty(change: &dyn Fn(&mut Open), q: u64) -> u64 {
-    let (mut open, mut limits) = in_a_round(0);
-    (open.drains.dirty, open.queueing, open.mean_queueing, open.drains.resting) = (1, 60_000, 60_000, 0);
-    change(&mut open);
-    hear(&mut open, &mut limits, EMPTY + 1_000, q, 40);
-    open.mode = Mode::Steady;
+/// A drain from `now` on, in which a queue of 60 ms stays; gives the drains that count after it.
+fn drain(open: &mut Open, limits: &mut Limits, now: u64) -> u64 {
     open.begin_drain(&ack(1), false, false);
-    for (now, segments) in [(10_000, 2), (20_000, 2), (130_000, 0), (140_000, 0)] {
-        hear(&mut open, &mut limits, EMPTY + now, 60_000, segments);
+    for (after, segments) in [(0, 2), (10_000, 2), (120_000, 0), (130_000, 0)] {
+        hear(open, limits, now + after, 60_000, segments);
     }
     assert_eq!(open.mode, Mode::Steady);
     open.drains.dirty
 }
 
+/// A flow with one drain that counts, which hears `q` after it and after `change`.
+fn beside_a_queue(change: &dyn Fn(&mut Open), q: u64) -> (Open, Limits) {
+    let (mut open, mut limits) = in_a_round(0);
+    (open.drains.dirty, open.queueing, open.mean_queueing, open.drains.resting) = (1, 60_000, 60_000, 0);
+    change(&mut open);
+    hear(&mut open, &mut limits, EMPTY + 1_000, q, 40);
+    open.mode = Mode::Steady;
+    (open, limits)
+}
+
 #[test]
 fn a_drain_does_not_count_where_others_left_the_queue_since_the_last_one() {
+    let dirty = |change: &dyn Fn(&mut Open), q| {
+        let (mut open, mut limits) = beside_a_queue(change, q);
+        drain(&mut open, &mut limits, EMPTY + 10_000)
+    };
     assert_eq!(dirty(&|_| (), 15_001), 2);
     assert_eq!(dirty(&|_| (), 15_000), 1, "a quarter of the queue");
     assert_eq!(dirty(&|open| open.drains.resting = 1, 15_000), 2, "the flow itself left it");
@@ -115,4 +124,11 @@ fn a_drain_does_not_count_where_others_left_the_queue_since_the_last_one() {
         "the flow itself leaves it"
     );
     assert_eq!(dirty(&|open| open.mode = Mode::Holding, 15_000), 2, "a rival's loss");
+}
+
+#[test]
+fn the_drain_after_one_that_did_not_count_does() {
+    let (mut open, mut limits) = beside_a_queue(&|_| (), 15_000);
+    assert_eq!(drain(&mut open, &mut limits, EMPTY + 10_000), 1);
+    assert_eq!(drain(&mut open, &mut limits, EMPTY + 200_000), 2);
 }
