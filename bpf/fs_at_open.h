@@ -162,7 +162,7 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 		return;
 	if (f->mode == OPEN_STARTUP) {
 		f->drains.grown = a->now;
-		f->drains.second = 1;
+		f->drains.awaits_second = 1;
 	}
 	if (open_has_become_shorter(&f->path))
 		open_join_drain(f, a);

@@ -77,8 +77,8 @@ static __always_inline void open_begin_drain(struct fs_at_open *f, const struct 
 /* Long after the last round trip near rtt_min, or once soon after slow start, whose drain may have come while others filled the queue. */
 static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
 {
-	if (f->drains.second && now >= f->drains.grown + open_period(f) / OPEN_SECOND) {
-		f->drains.second = 0;
+	if (f->drains.awaits_second && now >= f->drains.grown + open_period(f) / OPEN_SECOND) {
+		f->drains.awaits_second = 0;
 		return 1;
 	}
 	/* The queue of a link that varies is short again and again by itself. */
@@ -96,10 +96,10 @@ static __always_inline void open_measure(struct fs_at_open *f, u64 now, u64 rtt,
 	f->drains.others_leave = is_soon && !open_varies(f) && q < f->queueing / 4 * OPEN_LEFT_QUARTERS;
 	if (q > f->mean_queueing / OPEN_LOW_PART)
 		return;
-	if (f->mode == OPEN_DRAINING ? !f->drain.competing : f->mode == OPEN_STEADY && f->drains.resting)
+	if ((f->mode == OPEN_DRAINING && !f->drain.competing) || (f->mode == OPEN_STEADY && f->drains.resting))
 		f->path.renewed = now;
 	else if (f->mode == OPEN_STEADY)
-		f->drains.was_left = 1;
+		f->drains.others_left = 1;
 }
 
 /* Whether a drain begins with this acknowledgement, and not only with a round: it is due, or others begin theirs. */
@@ -168,12 +168,13 @@ static __always_inline int open_stays(const struct fs_at_open *f, u64 left, u64 
 
 static __always_inline void open_end_drain(struct fs_at_open *f, const struct open_ack *a, struct open_limits *l)
 {
-	u64 was_left = f->drains.was_left, mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
+	u64 mss = a->mss, floor = f->drain.floor, left = floor == OPEN_NONE ? 0 : open_queueing(&f->path, floor);
+	u64 others_left = f->drains.others_left;
 	int stays = open_stays(f, left, mss);
 	/* In a slow start. */
 	int grows = 4 * left > OPEN_GROWN_QUARTERS * max(f->queueing, f->mean_queueing);
 
-	f->drains.was_left = 0;
+	f->drains.others_left = 0;
 	f->mode = OPEN_STEADY;
 	if (f->path.renewed < f->drain.reached)
 		f->path.renewed = a->now;
@@ -191,7 +192,7 @@ static __always_inline void open_end_drain(struct fs_at_open *f, const struct op
 		}
 	} else if (f->drain.competing) {
 		open_take_up(f, a, l);
-	} else if (!grows && !was_left && open_is_beside_others(f)) {
+	} else if (!grows && !others_left && open_is_beside_others(f)) {
 		open_begin_competition(f, a, l);
 		f->drains.found = stays;
 	} else {

@@ -52,7 +52,7 @@ static __always_inline void open_sample_path(struct open_path *p, u64 now, u64 r
 		p->renewed = now;
 }
 
-/* Whether the first round trip had a queue in it, since a shorter one came later. */
+/* Whether the first round trip is taken to have had a queue in it, since a shorter one came later. */
 static __always_inline int open_began_in_queue(const struct open_path *p)
 {
 	return open_rtt_min(p) < p->first - p->first / OPEN_NEAR;

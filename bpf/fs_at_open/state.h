@@ -69,9 +69,9 @@ struct open_drains {
 	u64 emptied;		/* the window when a drain last emptied the queue */
 	u64 found;		/* drains found the senders that the flow competes with */
 	u64 others_leave;	/* they begin to leave the queue, shortly before this flow does */
-	u64 was_left;		/* others left the queue since the last drain */
+	u64 others_left;	/* others left the queue since the last drain */
 	u64 grown;		/* when slow start ended */
-	u64 second;		/* the second drain is still to come */
+	u64 awaits_second;	/* the second drain is still to come */
 };
 
 /* The way that the window takes. */

@@ -100,7 +100,7 @@ const STRANGERS: usize = 5;
 /// About as many networks are tried while the worst is made simpler.
 const SIMPLIFYING: usize = 20;
 
-/// What a sender did.
+/// What a sender did, by the means of the runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
     /// The sender.
@@ -395,7 +395,8 @@ mod tests {
     fn a_network_is_judged_by_the_mean_of_its_runs() {
         let attack = attack("reno", &["cubic"], Worst::Utilisation);
         let mut network = Network::simplest();
-        network.0[4] = 3;
+        let loss = PROPERTIES.iter().position(|property| property.key == "loss").unwrap();
+        network.0[loss] = 3;
         let found = attack.judge(&[network], &Unobserved).unwrap().remove(0);
         let runs = Document::parse(&found.scenario, "attack").unwrap().runs().unwrap();
         let results = simulate_totals(&runs, &Unobserved);

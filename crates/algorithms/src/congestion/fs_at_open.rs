@@ -24,7 +24,7 @@ mod varying;
 
 use self::course::Course;
 use self::drain::{Drain, Drains};
-use self::path::{Path, Round, Step, micros, sample_of, share};
+use self::path::{Path, Round, Step, clock, micros, sample_of, share};
 use self::reverse::WayBack;
 use self::rivals::Rivals;
 use self::trial::Trial;
@@ -234,7 +234,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
     }
 
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
-        let now = micros(ack.now.saturating_since(Instant::ZERO));
+        let now = clock(ack.now);
         let heard = self.heard.take();
         self.hear_peer(now, heard.and_then(|delivery| delivery.ts_val));
         if let Some(rtt) = sample_of(ack.rtt) {
@@ -259,7 +259,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
             return;
         }
         if self.mode == Mode::Startup {
-            (self.drains.grown, self.drains.second) = (now, true);
+            (self.drains.grown, self.drains.awaits_second) = (now, true);
         }
         if self.path.has_become_shorter() {
             self.join_drain(ack);
@@ -324,7 +324,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         if delivery.total == Bytes::ZERO
             && let Some(rtt) = sample_of(delivery.rtt)
         {
-            self.hear_peer(micros(delivery.next_departure.saturating_since(Instant::ZERO)), delivery.ts_val);
+            self.hear_peer(clock(delivery.next_departure), delivery.ts_val);
             self.path.sample(0, rtt, self.age);
             self.inner.on_delivery(delivery);
         } else {

@@ -1,8 +1,8 @@
 //! How flows leave the queue together, and what its floor tells them.
 
-use suimon_units::{Bytes, Instant};
+use suimon_units::Bytes;
 
-use super::path::{micros, share};
+use super::path::{clock, share};
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, CongestionControl, Limits};
 
@@ -87,10 +87,10 @@ pub(super) struct Drains {
     /// The last round trip told that others begin to leave the queue, shortly before this flow does.
     others_leave: bool,
     /// Others left the queue since the last drain.
-    was_left: bool,
+    others_left: bool,
     /// When slow start ended, and whether the second drain is still to come.
     pub(super) grown: u64,
-    pub(super) second: bool,
+    pub(super) awaits_second: bool,
 }
 
 /// Whether round trips fall, from `before` in one round to `low` in the next, as those of a queue do that is being left.
@@ -119,9 +119,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// What a drain leaves in flight, where round trips of `before` came before it.
     fn drain_target(&self, before: u64, ack: &Ack) -> u64 {
         let (rtt_min, q) = (self.path.rtt_min(), self.path.queueing(before));
-        let target = if self.path.began_in_queue()
-            && self.is_young(micros(ack.now.saturating_since(Instant::ZERO)))
-        {
+        let target = if self.path.began_in_queue() && self.is_young(clock(ack.now)) {
             0
         } else {
             self.rcv_bytes.saturating_sub(share(self.rcv_bytes, DRAIN * q.min(rtt_min / MOST_QUEUE), rtt_min))
@@ -132,10 +130,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Long after the last round trip near `rtt_min`, or once soon after slow start, whose drain may have come while others
     /// filled the queue.
     pub(super) fn is_drain_due(&mut self, now: u64) -> bool {
+        if self.drains.awaits_second && now >= self.drains.grown.saturating_add(self.period() / SECOND) {
+            self.drains.awaits_second = false;
+            return true;
+        }
         let periods = if self.varies() { PERIODS_VARYING } else { 1 };
-        let second = self.drains.second && now >= self.drains.grown.saturating_add(self.period() / SECOND);
-        self.drains.second &= !second;
-        second || now.saturating_sub(self.path.renewed) > periods * self.period()
+        now.saturating_sub(self.path.renewed) > periods * self.period()
     }
 
     fn is_young(&self, now: u64) -> bool {
@@ -155,7 +155,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         match self.mode {
             Mode::Draining(drain) if !drain.competing => self.path.renewed = now,
             Mode::Steady if self.drains.resting > 0 => self.path.renewed = now,
-            Mode::Steady => self.drains.was_left = true,
+            Mode::Steady => self.drains.others_left = true,
             _ => {}
         }
     }
@@ -250,7 +250,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         let stays = self.stays(&drain, left, mss);
         let tells_of_others = self.compete && (stays || self.remains_long(&drain, left));
         let grows = 4 * left > GROWN_QUARTERS * self.queueing.max(self.mean_queueing);
-        let was_left = core::mem::take(&mut self.drains.was_left);
+        let others_left = core::mem::take(&mut self.drains.others_left);
         self.mode = Mode::Steady;
         if self.path.renewed < reached {
             self.path.renewed = now;
@@ -272,7 +272,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             }
         } else if drain.competing {
             self.take_up(ack, now, limits);
-        } else if !grows && !was_left && self.is_beside_others() {
+        } else if !grows && !others_left && self.is_beside_others() {
             self.begin_competition(ack, now, limits);
             self.drains.found = stays;
         } else {

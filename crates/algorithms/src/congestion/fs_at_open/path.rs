@@ -20,6 +20,11 @@ pub(super) fn micros(time: Duration) -> u64 {
     time.as_nanos() / 1_000
 }
 
+/// `now` in microseconds from the start.
+pub(super) fn clock(now: Instant) -> u64 {
+    micros(now.saturating_since(Instant::ZERO))
+}
+
 /// A sample of the round trip, in microseconds; none of no time.
 pub(super) fn sample_of(rtt: Option<Duration>) -> Option<u64> {
     rtt.map(|rtt| micros(rtt).min(MOST_RTT)).filter(|rtt| *rtt > 0)
@@ -86,7 +91,7 @@ impl Path {
         has_become_shorter
     }
 
-    /// Whether the first round trip had a queue in it, since a shorter one came later.
+    /// Whether the first round trip is taken to have had a queue in it, since a shorter one came later.
     pub(super) fn began_in_queue(&self) -> bool {
         self.rtt_min() < self.first - self.first / NEAR
     }
@@ -211,7 +216,7 @@ impl Round {
 impl<C> FsAtOpen<C> {
     /// A round begins with this acknowledgement.
     pub(super) fn begin_round(&mut self, ack: &Ack) {
-        self.round.begin(self.way_back.unwaited(micros(ack.now.saturating_since(Instant::ZERO))), ack);
+        self.round.begin(self.way_back.unwaited(clock(ack.now)), ack);
     }
 
     /// Time between drains: long round trips make them dear.

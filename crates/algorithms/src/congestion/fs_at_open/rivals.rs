@@ -1,8 +1,8 @@
 //! Senders that fill the queue: how a flow knows that they are there, competes, and knows that they have left.
 
-use suimon_units::{Bytes, Instant};
+use suimon_units::Bytes;
 
-use super::path::micros;
+use super::path::clock;
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 
@@ -241,7 +241,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
                 limits.ssthresh = limits.cwnd.max(event.mss * 2);
             }
             _ => {
-                let now = micros(event.now.saturating_since(Instant::ZERO));
+                let now = clock(event.now);
                 self.mode = Mode::Competing;
                 limits.pacing = None;
                 self.drains.last = now;
@@ -255,7 +255,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     pub(super) fn lose_competing(&mut self, event: &Congestion, limits: &mut Limits) {
         if event.kind == CongestionKind::Loss {
             let low = self.low_now();
-            self.rivals.lose(micros(event.now.saturating_since(Instant::ZERO)), low);
+            self.rivals.lose(clock(event.now), low);
         }
         self.tell_inner(event, limits);
     }
