@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use suimon_study::attack::{Attack, Found, Worst};
 
 use crate::error::CliError;
-use crate::output::tell;
+use crate::output::{check_folder, naming, tell};
 use crate::plain_table::{print_json, table};
 use crate::progress::Progress;
 
@@ -77,6 +77,7 @@ impl Measure {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    arguments.save.iter().try_for_each(|path| check_folder("--save", path))?;
     let attack = Attack {
         sender: arguments.sender.clone(),
         rivals: arguments.rivals.clone(),
@@ -89,7 +90,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
         attack.run(&progress)?
     };
     if let Some(path) = &arguments.save {
-        std::fs::write(path, &found.scenario)?;
+        std::fs::write(path, &found.scenario).map_err(|error| naming("--save", path)(error.into()))?;
     }
     if arguments.json {
         return print_json(&found);

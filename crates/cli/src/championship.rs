@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use suimon_algorithms::registry::Registry;
-use suimon_study::championship::{SENDERS, page, runs, standings};
+use suimon_study::championship::{SENDERS, Standing, page, runs, standings};
 use suimon_study::numbers::count;
 
 use crate::error::CliError;
-use crate::output::{command_line, tell};
+use crate::output::{check_folder, command_line, naming, tell};
+use crate::plain_table::print_json;
 use crate::progress::simulate_totals;
 
 const EXAMPLE: &str = "\
@@ -42,6 +43,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
+    arguments.page.iter().try_for_each(|path| check_folder("--page", path))?;
     let senders = if arguments.senders.is_empty() {
         SENDERS.iter().map(|name| (*name).to_owned()).collect()
     } else {
@@ -50,21 +52,26 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     let runs = runs(&senders, arguments.seeds, &Registry::standard())?;
     let results = simulate_totals(&runs);
     let standings = standings(&senders, arguments.seeds, &results);
+    // The page comes last: where it can't be written, the ranks are not lost.
+    if arguments.json {
+        print_json(&standings)?;
+    } else {
+        show(&standings)?;
+    }
     if let Some(path) = &arguments.page {
-        std::fs::write(path, page(&standings, arguments.seeds, &command_line()))?;
+        std::fs::write(path, page(&standings, arguments.seeds, &command_line()))
+            .map_err(|error| naming("--page", path)(error.into()))?;
         tell(format_args!("wrote {}", path.display()));
     }
-    let mut out = io::stdout().lock();
-    if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &standings).map_err(io::Error::from)?;
-        writeln!(out)?;
-        return Ok(());
-    }
+    Ok(())
+}
+
+fn show(standings: &[Standing]) -> Result<(), CliError> {
     let mut table = Table::new();
     table.load_style(TableStyle::new());
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["", "sender", "of the best", "worst", "wins", "use, %", "p95, ms", "Jain"]);
-    for (place, one) in (1..).zip(&standings) {
+    for (place, one) in (1..).zip(standings) {
         table.add_row([
             format!("{place}"),
             one.sender.clone(),
@@ -76,6 +83,6 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
             format!("{:.3}", one.jain_index),
         ]);
     }
-    writeln!(out, "{}", table.trim_fmt())?;
+    writeln!(io::stdout().lock(), "{}", table.trim_fmt())?;
     Ok(())
 }

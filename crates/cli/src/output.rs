@@ -73,6 +73,26 @@ fn visible(text: &str) -> String {
     text.chars().map(written).collect()
 }
 
+/// Refuses a `file` whose folder is not there, before long work is done for it.
+pub(crate) fn check_folder(option: &'static str, file: &Path) -> Result<(), CliError> {
+    // A name alone is one of the current folder.
+    if file.parent().is_some_and(|folder| Path::new(".").join(folder).is_dir()) && !file.is_dir() {
+        return Ok(());
+    }
+    let problem = format!("{}: accepted: a file in a folder that is there", file.display());
+    Err(CliError::Option { option, problem })
+}
+
+/// Names the option and its `file` in what the system says of writing.
+pub(crate) fn naming(option: &'static str, file: &Path) -> impl FnOnce(CliError) -> CliError {
+    move |error| match error {
+        CliError::Output(error) => {
+            io::Error::new(error.kind(), format!("{option}: {}: {error}", file.display())).into()
+        }
+        other => other,
+    }
+}
+
 /// The command line as it was given, for the report.
 pub(crate) fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));

@@ -8,8 +8,7 @@ mod serve;
 mod show;
 mod web;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use suimon_units::Duration;
@@ -109,22 +108,3 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CliError> {
     }
 }
 
-/// Refuses a `file` whose folder is not there, before a measurement is made for it.
-fn check_folder(option: &'static str, file: &Path) -> Result<(), CliError> {
-    // A name alone is one of the current folder.
-    if file.parent().is_some_and(|folder| Path::new(".").join(folder).is_dir()) && !file.is_dir() {
-        return Ok(());
-    }
-    let problem = format!("{}: accepted: a file in a folder that is there", file.display());
-    Err(CliError::Option { option, problem })
-}
-
-/// Names the option and its `file` in what the system says of writing.
-fn naming(option: &'static str, file: &Path) -> impl FnOnce(CliError) -> CliError {
-    move |error| match error {
-        CliError::Output(error) => {
-            io::Error::new(error.kind(), format!("{option}: {}: {error}", file.display())).into()
-        }
-        other => other,
-    }
-}

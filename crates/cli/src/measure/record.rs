@@ -11,7 +11,7 @@ use suimon_scenario::trace::Opportunities;
 
 use super::run::{Bar, first_that_answers, stopped_by_ctrl_c};
 use super::show::{mbps, significant};
-use super::{check_folder, naming};
+use crate::output::{check_folder, naming};
 use crate::error::CliError;
 
 const EXAMPLE: &str = "\

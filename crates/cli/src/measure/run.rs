@@ -12,7 +12,8 @@ use suimon_measure::protocol::MAX_FLOWS;
 use suimon_measure::{Direction, Line, PORT, Recording};
 use tokio::sync::watch;
 
-use super::{ClientOptions, check_folder, flent, naming, save, show};
+use super::{ClientOptions, flent, save, show};
+use crate::output::{check_folder, naming};
 use crate::error::CliError;
 
 /// The load of a direction, at least and at most.

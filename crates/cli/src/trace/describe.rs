@@ -8,6 +8,7 @@ use suimon_scenario::trace::Opportunities;
 
 use super::Describe;
 use crate::error::CliError;
+use crate::output::naming;
 
 /// The bits that an opportunity carries.
 const OPPORTUNITY_BITS: f64 = 12_000.0;
@@ -25,7 +26,8 @@ pub(super) fn execute(options: &Describe, out: &mut impl Write) -> Result<(), Cl
     let window_ms = (length_ms(&trace) / POINTS).max(SHORTEST_MS);
     let rates = rates_mbps(&trace, window_ms);
     if let Some(file) = &options.svg {
-        fs::write(file, picture(&trace, &rates, window_ms, &options.file.display().to_string()).svg())?;
+        fs::write(file, picture(&trace, &rates, window_ms, &options.file.display().to_string()).svg())
+            .map_err(|error| naming("--svg", file)(error.into()))?;
     }
     let mut sorted = rates_mbps(&trace, SHORTEST_MS);
     sorted.sort_by(f64::total_cmp);

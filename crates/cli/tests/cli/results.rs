@@ -293,3 +293,17 @@ fn the_network_that_an_attack_finds_runs_again_with_the_same_numbers() {
     let message = refuses(folder.path(), &["attack", "--cc", "fast", "--worst", "delay"]);
     assert!(message.contains("--cc") && message.contains("accepted: reno"), "{message}");
 }
+
+#[test]
+fn a_file_in_no_folder_is_refused_before_the_search_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let attack =
+        ["attack", "--cc", "reno", "--worst", "delay", "--networks", "1000000", "--save", "none/worst.toml"];
+    let championship = ["championship", "--page", "none/page.md"];
+    for (command, names) in
+        [(&attack[..], "--save: none/worst.toml: "), (&championship, "--page: none/page.md: ")]
+    {
+        let message = refuses(folder.path(), command);
+        assert!(message.contains(names) && message.contains("accepted: a file in a folder"), "{message}");
+    }
+}
