@@ -7,6 +7,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef int s32;
+typedef long long s64;
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))

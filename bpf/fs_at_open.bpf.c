@@ -304,6 +304,7 @@ static __always_inline void open_cong_control(struct sock *sk, const struct rate
 	a.delivered = rs->acked_sacked * mss;
 	a.flight_size = tcp_packets_in_flight(tp) * mss;
 	a.prior_flight_size = rs->prior_in_flight * mss;
+	a.snd_wnd = tp->snd_wnd;
 	a.mss = mss;
 	if (went_this_way(tp, &c->way) && rs->rtt_us > 0)
 		a.rtt = rs->rtt_us;

@@ -8,6 +8,7 @@
 #ifndef SUIMON_FS_AT_OPEN_H
 #define SUIMON_FS_AT_OPEN_H
 
+#include "fs_at_open/alone.h"
 #include "fs_at_open/course.h"
 #include "fs_at_open/drain.h"
 #include "fs_at_open/path.h"
@@ -21,8 +22,6 @@
 /* Samples of a round: with fewer, all may be of delayed ACKs, and jitter hides a queue from fewer in a trial. */
 #define OPEN_ENOUGH_SAMPLES 4
 #define OPEN_SAMPLES_IN_TRIAL 8
-/* Beside others the path is remembered for so many times as long. */
-#define OPEN_PERIODS_BESIDE 24
 
 static __always_inline void open_start(struct fs_at_open *f, u32 rtt, u32 ts_val)
 {
@@ -69,9 +68,10 @@ static __always_inline void open_end_steady_round(struct fs_at_open *f, const st
 	/* A queue beside traffic the other way moves, whatever the link does. */
 	if (!is_busy)
 		open_vary(&f->variation, last_q, low, q);
-	if (open_varies(f))
+	/* Where the flow is alone, each acknowledgement moves the window. */
+	if (!f->alone.is_known && open_varies(f))
 		open_follow_link(f, a->mss, q, elapsed);
-	else
+	else if (!f->alone.is_known)
 		open_move_window(f, a->mss, low, q);
 	if (is_busy)
 		open_limit_growth(f, before, a->mss, low, elapsed);
@@ -86,6 +86,7 @@ static __always_inline void open_end_round(struct fs_at_open *f, const struct op
 	u64 last = f->low, low = f->round.low, elapsed = max(less(open_unwaited(f, a->now), f->round.began), 1), q, last_q;
 	int is_path;
 
+	open_judge_alone(f);
 	if (f->round.app_limited)
 		return;
 	q = open_queueing(&f->path, low);
@@ -127,18 +128,16 @@ static __always_inline void open_apply(const struct fs_at_open *f, const struct 
 /* An acknowledgement comes in; the algorithm below moves cwnd behind this where open_below_rules(), and then comes open_on_ack(). */
 static __always_inline void open_sample(struct fs_at_open *f, const struct open_ack *a)
 {
-	u64 rtt = min(a->rtt, OPEN_MOST_RTT), period = open_period(f);
+	u64 rtt = min(a->rtt, OPEN_MOST_RTT);
 
 	open_hear_peer(f, a);
 	if (!rtt)
 		return;
 	rtt = open_without_wait(f, a->now, rtt);
-	/* Beside others the queue is seldom empty, so the path is remembered for longer. */
-	if (f->mode == OPEN_COMPETING || f->mode == OPEN_HOLDING || f->drains.dirty)
-		period *= OPEN_PERIODS_BESIDE;
-	open_measure(f, a->now, rtt, period);
+	open_measure(f, a->now, rtt);
 	f->round.low = min(f->round.low, rtt);
 	f->round.samples++;
+	open_count_gap(f, a->now, rtt);
 	if (f->mode == OPEN_STARTUP)
 		open_look(f, a);
 	open_follow_rise(f, a, rtt);
@@ -166,6 +165,7 @@ static __always_inline void open_on_ack(struct fs_at_open *f, const struct open_
 	}
 	if (open_has_become_shorter(&f->path))
 		open_join_drain(f, a);
+	open_follow_alone(f, a);
 	if (f->mode == OPEN_DRAINING) {
 		open_advance_drain(f, a, l);
 	} else if (!f->round.end) {

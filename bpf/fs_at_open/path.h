@@ -8,6 +8,8 @@
 /* Round trips up to 1/32 above the smallest count as that, and so many in a row further below it tell of a shorter queue. */
 #define OPEN_NEAR 32
 #define OPEN_SHORTER 2
+/* Where the queue is seldom empty, the path is remembered for so many times as long. */
+#define OPEN_PERIODS_LONG 24
 /* Where a round loses more than 1 over this of its bytes, the queue is full. */
 #define OPEN_FULL_LOSES 16
 /* (9): a step is longer than this, and than rtt_min over the next; round trips that differ by no more than 1 over the last stay. */
@@ -176,6 +178,7 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 	__builtin_memset(&f->rivals, 0, sizeof(f->rivals));
 	__builtin_memset(&f->trial, 0, sizeof(f->trial));
 	__builtin_memset(&f->variation, 0, sizeof(f->variation));
+	__builtin_memset(&f->alone, 0, sizeof(f->alone));
 	f->low = 0;
 	f->queueing = 0;
 	f->mean_queueing = 0;
@@ -186,6 +189,14 @@ static __always_inline void open_forget_path(struct fs_at_open *f, const struct 
 static __always_inline u64 open_period(const struct fs_at_open *f)
 {
 	return max(OPEN_AGE, open_rtt_min(&f->path) * 40);
+}
+
+/* A period of the path's measurement. Beside others, and where the flow is alone and does not drain, the queue is seldom empty. */
+static __always_inline u64 open_period_of_memory(const struct fs_at_open *f)
+{
+	int is_beside = f->mode == OPEN_COMPETING || f->mode == OPEN_HOLDING || f->drains.dirty;
+
+	return (is_beside || f->alone.is_known ? OPEN_PERIODS_LONG : 1) * open_period(f);
 }
 
 #endif

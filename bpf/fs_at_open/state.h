@@ -4,6 +4,7 @@
 #define SUIMON_FS_AT_OPEN_STATE_H
 
 #include "../arithmetic.h"
+#include "../fs_at.h"
 
 /* No limit, or no value yet. */
 #define OPEN_NONE (~0ULL)
@@ -127,6 +128,24 @@ struct open_rivals {
 	u8 is_due;		/* a loss that a drain follows has come */
 };
 
+/* Whether the flow is alone: the times between its segments, as they left and as they were acknowledged. */
+struct open_alone {
+	struct fs_at limit;	/* the flight's, where it is */
+	u64 last_sent;		/* when the last segment left and was acknowledged, and how long it waited in the queue */
+	u64 last_acked;
+	u64 last_queueing;
+	u64 pairs;		/* of this round, and sums over them of both times, of the first one's square and of their product */
+	u64 sent;
+	u64 acked;
+	u64 sent_squared;
+	u64 product;
+	s64 covariance;		/* sums over all rounds of the covariance of both times, and of the first one's variance */
+	s64 variance;
+	u64 rounds;
+	u8 is_begun;		/* there is a last segment */
+	u8 is_known;		/* the flow is alone */
+};
+
 struct fs_at_open {
 	struct open_path path;
 	struct open_way_back way_back;
@@ -138,6 +157,7 @@ struct fs_at_open {
 	struct open_rivals rivals;
 	struct open_trial trial;
 	struct open_variation variation;
+	struct open_alone alone;
 	u64 window;
 	u64 rcv_bytes;
 	u64 low;		/* the smallest round trip of the last round */
@@ -163,6 +183,7 @@ struct open_ack {
 	u64 snd_nxt;
 	u64 flight_size;
 	u64 prior_flight_size;
+	u64 snd_wnd;
 	u64 mss;
 	u32 rtt;		/* 0: no sample */
 	u32 ts_val;		/* the peer's time (RFC 7323), 0: none */

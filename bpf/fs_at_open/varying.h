@@ -36,11 +36,17 @@ static __always_inline u64 open_take_last(struct open_variation *v)
 	return last;
 }
 
+/* Whether the queueing delay moves by so many eighths of its own length from round to round. */
+static __always_inline int open_moves(const struct open_variation *v, u64 eighths)
+{
+	return 8 * v->moved >= eighths * v->queued;
+}
+
 static __always_inline int open_varies(const struct fs_at_open *f)
 {
 	const struct open_variation *v = &f->variation;
 
-	return 8 * v->moved >= OPEN_MOVED_EIGHTHS * v->queued && v->moved >= OPEN_MOVED_RTTS * open_rtt_min(&f->path);
+	return open_moves(v, OPEN_MOVED_EIGHTHS) && v->moved >= OPEN_MOVED_RTTS * open_rtt_min(&f->path);
 }
 
 /* The queueing delay that (12) makes room for. */
@@ -67,7 +73,7 @@ static __always_inline void open_follow_link(struct fs_at_open *f, u64 mss, u64 
 /* An acknowledgement whose round trip tells of an empty queue: the link may carry more by now. */
 static __always_inline void open_follow_rise(struct fs_at_open *f, const struct open_ack *a, u64 rtt)
 {
-	if (f->mode != OPEN_STEADY || f->trial.left || a->app_limited)
+	if (f->mode != OPEN_STEADY || f->trial.left || a->app_limited || f->alone.is_known)
 		return;
 	if (open_is_near_min(&f->path, rtt) && open_varies(f))
 		f->window = min(f->window + a->delivered, OPEN_MOST_BYTES);

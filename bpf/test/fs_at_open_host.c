@@ -3,7 +3,7 @@
  * The kernel's open mode as an ordinary program, for crates/linux/tests/open_arithmetic.rs: reads an event a line, and writes the
  * trace that the program in the kernel would write. BELOW is the answer of the algorithm below, should it be asked.
  *   s CWND RTT_US TS_VAL                                                                        the start
- *   a NOW_US RTT_US NEWLY_ACKED DELIVERED FLIGHT PRIOR OUTSTANDING APP_LIMITED KERNEL BELOW STATE TS_VAL  an acknowledgement
+ *   a NOW_US RTT_US NEWLY_ACKED DELIVERED FLIGHT PRIOR OUTSTANDING APP_LIMITED KERNEL BELOW STATE TS_VAL SND_WND  an acknowledgement
  *   l|m|t NOW_US FLIGHT KERNEL SSTHRESH BELOW                                                a loss, a mark, a timeout
  *   p NOW_US                                                                                 the path may be another one
  */
@@ -31,17 +31,18 @@ struct input {
 	u32 app_limited;
 	u32 ca_state;
 	u32 ts_val;
+	u32 snd_wnd;
 };
 
 static void tell(const char *event, u32 number, const struct fs_at_open *f, const struct open_limits *l, const struct input *i)
 {
 	printf("{\"event\":\"%s\",\"connection\":1,\"now_us\":%llu,\"rcv_bytes\":%llu,\"target_bytes\":%llu,\"space_bytes\":%llu,"
 	       "\"rtt_min_us\":%llu,\"cwnd_segments\":%llu,\"queued_half_segments\":0,\"dwnd_segments\":0,\"queueing_us\":%llu,"
-	       "\"mode\":%u,\"number\":%u,\"newly_acked\":%llu,\"delivered\":%llu,\"flight_size\":%llu,\"snd_wnd\":0,\"rtt_us\":%u,"
+	       "\"mode\":%u,\"number\":%u,\"newly_acked\":%llu,\"delivered\":%llu,\"flight_size\":%llu,\"snd_wnd\":%u,\"rtt_us\":%u,"
 	       "\"mss\":%u,\"snd_cwnd\":0,\"ssthresh\":%u,\"prior_flight_size\":%llu,\"outstanding\":%llu,\"kernel_cwnd\":%u,"
 	       "\"below\":%u,\"decided\":%u,\"local_port\":0,\"remote_port\":0,\"ca_state\":%u,\"app_limited\":%u,\"radio\":0,\"ts_val\":%u}\n",
 	       event, i->now, f->rcv_bytes, f->window, l->space == OPEN_NONE ? 0 : l->space, open_rtt_min(&f->path), l->cwnd / MSS,
-	       f->queueing, f->mode, number, i->newly_acked, i->delivered, i->flight_size, i->rtt, MSS, i->ssthresh, i->prior,
+	       f->queueing, f->mode, number, i->newly_acked, i->delivered, i->flight_size, i->snd_wnd, i->rtt, MSS, i->ssthresh, i->prior,
 	       i->outstanding, i->kernel_cwnd, i->below, i->decided, i->ca_state, i->app_limited, i->ts_val);
 }
 
@@ -55,6 +56,7 @@ static void acknowledge(struct fs_at_open *f, struct open_limits *l, struct inpu
 		.snd_nxt = *snd_una + i->outstanding,
 		.flight_size = i->flight_size,
 		.prior_flight_size = i->prior,
+		.snd_wnd = i->snd_wnd,
 		.mss = MSS,
 		.rtt = i->rtt,
 		.ts_val = i->ts_val,
@@ -96,9 +98,9 @@ int main(int argc, char **argv)
 		if (line[0] == 's' && sscanf(numbers, "%u %u %u", &i.kernel_cwnd, &i.rtt, &i.ts_val) == 3) {
 			event = "start";
 			open_start(&f, i.rtt, i.ts_val);
-		} else if (line[0] == 'a' && sscanf(numbers, "%llu %u %llu %llu %llu %llu %llu %u %u %u %u %u", &i.now, &i.rtt,
+		} else if (line[0] == 'a' && sscanf(numbers, "%llu %u %llu %llu %llu %llu %llu %u %u %u %u %u %u", &i.now, &i.rtt,
 						    &i.newly_acked, &i.delivered, &i.flight_size, &i.prior, &i.outstanding,
-						    &i.app_limited, &i.kernel_cwnd, &i.below, &i.ca_state, &i.ts_val) != 12) {
+						    &i.app_limited, &i.kernel_cwnd, &i.below, &i.ca_state, &i.ts_val, &i.snd_wnd) != 13) {
 			return 1;
 		} else if (line[0] == 'p' && sscanf(numbers, "%llu", &i.now) == 1) {
 			event = "path";

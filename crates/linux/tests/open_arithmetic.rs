@@ -1,6 +1,7 @@
 //! The arithmetic of the open mode in `bpf/fs_at_open.h`, compiled for this machine, against the Rust one: the same decisions,
 //! whatever comes. Needs a C compiler, not root.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ const MSS: u64 = 1_448;
 const RECOVERY: u8 = 3;
 /// The program's number for the mode in which it competes.
 const COMPETING: usize = 4;
+/// That for the mode in which it neither drains nor competes.
+const STEADY: u64 = 2;
 
 /// Some seconds in which the queue stays or grows, and the flow and the losses stay as they are.
 #[derive(Debug, Clone)]
@@ -31,6 +34,8 @@ struct Phase {
     events: u64,
     /// The longest wait of acknowledgements on their way.
     wait_us: u64,
+    /// The flow has the link for itself: the queue is what its own window makes it, at a rate that varies.
+    alone: bool,
     seed: u64,
 }
 
@@ -55,6 +60,7 @@ fn phases() -> impl Strategy<Value = Vec<Phase>> {
         flight,
         events,
         wait_us,
+        alone: false,
         seed,
     });
     prop::collection::vec(phase, 1..12)
@@ -74,12 +80,58 @@ fn squeezed() -> impl Strategy<Value = Vec<Phase>> {
             flight,
             events: 0,
             wait_us: 0,
+            alone: false,
             seed,
         };
         let beside =
             Phase { acks: 800, gap_us, rtt_us, growth: 0, left, flight: 2, seed: later, ..alone.clone() };
         vec![alone, beside]
     })
+}
+
+/// A flow on a link of its own, now and then with losses and with acknowledgements that wait.
+fn alone() -> impl Strategy<Value = Vec<Phase>> {
+    let phase = (200..3_000_u64, 10_000..60_000_u64, 8..60_u64, any::<u64>()).prop_flat_map(
+        |(gap_us, rtt_us, flight, seed)| {
+            let events = prop_oneof![3 => Just(0_u64), 1 => 1..4_u64];
+            let wait_us = prop_oneof![3 => Just(0_u64), 1 => 1..3_000_u64];
+            (events, wait_us).prop_map(move |(events, wait_us)| Phase {
+                acks: 6_000,
+                gap_us,
+                rtt_us,
+                growth: 0,
+                left: 100,
+                flight,
+                events,
+                wait_us,
+                alone: true,
+                seed,
+            })
+        },
+    );
+    prop::collection::vec(phase, 1..3)
+}
+
+/// A link that only this flow uses.
+struct OwnLink {
+    /// When the last segments of a window were acknowledged.
+    acked: VecDeque<u64>,
+    /// The time that a segment takes now.
+    takes_us: u64,
+}
+
+impl OwnLink {
+    /// When the next segment is acknowledged, and its round trip. It leaves as the one a window before it is acknowledged.
+    fn next(&mut self, phase: &Phase, now: u64, draws: &mut Draws) -> (u64, u64) {
+        if draws.one_in(20) {
+            self.takes_us = phase.gap_us / 4 + draws.below(4 * phase.gap_us);
+        }
+        let left = if self.acked.len() < phase.flight as usize { None } else { self.acked.pop_front() };
+        let left = left.unwrap_or(now);
+        let at = (left + phase.rtt_us).max(now + self.takes_us);
+        self.acked.push_back(at);
+        (at, at - left)
+    }
 }
 
 /// Numbers that look random (Steele, Lea, Flood: SplitMix64).
@@ -122,8 +174,16 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
     let (mut now, mut state) = (0_u64, 0);
     for phase in phases {
         let mut draws = Draws(phase.seed);
+        let mut link = OwnLink { acked: VecDeque::new(), takes_us: phase.gap_us };
         for nth in 0..phase.acks as u64 {
-            now += draws.below(2 * phase.gap_us);
+            let own_rtt = phase.alone.then(|| {
+                let (at, rtt) = link.next(phase, now, &mut draws);
+                now = at;
+                rtt
+            });
+            if own_rtt.is_none() {
+                now += draws.below(2 * phase.gap_us);
+            }
             // Now and then as little as a drain leaves.
             let most = if draws.one_in(8) { 1 } else { phase.flight };
             let flight = (most + draws.below(3)) * MSS;
@@ -139,6 +199,7 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
             // Most often the whole queue, at times a part, as in a drain, or a short one, where others do not hold it.
             let queued = phase.rtt_us + phase.rtt_us * phase.growth * nth / (100 * phase.acks as u64);
             let rtt = match draws.below(400) {
+                _ if own_rtt.is_some() => own_rtt.unwrap_or_default(),
                 0 if phase.left == 100 => queued / 2,
                 1..10 => 0,
                 10..18 => queued * phase.left / 100,
@@ -156,10 +217,11 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
             if draws.one_in(30) {
                 state = RECOVERY - state;
             }
+            let snd_wnd = draws.below(1 << 22);
             let below = if draws.one_in(2) { 0 } else { 1 + draws.below(1_000) };
             writeln!(
                 text,
-                "a {now} {rtt} {news} {delivered} {flight} {prior} {outstanding} {limited} {kernel} {below} {state} {ts_val}"
+                "a {now} {rtt} {news} {delivered} {flight} {prior} {outstanding} {limited} {kernel} {below} {state} {ts_val} {snd_wnd}"
             )
             .unwrap();
         }
@@ -192,12 +254,16 @@ fn trace(program: &Path, script: String) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Both decide the same over `cases` connections; gives the events that each mode met.
-fn decide_the_same(cases: u32, phases: impl Strategy<Value = Vec<Phase>>) -> [usize; 6] {
+/// Both decide the same over `cases` connections; gives the sum of what `count` finds in their traces.
+fn decide_the_same<const N: usize>(
+    cases: u32,
+    phases: impl Strategy<Value = Vec<Phase>>,
+    count: impl Fn(&str) -> [usize; N],
+) -> [usize; N] {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(folder.path()) else { return [usize::MAX; 6] };
+    let Some(program) = compiled(folder.path()) else { return [usize::MAX; N] };
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
-    let mut met = [0_usize; 6];
+    let mut met = [0_usize; N];
     let seen = std::cell::RefCell::new(&mut met);
     let handshake = prop_oneof![Just(0_u64), 1..200_000_u64];
     proptest!(config, |(phases in phases, cwnd in 1..100_u64, handshake in handshake, clock in clocks())| {
@@ -205,23 +271,47 @@ fn decide_the_same(cases: u32, phases: impl Strategy<Value = Vec<Phase>>) -> [us
         let replayed = replay(trace.as_bytes()).unwrap();
         prop_assert_eq!(replayed.first, None);
         prop_assert_eq!(replayed.events, trace.lines().count());
-        for (mode, count) in seen.borrow_mut().iter_mut().enumerate().skip(1) {
-            *count += trace.matches(&format!("\"mode\":{mode},")).count();
+        for (met, more) in seen.borrow_mut().iter_mut().zip(count(&trace)) {
+            *met += more;
         }
     });
     met
 }
 
+/// The events that each mode met, by the program's numbers, which begin at one.
+fn of_modes(trace: &str) -> [usize; 5] {
+    [1, 2, 3, 4, 5].map(|mode| trace.matches(&format!("\"mode\":{mode},")).count())
+}
+
+/// Where the window falls with two acknowledgements in a row, FS-AT's limit rules: all else moves it down once a round.
+fn of_falls(trace: &str) -> [usize; 1] {
+    let value = |line: &str, key: &str| -> u64 {
+        let from = line.find(key).unwrap() + key.len();
+        line[from..].split(',').next().unwrap().parse().unwrap()
+    };
+    let acks = trace.lines().filter(|line| line.contains("\"event\":\"ack\""));
+    let steps: Vec<_> =
+        acks.map(|line| (value(line, "\"mode\":"), value(line, "\"target_bytes\":"))).collect();
+    let falls = |two: &[(u64, u64)]| two[0].0 == STEADY && two[1].0 == STEADY && two[1].1 < two[0].1;
+    [steps.windows(3).filter(|three| falls(&three[..2]) && falls(&three[1..])).count()]
+}
+
 #[test]
 fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
-    let met = decide_the_same(300, phases());
-    assert!(met[1..].iter().all(|count| *count > 1_000), "events in each mode: {met:?}");
+    let met = decide_the_same(300, phases(), of_modes);
+    assert!(met.iter().all(|count| *count > 1_000), "events in each mode: {met:?}");
 }
 
 #[test]
 fn the_kernels_open_mode_decides_as_the_rust_one_where_others_take_the_window() {
-    let competing = decide_the_same(200, squeezed())[COMPETING];
+    let competing = decide_the_same(200, squeezed(), of_modes)[COMPETING - 1];
     assert!(competing > 1_000, "events of competition: {competing}");
+}
+
+#[test]
+fn the_kernels_open_mode_decides_as_the_rust_one_where_the_flow_is_alone() {
+    let [falls] = decide_the_same(40, alone(), of_falls);
+    assert!(falls > 1_000, "acknowledgements with which FS-AT's limit fell: {falls}");
 }
 
 #[test]
@@ -237,6 +327,7 @@ fn a_decision_that_differs_is_told_with_its_place() {
         flight: 20,
         events: 0,
         wait_us: 0,
+        alone: false,
         seed: 1,
     };
     let clock = Clock { first: 1, tick_us: 1_000 };

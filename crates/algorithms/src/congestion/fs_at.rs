@@ -66,19 +66,25 @@ const MAX_BYTES: u64 = 1 << 40;
 #[derive(Debug, Clone)]
 pub struct FsAt<C> {
     inner: C,
+    rtt_min: Option<Duration>,
+    flight: FlightLimit,
+    /// The last congestion event was passed on to the inner algorithm.
+    inner_knows: bool,
+}
+
+/// The limit of the flight: `target`, which intervals of length `rtt_min` give, and `space`, which approaches it.
+#[derive(Debug, Clone)]
+pub(super) struct FlightLimit {
     mode: Mode,
     interpolate: bool,
     min_target: Bytes,
-    rtt_min: Option<Duration>,
     interval: Option<Interval>,
     average: Confirmed,
     /// `flight_size_n` and `rcv_bytes_n-(m)` of the last complete interval.
     complete: Option<(Bytes, Bytes)>,
     /// `None` while control is off, which the paper writes as `snd_cwnd_max`.
     target: Option<Bytes>,
-    space: Bytes,
-    /// The last congestion event was passed on to the inner algorithm.
-    inner_knows: bool,
+    pub(super) space: Bytes,
 }
 
 /// The running mean and mean deviation of the bytes that are confirmed in an interval of length `rtt_min`: `s_rcv_bytes` and
@@ -115,19 +121,8 @@ impl<C: CongestionControl> FsAt<C> {
     /// FS-AT over `inner`; `min_target` keeps the first segments from being held back.
     #[must_use]
     pub fn new(inner: C, mode: Mode, interpolate: bool, min_target: Bytes) -> Self {
-        Self {
-            inner,
-            mode,
-            interpolate,
-            min_target,
-            rtt_min: None,
-            interval: None,
-            average: Confirmed::default(),
-            complete: None,
-            target: None,
-            space: Bytes::ZERO,
-            inner_knows: false,
-        }
+        let flight = FlightLimit::new(mode, interpolate, min_target);
+        Self { inner, rtt_min: None, flight, inner_knows: false }
     }
 
     /// The last congestion event was taken for congestion and told to the algorithm below; false where it was judged to
@@ -137,9 +132,30 @@ impl<C: CongestionControl> FsAt<C> {
         self.inner_knows
     }
 
+    /// The path may be another: measurements of the old one are void, `space` stays. The kernel calls this where
+    /// a route leaves by another device, or after long silence; the simulator never does.
+    pub fn forget_path(&mut self) {
+        self.rtt_min = None;
+        self.flight.forget_path();
+    }
+}
+
+impl FlightLimit {
+    pub(super) fn new(mode: Mode, interpolate: bool, min_target: Bytes) -> Self {
+        Self {
+            mode,
+            interpolate,
+            min_target,
+            interval: None,
+            average: Confirmed::default(),
+            complete: None,
+            target: None,
+            space: Bytes::ZERO,
+        }
+    }
+
     /// Judge 1 and 2 of the paper's Fig 3: where `target` goes with this ACK.
-    fn judge(&mut self, ack: &Ack, limits: &Limits) {
-        let Some(rtt_min) = self.rtt_min else { return };
+    pub(super) fn judge(&mut self, rtt_min: Duration, ack: &Ack, limits: &Limits) {
         let Some(mut interval) = self.interval else {
             self.interval = Some(self.begin(ack, limits, ack.now, Bytes::ZERO));
             return;
@@ -233,10 +249,7 @@ impl<C: CongestionControl> FsAt<C> {
         };
     }
 
-    /// The path may be another: measurements of the old one are void, `space` stays. The kernel calls this where
-    /// a route leaves by another device, or after long silence; the simulator never does.
-    pub fn forget_path(&mut self) {
-        self.rtt_min = None;
+    fn forget_path(&mut self) {
         self.interval = None;
         self.average = Confirmed::default();
         self.complete = None;
@@ -245,7 +258,7 @@ impl<C: CongestionControl> FsAt<C> {
 
     /// `space` approaches `target` step by step: never a burst, never a silence. While control is off, a sender that has
     /// nothing to send has no use for more (RFC 9002 §7.8).
-    fn move_space(&mut self, ack: &Ack) {
+    pub(super) fn move_space(&mut self, ack: &Ack) {
         let target = self.target.unwrap_or(ack.snd_wnd).max(self.min_target);
         if self.space <= target {
             // Up by the bytes that this ACK confirms (RFC 3465).
@@ -261,8 +274,8 @@ impl<C: CongestionControl> FsAt<C> {
 impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAt<C> {
     fn on_established(&mut self, now: Instant, limits: &mut Limits) {
         self.inner.on_established(now, limits);
-        self.space = limits.cwnd.max(self.min_target);
-        limits.space = self.space;
+        self.flight.space = limits.cwnd.max(self.flight.min_target);
+        limits.space = self.flight.space;
     }
 
     fn on_ack(&mut self, ack: &Ack, limits: &mut Limits) {
@@ -270,13 +283,15 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAt<C> {
         if let Some(rtt) = ack.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
         }
-        self.judge(ack, limits);
-        self.move_space(ack);
-        limits.space = self.space;
+        if let Some(rtt_min) = self.rtt_min {
+            self.flight.judge(rtt_min, ack, limits);
+        }
+        self.flight.move_space(ack);
+        limits.space = self.flight.space;
     }
 
     fn on_congestion(&mut self, event: &Congestion, limits: &mut Limits) {
-        let (flight_size, rcv_bytes) = self.complete.unwrap_or((event.flight_size, Bytes::ZERO));
+        let (flight_size, rcv_bytes) = self.flight.complete.unwrap_or((event.flight_size, Bytes::ZERO));
         // A mark was set by a queue: the radio does not mark.
         let from_radio = flight_size <= rcv_bytes && event.kind != CongestionKind::Ecn;
         self.inner_knows = !from_radio;
@@ -309,11 +324,11 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAt<C> {
     }
 
     fn probe(&self, out: &mut dyn Probe) {
-        out.value("space_bytes", self.space.as_f64());
-        if let Some(target) = self.target {
+        out.value("space_bytes", self.flight.space.as_f64());
+        if let Some(target) = self.flight.target {
             out.value("target_bytes", target.as_f64());
         }
-        if let Some((_, rcv_bytes)) = self.complete {
+        if let Some((_, rcv_bytes)) = self.flight.complete {
             out.value("rcv_bytes", rcv_bytes.as_f64());
         }
         if let Some(rtt_min) = self.rtt_min {
@@ -363,9 +378,9 @@ mod tests {
     fn control_stays_off_while_everything_in_flight_arrives_within_rtt_min() {
         let (mut fs_at, mut limits) = started(Mode::Printed);
         interval(&mut fs_at, &mut limits, 0, 20, 20);
-        assert_eq!(fs_at.target, None);
+        assert_eq!(fs_at.flight.target, None);
         interval(&mut fs_at, &mut limits, 100, 20, 21);
-        assert_eq!(fs_at.target, None);
+        assert_eq!(fs_at.flight.target, None);
     }
 
     #[test]
@@ -373,7 +388,7 @@ mod tests {
         let (mut fs_at, mut limits) = started(Mode::Printed);
         interval(&mut fs_at, &mut limits, 0, 19, 19);
         // s = 19, dev = 9.5: s + 4 dev is more than twice 19, so twice 19 it is.
-        assert_eq!(fs_at.target, Some(MSS * 38));
+        assert_eq!(fs_at.flight.target, Some(MSS * 38));
     }
 
     #[test]
@@ -387,18 +402,18 @@ mod tests {
         assert!(last.0.get().abs_diff(12_000) < 10, "no deviation leaves the mean");
         // The target is no more than twice the last.
         let (mut fs_at, rcv_bytes) = (fs_at(Mode::Printed, false), Bytes::new(10_000));
-        fs_at.update_target(rcv_bytes * 2, rcv_bytes);
-        assert_eq!(fs_at.target, Some(rcv_bytes * 2));
+        fs_at.flight.update_target(rcv_bytes * 2, rcv_bytes);
+        assert_eq!(fs_at.flight.target, Some(rcv_bytes * 2));
     }
 
     #[test]
     fn a_shrinking_target_comes_down_by_halves_as_each_mode_reads_equation_7() {
         let halved = |mode| {
             let mut fs_at = fs_at(mode, false);
-            fs_at.average = Confirmed(Some((10_000 << FRACTION, 0)));
-            fs_at.target = Some(Bytes::new(40_000));
-            fs_at.update_target(Bytes::new(30_000), Bytes::new(10_000));
-            fs_at.target
+            fs_at.flight.average = Confirmed(Some((10_000 << FRACTION, 0)));
+            fs_at.flight.target = Some(Bytes::new(40_000));
+            fs_at.flight.update_target(Bytes::new(30_000), Bytes::new(10_000));
+            fs_at.flight.target
         };
         assert_eq!(halved(Mode::Printed), Some(Bytes::new(25_000)));
         assert_eq!(halved(Mode::Fit), Some(Bytes::new(30_000)));
@@ -407,51 +422,51 @@ mod tests {
     #[test]
     fn growth_within_an_interval_is_followed_at_once() {
         let (mut fs_at, mut limits) = started(Mode::Printed);
-        fs_at.target = Some(Bytes::new(20_000));
+        fs_at.flight.target = Some(Bytes::new(20_000));
         fs_at.on_ack(&confirm(10, 8, 30), &mut limits);
-        assert_eq!(fs_at.target, Some(MSS * 16));
+        assert_eq!(fs_at.flight.target, Some(MSS * 16));
     }
 
     #[test]
     fn space_rises_by_what_is_confirmed_and_falls_by_half_of_it() {
         let mut fs_at = fs_at(Mode::Printed, false);
-        fs_at.space = Bytes::new(20_000);
-        fs_at.target = Some(Bytes::new(22_000));
-        fs_at.move_space(&confirm(0, 1, 10));
-        assert_eq!(fs_at.space, Bytes::new(21_448));
-        fs_at.move_space(&confirm(0, 1, 10));
-        assert_eq!(fs_at.space, Bytes::new(22_000));
-        fs_at.target = Some(Bytes::new(21_000));
-        fs_at.move_space(&confirm(0, 1, 10));
-        assert_eq!(fs_at.space, Bytes::new(21_276));
-        fs_at.move_space(&confirm(0, 1, 10));
-        assert_eq!(fs_at.space, Bytes::new(21_000));
+        fs_at.flight.space = Bytes::new(20_000);
+        fs_at.flight.target = Some(Bytes::new(22_000));
+        fs_at.flight.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.flight.space, Bytes::new(21_448));
+        fs_at.flight.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.flight.space, Bytes::new(22_000));
+        fs_at.flight.target = Some(Bytes::new(21_000));
+        fs_at.flight.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.flight.space, Bytes::new(21_276));
+        fs_at.flight.move_space(&confirm(0, 1, 10));
+        assert_eq!(fs_at.flight.space, Bytes::new(21_000));
     }
 
     #[test]
     fn space_that_the_application_does_not_fill_grows_only_toward_a_target() {
         let mut fs_at = fs_at(Mode::Printed, false);
-        fs_at.space = Bytes::new(20_000);
+        fs_at.flight.space = Bytes::new(20_000);
         let idle = Ack { app_limited: true, ..confirm(0, 1, 1) };
-        fs_at.move_space(&idle);
-        assert_eq!(fs_at.space, Bytes::new(20_000));
-        fs_at.target = Some(Bytes::new(22_000));
-        fs_at.move_space(&idle);
-        assert_eq!(fs_at.space, Bytes::new(21_448));
+        fs_at.flight.move_space(&idle);
+        assert_eq!(fs_at.flight.space, Bytes::new(20_000));
+        fs_at.flight.target = Some(Bytes::new(22_000));
+        fs_at.flight.move_space(&idle);
+        assert_eq!(fs_at.flight.space, Bytes::new(21_448));
     }
 
     #[test]
     fn the_target_has_a_floor_so_that_first_segments_pass() {
         let mut fs_at = fs_at(Mode::Printed, false);
-        fs_at.update_target(MSS * 6, MSS);
-        assert_eq!(fs_at.target, Some(Bytes::new(8_000)));
+        fs_at.flight.update_target(MSS * 6, MSS);
+        assert_eq!(fs_at.flight.target, Some(Bytes::new(8_000)));
     }
 
     #[test]
     fn a_loss_without_a_queue_is_the_radios_and_cuts_nothing() {
         let mut fs_at = fs_at(Mode::Printed, false);
         let mut limits = Limits { ssthresh: MSS * 10, ..Limits::initial(MSS * 30) };
-        fs_at.complete = Some((MSS * 20, MSS * 20));
+        fs_at.flight.complete = Some((MSS * 20, MSS * 20));
         fs_at.on_congestion(&loss(20), &mut limits);
         assert_eq!(limits.ssthresh, MSS * 30);
         let mark = Congestion { kind: CongestionKind::Ecn, ..loss(20) };
@@ -464,7 +479,7 @@ mod tests {
         let after = |flight, rcv| {
             let mut fs_at = fs_at(Mode::Printed, false);
             let mut limits = Limits::initial(MSS * 60);
-            fs_at.complete = Some((MSS * flight, MSS * rcv));
+            fs_at.flight.complete = Some((MSS * flight, MSS * rcv));
             fs_at.on_congestion(&loss(flight), &mut limits);
             limits.ssthresh
         };
@@ -475,23 +490,23 @@ mod tests {
     #[test]
     fn an_application_limited_interval_changes_nothing() {
         let (mut fs_at, mut limits) = started(Mode::Printed);
-        fs_at.target = Some(Bytes::new(30_000));
-        fs_at.interval = None;
+        fs_at.flight.target = Some(Bytes::new(30_000));
+        fs_at.flight.interval = None;
         fs_at.on_ack(&confirm(0, 1, 2), &mut limits);
         fs_at.on_ack(&Ack { app_limited: true, ..confirm(50, 1, 2) }, &mut limits);
         fs_at.on_ack(&confirm(100, 1, 2), &mut limits);
-        assert_eq!((fs_at.target, fs_at.complete), (Some(Bytes::new(30_000)), None));
+        assert_eq!((fs_at.flight.target, fs_at.flight.complete), (Some(Bytes::new(30_000)), None));
     }
 
     #[test]
     fn an_application_limited_interval_counts_where_more_was_in_flight_than_came_through() {
         for (flight, expected) in [(4, None), (5, Some((MSS * 5, MSS * 2)))] {
             let (mut fs_at, mut limits) = started(Mode::Printed);
-            fs_at.interval = None;
+            fs_at.flight.interval = None;
             fs_at.on_ack(&confirm(0, 1, flight), &mut limits);
             fs_at.on_ack(&Ack { app_limited: true, ..confirm(50, 1, flight) }, &mut limits);
             fs_at.on_ack(&confirm(100, 1, flight), &mut limits);
-            assert_eq!(fs_at.complete, expected, "{flight} segments in flight, two of them confirmed");
+            assert_eq!(fs_at.flight.complete, expected, "{flight} segments in flight, two of them confirmed");
         }
     }
 
@@ -503,8 +518,8 @@ mod tests {
         fs_at.on_ack(&confirm(0, 1, 20), &mut limits);
         fs_at.on_ack(&confirm(80, 8, 20), &mut limits);
         fs_at.on_ack(&confirm(120, 4, 20), &mut limits);
-        assert_eq!(fs_at.complete, Some((MSS * 20, MSS * 10)));
-        let next = fs_at.interval.expect("an interval follows");
+        assert_eq!(fs_at.flight.complete, Some((MSS * 20, MSS * 10)));
+        let next = fs_at.flight.interval.expect("an interval follows");
         assert_eq!((next.began, next.received), (at(100), MSS * 2));
     }
 
@@ -512,10 +527,10 @@ mod tests {
     fn a_mistaken_loss_is_taken_back_below_only_if_it_was_told_there() {
         let mut fs_at = fs_at(Mode::Printed, false);
         let mut limits = Limits::initial(MSS * 30);
-        fs_at.complete = Some((MSS * 20, MSS * 20));
+        fs_at.flight.complete = Some((MSS * 20, MSS * 20));
         fs_at.on_congestion(&loss(20), &mut limits);
         assert!(!fs_at.inner_knows);
-        fs_at.complete = Some((MSS * 20, MSS * 10));
+        fs_at.flight.complete = Some((MSS * 20, MSS * 10));
         fs_at.on_congestion(&loss(20), &mut limits);
         assert!(fs_at.inner_knows);
         fs_at.on_spurious(at(0), &mut limits);

@@ -13,6 +13,7 @@ use crate::parameters::{Arguments, Parameter, Range, Value};
 use crate::probe::Probe;
 use crate::registry::Description;
 
+mod alone;
 mod course;
 mod drain;
 mod path;
@@ -22,6 +23,7 @@ mod startup;
 mod trial;
 mod varying;
 
+use self::alone::Alone;
 use self::course::Course;
 use self::drain::{Drain, Drains};
 use self::path::{Path, Round, Step, clock, micros, sample_of, share};
@@ -60,8 +62,6 @@ pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dy
 
 /// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
 const FULL_LOSES: u64 = 16;
-/// Beside others the path is remembered for so many times as long.
-const PERIODS_BESIDE: u64 = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -105,6 +105,7 @@ pub struct FsAtOpen<C> {
     rivals: Rivals,
     trial: Trial,
     variation: Variation,
+    alone: Alone,
     /// For the algorithm below, where it rules.
     heard: Option<Delivery>,
 }
@@ -134,6 +135,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
             rivals: Rivals::default(),
             trial: Trial::default(),
             variation: Variation::default(),
+            alone: Alone::default(),
             heard: None,
         }
     }
@@ -141,6 +143,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     fn end_round(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
         let elapsed = self.way_back.unwaited(now).saturating_sub(self.round.began).max(1);
         let low = self.round.low;
+        self.judge_alone();
         if self.round.app_limited {
             return;
         }
@@ -179,10 +182,11 @@ impl<C: CongestionControl> FsAtOpen<C> {
                     // A queue beside traffic the other way moves, whatever the link does.
                     self.variation.count(last_q, low, q);
                 }
-                if self.varies() {
-                    self.follow_link(mss, q, elapsed);
-                } else {
-                    self.move_window(mss, low, q);
+                match (self.alone.is_known, self.varies()) {
+                    // (15) moves it with each acknowledgement.
+                    (true, _) => {}
+                    (_, true) => self.follow_link(mss, q, elapsed),
+                    _ => self.move_window(mss, low, q),
                 }
                 if is_busy {
                     self.limit_growth(before, mss, low, elapsed);
@@ -239,11 +243,9 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         self.hear_peer(now, heard.and_then(|delivery| delivery.ts_val));
         if let Some(rtt) = sample_of(ack.rtt) {
             let rtt = self.without_wait(now, rtt);
-            // Beside others the queue is seldom empty, so the path is remembered for longer.
-            let beside = matches!(self.mode, Mode::Competing | Mode::Holding) || self.drains.dirty > 0;
-            let period = if beside { PERIODS_BESIDE * self.period() } else { self.period() };
-            self.measure(now, rtt, period);
+            self.measure(now, rtt);
             self.round.sample(rtt);
+            self.count_gap(now, rtt);
             if self.mode == Mode::Startup {
                 self.look(ack);
             }
@@ -264,6 +266,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         if self.path.has_become_shorter() {
             self.join_drain(ack);
         }
+        self.follow_alone(ack, limits);
         let drains_at_once = self.drains_at_once(now);
         match self.mode {
             Mode::Draining(drain) => self.advance_drain(drain, ack, now, limits),
@@ -342,6 +345,7 @@ impl<C: CongestionControl + Clone + 'static> CongestionControl for FsAtOpen<C> {
         out.value("queueing_ms", self.queueing as f64 / 1e3);
         out.value("draining", f64::from(u8::from(matches!(self.mode, Mode::Draining(_)))));
         out.value("competing", f64::from(u8::from(self.mode == Mode::Competing)));
+        out.value("alone", f64::from(u8::from(self.alone.is_known)));
         out.value("varies", f64::from(u8::from(self.varies())));
         out.value("holding", f64::from(u8::from(self.mode == Mode::Holding)));
     }

@@ -130,6 +130,9 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Long after the last round trip near `rtt_min`, or once soon after slow start, whose drain may have come while others
     /// filled the queue.
     pub(super) fn is_drain_due(&mut self, now: u64) -> bool {
+        if self.alone.is_known {
+            return false;
+        }
         if self.drains.awaits_second && now >= self.drains.grown.saturating_add(self.period() / SECOND) {
             self.drains.awaits_second = false;
             return true;
@@ -142,11 +145,10 @@ impl<C: CongestionControl> FsAtOpen<C> {
         now < self.drains.grown.saturating_add(YOUNG * self.period())
     }
 
-    /// Takes a round trip into the path's measurement, for which a period lasts `period`, and keeps the drains of all flows in
-    /// step.
-    pub(super) fn measure(&mut self, now: u64, rtt: u64, period: u64) {
+    /// Takes a round trip into the path's measurement, and keeps the drains of all flows in step.
+    pub(super) fn measure(&mut self, now: u64, rtt: u64) {
         let is_soon = now.saturating_sub(self.path.renewed) > self.period() - self.period() / SOON;
-        self.path.sample(now, rtt, period);
+        self.path.sample(now, rtt, self.period_of_memory());
         let q = self.path.queueing(rtt);
         self.drains.others_leave = is_soon && !self.varies() && q < self.queueing / 4 * LEFT_QUARTERS;
         if q > self.mean_queueing / LOW_PART {
@@ -165,7 +167,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.mode == Mode::Steady
             && self.trial.left == 0
             && self.drains.resting == 0
-            && !(self.round.app_limited || self.is_young(now))
+            && !(self.round.app_limited || self.is_young(now) || self.alone.is_known)
             && (self.drains.others_leave || self.is_drain_due(now))
     }
 

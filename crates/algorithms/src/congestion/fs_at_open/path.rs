@@ -2,6 +2,7 @@
 
 use suimon_units::{Duration, Instant};
 
+use super::alone::Alone;
 use super::course::Course;
 use super::drain::Drains;
 use super::reverse::WayBack;
@@ -55,6 +56,8 @@ pub(super) struct Path {
 const NEAR: u64 = 32;
 /// So many shorter ones in a row are not of jitter, which seldom has two below all of the last fifteen seconds.
 const SHORTER: u64 = 2;
+/// Where the queue is seldom empty, the path is remembered for so many times as long.
+const PERIODS_LONG: u64 = 24;
 
 impl Path {
     /// The path of this round trip, known from `now` on.
@@ -224,6 +227,13 @@ impl<C> FsAtOpen<C> {
         self.age.max(self.path.rtt_min() * 40)
     }
 
+    /// A period of the path's measurement. Beside others, and where the flow is alone and does not drain, the queue is seldom
+    /// empty.
+    pub(super) fn period_of_memory(&self) -> u64 {
+        let is_beside = matches!(self.mode, Mode::Competing | Mode::Holding) || self.drains.dirty > 0;
+        if is_beside || self.alone.is_known { PERIODS_LONG * self.period() } else { self.period() }
+    }
+
     /// The path may be another: measurements of the old one are void, and the window stays. The kernel calls this where a
     /// route leaves by another device, or after long silence; the simulator never does.
     pub fn forget_path(&mut self, limits: &Limits) {
@@ -242,6 +252,7 @@ impl<C> FsAtOpen<C> {
         self.rivals = Rivals::default();
         self.trial = Trial::default();
         self.variation = Variation::default();
+        self.alone = Alone::default();
         (self.low, self.queueing, self.mean_queueing, self.longest) = (0, 0, 0, [0; 2]);
     }
 }

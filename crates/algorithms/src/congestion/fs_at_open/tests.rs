@@ -6,6 +6,7 @@ use super::*;
 use crate::congestion::cubic;
 use crate::congestion::testing::{MSS, ack, loss};
 
+mod alone;
 mod drains;
 mod late_comers;
 mod reverse;

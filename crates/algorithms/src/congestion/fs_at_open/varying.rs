@@ -46,8 +46,13 @@ impl Variation {
         self.last = Some(q);
     }
 
+    /// Whether the queueing delay moves by so many eighths of its own length from round to round.
+    pub(super) fn moves(&self, eighths: u64) -> bool {
+        8 * self.moved >= eighths * self.queued
+    }
+
     fn is_of_link(&self, rtt_min: u64) -> bool {
-        8 * self.moved >= MOVED_EIGHTHS * self.queued && self.moved >= MOVED_RTTS * rtt_min
+        self.moves(MOVED_EIGHTHS) && self.moved >= MOVED_RTTS * rtt_min
     }
 
     /// The queueing delay that (12) makes room for.
@@ -76,7 +81,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// An acknowledgement whose round trip tells of an empty queue: the link may carry more by now.
     pub(super) fn follow_rise(&mut self, ack: &Ack, rtt: u64) {
         let is_steady = self.mode == Mode::Steady && self.trial.left == 0 && !ack.app_limited;
-        if is_steady && self.path.is_near_min(rtt) && self.varies() {
+        if is_steady && !self.alone.is_known && self.path.is_near_min(rtt) && self.varies() {
             self.window = self.window.saturating_add(ack.delivered.get()).min(MOST_BYTES);
         }
     }
