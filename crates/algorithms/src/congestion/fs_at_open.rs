@@ -26,7 +26,7 @@ mod varying;
 use self::alone::Alone;
 use self::course::Course;
 use self::drain::{Drain, Drains};
-use self::path::{Path, Round, Step, clock, micros, sample_of, share};
+use self::path::{FULL_LOSES, Path, Round, Step, clock, micros, sample_of, share};
 use self::reverse::WayBack;
 use self::rivals::Rivals;
 use self::trial::Trial;
@@ -59,9 +59,6 @@ pub const DESCRIPTION: Description = Description {
 pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dyn CongestionControl> {
     Box::new(FsAtOpen::new(inner, arguments.flag("compete"), arguments.duration("age")))
 }
-
-/// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
-const FULL_LOSES: u64 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -223,12 +220,6 @@ impl<C: CongestionControl> FsAtOpen<C> {
             limits.cwnd = window;
             limits.ssthresh = limits.ssthresh.min(window);
         }
-    }
-
-    /// The algorithm below answers, and the window follows at once: recovery leaves it to congestion control.
-    fn tell_inner(&mut self, event: &Congestion, limits: &mut Limits) {
-        self.inner.on_congestion(event, limits);
-        limits.cwnd = limits.cwnd.min(limits.ssthresh).max(event.mss);
     }
 }
 

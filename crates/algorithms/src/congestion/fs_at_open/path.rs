@@ -52,6 +52,8 @@ pub(super) struct Path {
     least_before: u64,
 }
 
+/// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
+pub(super) const FULL_LOSES: u64 = 16;
 /// Round trips up to 1/32 above the smallest count as that, and those further below it as shorter.
 const NEAR: u64 = 32;
 /// So many shorter ones in a row are not of jitter, which seldom has two below all of the last fifteen seconds.

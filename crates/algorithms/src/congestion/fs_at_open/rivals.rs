@@ -251,6 +251,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
         }
     }
 
+    /// The algorithm below answers, and the window follows at once: recovery leaves it to congestion control.
+    pub(super) fn tell_inner(&mut self, event: &Congestion, limits: &mut Limits) {
+        self.inner.on_congestion(event, limits);
+        limits.cwnd = limits.cwnd.min(limits.ssthresh).max(event.mss);
+    }
+
     /// Congestion in competition, which the algorithm below answers.
     pub(super) fn lose_competing(&mut self, event: &Congestion, limits: &mut Limits) {
         if event.kind == CongestionKind::Loss {

@@ -2,8 +2,8 @@
 
 use suimon_units::Bytes;
 
-use super::path::share;
-use super::{FULL_LOSES, FsAtOpen, Mode};
+use super::path::{FULL_LOSES, share};
+use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, Congestion, CongestionControl, CongestionKind, Limits};
 
 /// Samples of a round in slow start after which the queue is looked at (HyStart takes as many).
