@@ -15,20 +15,23 @@
 #define OPEN_LEAST_PAIRS 4
 #define OPEN_LEAST_ROUNDS 32
 #define OPEN_LONGEST_GAP (1ULL << 20)
-/* A flow becomes alone where others have less than 1 over the first of the link, and is no longer alone where they have more than
- * 1 over the second, or the queueing delay moves by less than so many eighths of its length. */
+/* A flow becomes alone where others have less than 1 over the first of the link, and stays so while they have less than 1 over the
+ * second. */
 #define OPEN_ALONE_BEGINS 8
 #define OPEN_ALONE_STAYS 4
-#define OPEN_ALONE_MOVES_EIGHTHS 1
+/* A round trip with a queueing delay up to rtt_min over this is close to it. */
+#define OPEN_CLOSE 4
 /* The target of FS-AT never falls below this. */
 #define OPEN_ALONE_MIN_TARGET 8000
 
 /* An acknowledgement of a segment whose round trip took rtt, without its wait (13). */
 static __always_inline void open_count_gap(struct fs_at_open *f, u64 now, u64 rtt)
 {
-	u64 at = open_unwaited(f, now), left = less(at, rtt), sent, acked;
+	u64 at = open_unwaited(f, now), left = less(at, rtt), q = open_queueing(&f->path, rtt), sent, acked;
 	struct open_alone *o = &f->alone;
 
+	if (q <= open_rtt_min(&f->path) / OPEN_CLOSE)
+		o->close = now;
 	if (o->is_begun) {
 		if (left < o->last_sent)
 			return;
@@ -46,7 +49,7 @@ static __always_inline void open_count_gap(struct fs_at_open *f, u64 now, u64 rt
 	o->is_begun = 1;
 	o->last_sent = left;
 	o->last_acked = at;
-	o->last_queueing = open_queueing(&f->path, rtt);
+	o->last_queueing = q;
 }
 
 /* Means are those of a round, so that a rate that changes more slowly is not taken for others. */
@@ -80,10 +83,7 @@ static __always_inline void open_judge_alone(struct fs_at_open *f)
 	struct open_alone *o = &f->alone;
 
 	open_end_gaps(o);
-	if (o->is_known)
-		o->is_known = open_moves(&f->variation, OPEN_ALONE_MOVES_EIGHTHS) && open_others_have_less(o, OPEN_ALONE_STAYS);
-	else
-		o->is_known = open_varies(f) && open_others_have_less(o, OPEN_ALONE_BEGINS);
+	o->is_known = open_varies(f) && open_others_have_less(o, o->is_known ? OPEN_ALONE_STAYS : OPEN_ALONE_BEGINS);
 }
 
 /* FS-AT's limit, which is the window where the flow is alone. */

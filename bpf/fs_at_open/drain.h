@@ -77,12 +77,12 @@ static __always_inline void open_begin_drain(struct fs_at_open *f, const struct 
 /* Long after the last round trip near rtt_min, or once soon after slow start, whose drain may have come while others filled the queue. */
 static __always_inline int open_is_drain_due(struct fs_at_open *f, u64 now)
 {
-	if (f->alone.is_known)
-		return 0;
 	if (f->drains.awaits_second && now >= f->drains.grown + open_period(f) / OPEN_SECOND) {
 		f->drains.awaits_second = 0;
 		return 1;
 	}
+	if (f->alone.is_known)
+		return open_is_far_since(f, now, f->drains.last);
 	/* The queue of a link that varies is short again and again by itself. */
 	return less(now, f->path.renewed) > (open_varies(f) ? OPEN_PERIODS_VARYING : 1) * open_period(f);
 }
@@ -93,7 +93,7 @@ static __always_inline void open_measure(struct fs_at_open *f, u64 now, u64 rtt)
 	int is_soon = less(now, f->path.renewed) > open_period(f) - open_period(f) / OPEN_SOON;
 	u64 q;
 
-	open_sample_path(&f->path, now, rtt, open_period_of_memory(f));
+	open_sample_path(&f->path, now, rtt, open_period_of_memory(f, now));
 	q = open_queueing(&f->path, rtt);
 	f->drains.others_leave = is_soon && !open_varies(f) && q < f->queueing / 4 * OPEN_LEFT_QUARTERS;
 	if (q > f->mean_queueing / OPEN_LOW_PART)
@@ -108,7 +108,7 @@ static __always_inline void open_measure(struct fs_at_open *f, u64 now, u64 rtt)
 static __always_inline int open_drains_at_once(struct fs_at_open *f, u64 now)
 {
 	return f->mode == OPEN_STEADY && !f->trial.left && !f->drains.resting && !f->round.app_limited && !open_is_young(f, now) &&
-	       !f->alone.is_known && (f->drains.others_leave || open_is_drain_due(f, now));
+	       (f->drains.others_leave || open_is_drain_due(f, now));
 }
 
 /* Whether others leave the queue in this round, which had `last` before `low`: a young flow lets them. */

@@ -10,6 +10,8 @@
 #define OPEN_SHORTER 2
 /* Where the queue is seldom empty, the path is remembered for so many times as long. */
 #define OPEN_PERIODS_LONG 24
+/* Where a flow is alone, and for so many periods no round trip was close to rtt_min, the path may be another. */
+#define OPEN_PERIODS_FAR 3
 /* Where a round loses more than 1 over this of its bytes, the queue is full. */
 #define OPEN_FULL_LOSES 16
 /* (9): a step is longer than this, and than rtt_min over the next; round trips that differ by no more than 1 over the last stay. */
@@ -191,12 +193,19 @@ static __always_inline u64 open_period(const struct fs_at_open *f)
 	return max(OPEN_AGE, open_rtt_min(&f->path) * 40);
 }
 
-/* A period of the path's measurement. Beside others, and where the flow is alone and does not drain, the queue is seldom empty. */
-static __always_inline u64 open_period_of_memory(const struct fs_at_open *f)
+/* Whether a flow that is alone has to look for rtt_min, since no round trip since `since` was close to it for long. */
+static __always_inline int open_is_far_since(const struct fs_at_open *f, u64 now, u64 since)
+{
+	return less(now, max(since, f->alone.close)) > OPEN_PERIODS_FAR * open_period(f);
+}
+
+/* A period of the path's measurement. Beside others, and where the flow is alone and seldom drains, the queue is seldom empty. */
+static __always_inline u64 open_period_of_memory(const struct fs_at_open *f, u64 now)
 {
 	int is_beside = f->mode == OPEN_COMPETING || f->mode == OPEN_HOLDING || f->drains.dirty;
+	int is_long = is_beside || (f->alone.is_known && !open_is_far_since(f, now, 0));
 
-	return (is_beside || f->alone.is_known ? OPEN_PERIODS_LONG : 1) * open_period(f);
+	return (is_long ? OPEN_PERIODS_LONG : 1) * open_period(f);
 }
 
 #endif

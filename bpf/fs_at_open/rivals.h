@@ -83,7 +83,7 @@ static __always_inline int open_others_fill(struct fs_at_open *f, u64 now, u64 q
 {
 	int returns = open_fill(f, now, q), grows = !open_varies(f) && open_keeps_growing(&f->rivals, q, f->window);
 
-	return returns || grows;
+	return (returns || grows) && !f->alone.is_known;
 }
 
 /* Longest time for which the window is held, and for which a loss tells that others fill the queue. */

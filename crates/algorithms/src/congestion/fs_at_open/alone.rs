@@ -19,11 +19,12 @@ const LEAST_PAIRS: u64 = 4;
 const LEAST_ROUNDS: u64 = 32;
 /// Times between segments count up to this, in microseconds.
 const LONGEST_GAP: u64 = 1 << 20;
-/// A flow becomes alone where others have less than 1 over the first of the link, and is no longer alone where they have more than
-/// 1 over the second, or the queueing delay moves by less than so many eighths of its length.
+/// A flow becomes alone where others have less than 1 over the first of the link, and stays so while they have less than 1 over the
+/// second.
 const BEGINS: i64 = 8;
 const STAYS: i64 = 4;
-const MOVES_EIGHTHS: u64 = 1;
+/// A round trip with a queueing delay up to `rtt_min` over this is close to it.
+const CLOSE: u64 = 4;
 /// The target of FS-AT never falls below this.
 const MIN_TARGET: Bytes = Bytes::new(8_000);
 
@@ -88,31 +89,33 @@ impl Gaps {
 pub(super) struct Alone {
     pub(super) gaps: Gaps,
     pub(super) is_known: bool,
+    /// When a round trip was last close to `rtt_min`.
+    pub(super) close: u64,
     limit: FlightLimit,
 }
 
 impl Default for Alone {
     fn default() -> Self {
         let limit = FlightLimit::new(fs_at::Mode::Printed, false, MIN_TARGET);
-        Self { gaps: Gaps::default(), is_known: false, limit }
+        Self { gaps: Gaps::default(), is_known: false, close: 0, limit }
     }
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
     /// A round trip without its wait (13).
     pub(super) fn count_gap(&mut self, now: u64, rtt: u64) {
-        let acked = self.way_back.unwaited(now);
-        self.alone.gaps.count(acked.saturating_sub(rtt), acked, self.path.queueing(rtt));
+        let (acked, q) = (self.way_back.unwaited(now), self.path.queueing(rtt));
+        self.alone.gaps.count(acked.saturating_sub(rtt), acked, q);
+        if q <= self.path.rtt_min() / CLOSE {
+            self.alone.close = now;
+        }
     }
 
     /// Once a round: whether the flow is alone (15).
     pub(super) fn judge_alone(&mut self) {
         self.alone.gaps.end_round();
-        self.alone.is_known = if self.alone.is_known {
-            self.variation.moves(MOVES_EIGHTHS) && self.alone.gaps.others_have_less(STAYS)
-        } else {
-            self.varies() && self.alone.gaps.others_have_less(BEGINS)
-        };
+        let parts = if self.alone.is_known { STAYS } else { BEGINS };
+        self.alone.is_known = self.varies() && self.alone.gaps.others_have_less(parts);
     }
 
     /// FS-AT's limit, which is the window where the flow is alone.

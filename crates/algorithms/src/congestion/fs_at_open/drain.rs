@@ -130,12 +130,12 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Long after the last round trip near `rtt_min`, or once soon after slow start, whose drain may have come while others
     /// filled the queue.
     pub(super) fn is_drain_due(&mut self, now: u64) -> bool {
-        if self.alone.is_known {
-            return false;
-        }
         if self.drains.awaits_second && now >= self.drains.grown.saturating_add(self.period() / SECOND) {
             self.drains.awaits_second = false;
             return true;
+        }
+        if self.alone.is_known {
+            return self.is_far_since(now, self.drains.last);
         }
         let periods = if self.varies() { PERIODS_VARYING } else { 1 };
         now.saturating_sub(self.path.renewed) > periods * self.period()
@@ -148,7 +148,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Takes a round trip into the path's measurement, and keeps the drains of all flows in step.
     pub(super) fn measure(&mut self, now: u64, rtt: u64) {
         let is_soon = now.saturating_sub(self.path.renewed) > self.period() - self.period() / SOON;
-        self.path.sample(now, rtt, self.period_of_memory());
+        self.path.sample(now, rtt, self.period_of_memory(now));
         let q = self.path.queueing(rtt);
         self.drains.others_leave = is_soon && !self.varies() && q < self.queueing / 4 * LEFT_QUARTERS;
         if q > self.mean_queueing / LOW_PART {
@@ -167,7 +167,7 @@ impl<C: CongestionControl> FsAtOpen<C> {
         self.mode == Mode::Steady
             && self.trial.left == 0
             && self.drains.resting == 0
-            && !(self.round.app_limited || self.is_young(now) || self.alone.is_known)
+            && !(self.round.app_limited || self.is_young(now))
             && (self.drains.others_leave || self.is_drain_due(now))
     }
 

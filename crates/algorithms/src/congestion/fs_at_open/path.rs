@@ -60,6 +60,8 @@ const NEAR: u64 = 32;
 const SHORTER: u64 = 2;
 /// Where the queue is seldom empty, the path is remembered for so many times as long.
 const PERIODS_LONG: u64 = 24;
+/// Where a flow is alone, and for so many periods no round trip was close to `rtt_min`, the path may be another.
+const PERIODS_FAR: u64 = 3;
 
 impl Path {
     /// The path of this round trip, known from `now` on.
@@ -229,11 +231,17 @@ impl<C> FsAtOpen<C> {
         self.age.max(self.path.rtt_min() * 40)
     }
 
-    /// A period of the path's measurement. Beside others, and where the flow is alone and does not drain, the queue is seldom
+    /// Whether a flow that is alone has to look for `rtt_min`, since no round trip since `since` was close to it for long.
+    pub(super) fn is_far_since(&self, now: u64, since: u64) -> bool {
+        now.saturating_sub(since.max(self.alone.close)) > PERIODS_FAR * self.period()
+    }
+
+    /// A period of the path's measurement. Beside others, and where the flow is alone and seldom drains, the queue is seldom
     /// empty.
-    pub(super) fn period_of_memory(&self) -> u64 {
+    pub(super) fn period_of_memory(&self, now: u64) -> u64 {
         let is_beside = matches!(self.mode, Mode::Competing | Mode::Holding) || self.drains.dirty > 0;
-        if is_beside || self.alone.is_known { PERIODS_LONG * self.period() } else { self.period() }
+        let is_long = is_beside || (self.alone.is_known && !self.is_far_since(now, 0));
+        if is_long { PERIODS_LONG * self.period() } else { self.period() }
     }
 
     /// The path may be another: measurements of the old one are void, and the window stays. The kernel calls this where a

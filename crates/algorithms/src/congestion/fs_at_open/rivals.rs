@@ -127,12 +127,12 @@ impl Rivals {
 }
 
 impl<C: CongestionControl> FsAtOpen<C> {
-    /// (10) and (14) for a round with the queueing delay `q`.
+    /// (10) and (14) for a round with the queueing delay `q`; beside nobody (15) neither tells of others.
     pub(super) fn others_fill(&mut self, now: u64, q: u64) -> bool {
         let (longest, memory) = (self.longest[0].max(self.longest[1]), PERIODS_BETWEEN * self.period());
         let returns = self.rivals.fill(now, q, longest, memory);
         let grows = !self.varies() && self.rivals.keeps_growing(q, self.window);
-        (returns || grows) && self.compete
+        (returns || grows) && self.compete && !self.alone.is_known
     }
 
     /// Longest time for which the window is held, and for which a loss tells that others fill the queue.
