@@ -203,7 +203,7 @@ static __always_inline int open_is_far_since(const struct fs_at_open *f, u64 now
 static __always_inline u64 open_period_of_memory(const struct fs_at_open *f, u64 now)
 {
 	int is_beside = f->mode == OPEN_COMPETING || f->mode == OPEN_HOLDING || f->drains.dirty;
-	int is_long = is_beside || (f->alone.is_known && !open_is_far_since(f, now, 0));
+	int is_long = f->alone.is_known ? !open_is_far_since(f, now, 0) : is_beside;
 
 	return (is_long ? OPEN_PERIODS_LONG : 1) * open_period(f);
 }

@@ -240,7 +240,7 @@ impl<C> FsAtOpen<C> {
     /// empty.
     pub(super) fn period_of_memory(&self, now: u64) -> u64 {
         let is_beside = matches!(self.mode, Mode::Competing | Mode::Holding) || self.drains.dirty > 0;
-        let is_long = is_beside || (self.alone.is_known && !self.is_far_since(now, 0));
+        let is_long = if self.alone.is_known { !self.is_far_since(now, 0) } else { is_beside };
         if is_long { PERIODS_LONG * self.period() } else { self.period() }
     }
 
