@@ -16,9 +16,13 @@
 #define OPEN_LEAST_ROUNDS 32
 #define OPEN_LONGEST_GAP (1ULL << 20)
 /* A flow becomes alone where others have less than 1 over the first of the link, and stays so while they have less than 1 over the
- * second. */
+ * second, and the queueing delay moves by so many eighths of its length. */
 #define OPEN_ALONE_BEGINS 8
 #define OPEN_ALONE_STAYS 4
+#define OPEN_ALONE_MOVES_EIGHTHS 1
+/* For so many rounds after that the link is taken to vary: on a longer route no segment waits behind another, which looks as if others
+ * had the link. */
+#define OPEN_ALONE_ROUNDS_SINCE 128
 /* A round trip with a queueing delay up to rtt_min over this is close to it. */
 #define OPEN_CLOSE 4
 /* The target of FS-AT never falls below this. */
@@ -83,7 +87,11 @@ static __always_inline void open_judge_alone(struct fs_at_open *f)
 	struct open_alone *o = &f->alone;
 
 	open_end_gaps(o);
-	o->is_known = open_varies(f) && open_others_have_less(o, o->is_known ? OPEN_ALONE_STAYS : OPEN_ALONE_BEGINS);
+	if (o->is_known)
+		o->is_known = open_moves(&f->variation, OPEN_ALONE_MOVES_EIGHTHS) && open_others_have_less(o, OPEN_ALONE_STAYS);
+	else
+		o->is_known = open_varies(f) && open_others_have_less(o, OPEN_ALONE_BEGINS);
+	o->rounds_since = o->is_known ? OPEN_ALONE_ROUNDS_SINCE : less(o->rounds_since, 1);
 }
 
 /* FS-AT's limit, which is the window where the flow is alone. */

@@ -88,7 +88,6 @@ struct open_variation {
 	u64 moved;		/* sums of the changes of the queueing delay, of queueing delays, and of round trips */
 	u64 queued;
 	u64 round_trips;
-	u8 is_known;		/* the link varies */
 };
 
 /* A round trip that became longer at once, for as long as it stays; zero stands for none. */
@@ -143,6 +142,7 @@ struct open_alone {
 	s64 covariance;		/* sums over all rounds of the covariance of both times, and of the first one's variance */
 	s64 variance;
 	u64 rounds;
+	u64 rounds_since;	/* rounds for which the link is taken to vary, since the flow was alone */
 	u64 close;		/* when a round trip was last close to rtt_min */
 	u8 is_begun;		/* there is a last segment */
 	u8 is_known;		/* the flow is alone */

@@ -7,11 +7,9 @@
 
 /* The sums lose 1 over this a round. */
 #define OPEN_MEMORY 64
-/* The link varies where the queueing delay moves by so many eighths of its own length, and has moved by so many rtt_min in all, until
- * it moves by less than so many eighths. */
+/* The link varies where the queueing delay moves by so many eighths of its own length, and has moved by so many rtt_min in all. */
 #define OPEN_MOVED_EIGHTHS 3
 #define OPEN_MOVED_RTTS 8
-#define OPEN_STILL_EIGHTHS 1
 /* Room in the queue; the part of the way that a round moves the window, and the part of itself that it grows by at most. */
 #define OPEN_ROOM 3
 #define OPEN_WAY 2
@@ -32,8 +30,6 @@ static __always_inline void open_vary(struct open_variation *v, u64 last, u64 lo
 		v->round_trips = v->round_trips - v->round_trips / OPEN_MEMORY + low;
 	}
 	v->last = q + 1;
-	v->is_known = v->is_known ? open_moves(v, OPEN_STILL_EIGHTHS) :
-				    open_moves(v, OPEN_MOVED_EIGHTHS) && v->moved >= OPEN_MOVED_RTTS * (low - q);
 }
 
 /* The queueing delay of the last round and 1, if that counted. Each round takes it, since one that does not count, as that of a drain,
@@ -46,9 +42,14 @@ static __always_inline u64 open_take_last(struct open_variation *v)
 	return last;
 }
 
+/* A link that a flow had for itself (15) goes on varying while a longer route looks like a queue. */
 static __always_inline int open_varies(const struct fs_at_open *f)
 {
-	return f->variation.is_known;
+	const struct open_variation *v = &f->variation;
+
+	if (f->alone.rounds_since)
+		return 1;
+	return open_moves(v, OPEN_MOVED_EIGHTHS) && v->moved >= OPEN_MOVED_RTTS * open_rtt_min(&f->path);
 }
 
 /* The queueing delay that (12) makes room for. */

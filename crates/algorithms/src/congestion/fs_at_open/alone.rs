@@ -20,9 +20,13 @@ const LEAST_ROUNDS: u64 = 32;
 /// Times between segments count up to this, in microseconds.
 const LONGEST_GAP: u64 = 1 << 20;
 /// A flow becomes alone where others have less than 1 over the first of the link, and stays so while they have less than 1 over the
-/// second.
+/// second, and the queueing delay moves by so many eighths of its length.
 const BEGINS: i64 = 8;
 const STAYS: i64 = 4;
+const MOVES_EIGHTHS: u64 = 1;
+/// For so many rounds after that the link is taken to vary: on a longer route no segment waits behind another, which looks as if
+/// others had the link.
+const ROUNDS_SINCE: u64 = 128;
 /// A round trip with a queueing delay up to `rtt_min` over this is close to it.
 const CLOSE: u64 = 4;
 /// The target of FS-AT never falls below this.
@@ -89,6 +93,8 @@ impl Gaps {
 pub(super) struct Alone {
     pub(super) gaps: Gaps,
     pub(super) is_known: bool,
+    /// Rounds for which the link is taken to vary, since the flow was alone.
+    pub(super) rounds_since: u64,
     /// When a round trip was last close to `rtt_min`.
     pub(super) close: u64,
     limit: FlightLimit,
@@ -97,7 +103,7 @@ pub(super) struct Alone {
 impl Default for Alone {
     fn default() -> Self {
         let limit = FlightLimit::new(fs_at::Mode::Printed, false, MIN_TARGET);
-        Self { gaps: Gaps::default(), is_known: false, close: 0, limit }
+        Self { gaps: Gaps::default(), is_known: false, rounds_since: 0, close: 0, limit }
     }
 }
 
@@ -114,8 +120,13 @@ impl<C: CongestionControl> FsAtOpen<C> {
     /// Once a round: whether the flow is alone (15).
     pub(super) fn judge_alone(&mut self) {
         self.alone.gaps.end_round();
-        let parts = if self.alone.is_known { STAYS } else { BEGINS };
-        self.alone.is_known = self.varies() && self.alone.gaps.others_have_less(parts);
+        self.alone.is_known = if self.alone.is_known {
+            self.variation.moves(MOVES_EIGHTHS) && self.alone.gaps.others_have_less(STAYS)
+        } else {
+            self.varies() && self.alone.gaps.others_have_less(BEGINS)
+        };
+        self.alone.rounds_since =
+            if self.alone.is_known { ROUNDS_SINCE } else { self.alone.rounds_since.saturating_sub(1) };
     }
 
     /// FS-AT's limit, which is the window where the flow is alone.

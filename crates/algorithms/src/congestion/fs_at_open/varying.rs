@@ -7,11 +7,9 @@ use crate::congestion::{Ack, CongestionControl};
 /// The sums lose 1 over this a round.
 const MEMORY: u64 = 64;
 /// The link varies where the queueing delay moves by so many eighths of its own length from round to round, and has moved by so
-/// many `rtt_min` in all: flows that share a steady link move it by less, but for their first seconds. It varies until the delay
-/// moves by less than so many eighths, since a longer queue, or a longer route, moves by a smaller part.
+/// many `rtt_min` in all: flows that share a steady link move it by less, but for their first seconds.
 const MOVED_EIGHTHS: u64 = 3;
 const MOVED_RTTS: u64 = 8;
-const STILL_EIGHTHS: u64 = 1;
 /// Room in the queue is so many times the part by which round trips change, of `rtt_min`, and `rtt_min` at most.
 const ROOM: u64 = 3;
 /// A round moves the window by one over this of the way.
@@ -28,8 +26,6 @@ pub(super) struct Variation {
     moved: u64,
     queued: u64,
     round_trips: u64,
-    /// The link varies.
-    is_known: bool,
 }
 
 impl Variation {
@@ -48,9 +44,15 @@ impl Variation {
             add(&mut self.round_trips, low);
         }
         self.last = Some(q);
-        let moves = |eighths| 8 * self.moved >= eighths * self.queued;
-        self.is_known = moves(if self.is_known { STILL_EIGHTHS } else { MOVED_EIGHTHS })
-            && (self.is_known || self.moved >= MOVED_RTTS * (low - q));
+    }
+
+    /// Whether the queueing delay moves by so many eighths of its own length from round to round.
+    pub(super) fn moves(&self, eighths: u64) -> bool {
+        8 * self.moved >= eighths * self.queued
+    }
+
+    fn is_of_link(&self, rtt_min: u64) -> bool {
+        self.moves(MOVED_EIGHTHS) && self.moved >= MOVED_RTTS * rtt_min
     }
 
     /// The queueing delay that (12) makes room for.
@@ -60,9 +62,9 @@ impl Variation {
 }
 
 impl<C> FsAtOpen<C> {
-    /// Whether the link varies (12).
+    /// Whether the link varies (12). One that a flow had for itself (15) goes on doing so while a longer route looks like a queue.
     pub(super) fn varies(&self) -> bool {
-        self.variation.is_known
+        self.alone.rounds_since > 0 || self.variation.is_of_link(self.path.rtt_min())
     }
 }
 

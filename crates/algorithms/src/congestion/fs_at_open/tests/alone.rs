@@ -127,11 +127,14 @@ fn over(segments: u64, (short, long): (u64, u64), others: u64) -> (Open, Limits)
 
 #[test]
 fn a_flow_is_alone_where_the_link_varies_and_others_have_less_than_an_eighth_and_stays_so_up_to_a_quarter() {
-    let (varying, steady) = ((10 * MS, 50 * MS), (30 * MS, 33 * MS));
+    let varying = (10 * MS, 50 * MS);
+    // The queue moves by three tenths of its length, and by a tenth.
+    let (calmer, steady) = ((30 * MS, 40 * MS), (30 * MS, 33 * MS));
     for (moves, others, begins, stays) in [
         (varying, 11, true, true),
         (varying, 14, false, true),
         (varying, 26, false, false),
+        (calmer, 0, false, true),
         (steady, 0, false, false),
     ] {
         for (was_known, is_known) in [(false, begins), (true, stays)] {
@@ -141,6 +144,20 @@ fn a_flow_is_alone_where_the_link_varies_and_others_have_less_than_an_eighth_and
             assert_eq!(open.alone.is_known, is_known, "{moves:?}, {others} %, after {was_known}");
         }
     }
+}
+
+#[test]
+fn the_link_of_a_flow_that_was_alone_varies_for_128_rounds_more() {
+    let (mut open, _) = over(40, (10 * MS, 50 * MS), 0);
+    open.judge_alone();
+    assert!(open.alone.is_known);
+    (open.variation, open.alone.gaps) = (variation(400, 30 * MS, 33 * MS), beside(50));
+    let varied = (0..200).filter(|_| {
+        open.judge_alone();
+        open.varies()
+    });
+    assert_eq!(varied.count(), 127);
+    assert!(!open.alone.is_known);
 }
 
 /// Acknowledges `count` segments a millisecond apart, with `queue` milliseconds of queue and the window in flight.
