@@ -126,8 +126,8 @@ impl OwnLink {
         if draws.one_in(20) {
             self.takes_us = phase.gap_us / 4 + draws.below(4 * phase.gap_us);
         }
-        let left = if self.acked.len() < phase.flight as usize { None } else { self.acked.pop_front() };
-        let left = left.unwrap_or(now);
+        let is_full = self.acked.len() >= phase.flight as usize;
+        let left = if is_full { self.acked.pop_front() } else { None }.unwrap_or(now);
         let at = (left + phase.rtt_us).max(now + self.takes_us);
         self.acked.push_back(at);
         (at, at - left)
@@ -176,12 +176,11 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
         let mut draws = Draws(phase.seed);
         let mut link = OwnLink { acked: VecDeque::new(), takes_us: phase.gap_us };
         for nth in 0..phase.acks as u64 {
-            let own_rtt = phase.alone.then(|| {
+            let mut own_rtt = None;
+            if phase.alone {
                 let (at, rtt) = link.next(phase, now, &mut draws);
-                now = at;
-                rtt
-            });
-            if own_rtt.is_none() {
+                (now, own_rtt) = (at, Some(rtt));
+            } else {
                 now += draws.below(2 * phase.gap_us);
             }
             // Now and then as little as a drain leaves.
@@ -198,13 +197,12 @@ fn script(phases: &[Phase], cwnd: u64, handshake_us: u64, clock: Clock) -> Strin
             }
             // Most often the whole queue, at times a part, as in a drain, or a short one, where others do not hold it.
             let queued = phase.rtt_us + phase.rtt_us * phase.growth * nth / (100 * phase.acks as u64);
-            let rtt = match draws.below(400) {
-                _ if own_rtt.is_some() => own_rtt.unwrap_or_default(),
+            let rtt = own_rtt.unwrap_or_else(|| match draws.below(400) {
                 0 if phase.left == 100 => queued / 2,
                 1..10 => 0,
                 10..18 => queued * phase.left / 100,
                 _ => queued + draws.below(1 + queued / 50),
-            };
+            });
             let wait = draws.below(1 + phase.wait_us);
             let rtt = if rtt > 0 { rtt + wait } else { 0 };
             let ticks = now.saturating_sub(wait).checked_div(clock.tick_us);

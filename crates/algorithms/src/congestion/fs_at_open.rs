@@ -64,7 +64,7 @@ pub fn build(arguments: &Arguments, inner: Box<dyn CongestionControl>) -> Box<dy
 enum Mode {
     /// Slow start, the algorithm below's.
     Startup,
-    /// (1) to (3).
+    /// (1) to (3), or (12) or (15).
     Steady,
     /// Leaving the queue.
     Draining(Drain),
