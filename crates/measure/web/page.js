@@ -136,7 +136,9 @@ class Run {
     const { cookie, most_bytes: most } = await this.open();
     const bytes = Math.min(megabytes * 500_000, most);
     const seen = { idle: [await this.phase("idle", IDLE)] };
-    if (!this.roundTrips(0).length) throw new Error("No probe came back.");
+    if (!this.roundTrips(0).length) {
+      throw new Error(this.isOver ? "The measurement was stopped before its first round trip." : "No probe came back.");
+    }
     for (const direction of ["download", "upload"]) {
       if (this.isOver) break;
       seen[direction] = await this.load(direction, cookie, bytes);

@@ -60,18 +60,21 @@ impl Capacity {
             return None;
         }
         let short = WINDOW_US.min(to - from);
-        let first = windows(&flows, from, to, short);
-        let rough = percentile(&rates(&first), 0.9)?;
+        let all = windows(&flows, from, to, short);
+        // The first byte can take seconds from a busy host, and the line has nothing to carry until then.
+        let loaded = &all[all.iter().position(|window| window.bps > 0.0)?..];
+        let began = loaded[0].from;
+        let rough = percentile(&rates(loaded), 0.9)?;
         if rough <= 0.0 {
             return None;
         }
-        let length = (PACKETS * PACKET_BITS / rough * 1e6).min((to - from) / 5.0).max(short);
-        let all = if length > short { windows(&flows, from, to, length) } else { first.clone() };
+        let length = (PACKETS * PACKET_BITS / rough * 1e6).min((to - began) / 5.0).max(short);
+        let longer = windows(&flows, began, to, length);
         // What probes take of the line themselves.
-        let probing = probing_bps(probes, from, to, recording.probe_bytes());
-        let fast = percentile(&rates(&all), 0.9)?;
-        let near: Vec<_> = all.iter().filter(|window| (window.bps / fast - 1.0).abs() <= NEAR).collect();
-        let busy: Vec<_> = first.iter().filter(|window| window.is_busy(probes)).collect();
+        let probing = probing_bps(probes, began, to, recording.probe_bytes());
+        let fast = percentile(&rates(&longer), 0.9)?;
+        let near: Vec<_> = longer.iter().filter(|window| (window.bps / fast - 1.0).abs() <= NEAR).collect();
+        let busy: Vec<_> = loaded.iter().filter(|window| window.is_busy(probes)).collect();
         let slow = busy.iter().filter(|window| window.bps < fast * (1.0 - SLOW)).count();
         let varies = busy.len() >= BUSY && slow as f64 > VARYING * busy.len() as f64;
         let chosen = if varies { &busy } else { &near };
@@ -86,7 +89,7 @@ impl Capacity {
             p90_bps: percentile(&of_busy, 0.9)?,
             varies,
             goodput_bps: received * 8.0 / (to - from) * 1e6,
-            points: first
+            points: all
                 .iter()
                 .map(|window| Point {
                     at_s: (window.from + short / 2.0 - from) / 1e6,

@@ -451,6 +451,22 @@ mod tests {
     }
 
     #[test]
+    fn a_load_whose_first_byte_is_late_has_a_capacity() {
+        let mut recording = DEEP.recording();
+        let load = recording.download.as_mut().unwrap();
+        load.span.to_us = load.span.from_us + 2_000_000;
+        let all = load.receiver[50];
+        // A second of a 20 Mbit/s line, after 1.6 s and within a tenth of one.
+        let at =
+            |milliseconds: u64, sample| Sample { at_us: LOADED.from_us + 1_000 * milliseconds, ..sample };
+        let none = Sample { received: 0, received_segments: 0, ..all };
+        load.receiver = vec![at(0, none), at(1_600, none), at(1_700, all), at(2_000, all)];
+        let way = Line::of(&recording).unwrap().download.unwrap();
+        near(way.capacity_mbps, 200.0, 0.01);
+        near(way.goodput_mbps, 20.0 / 2.0 * 1_448.0 / 1_500.0, 0.01);
+    }
+
+    #[test]
     fn a_queue_that_others_do_not_see_is_fair() {
         let way = Made { beside: 0.05, ..DEEP }.download();
         assert_eq!(way.queue, QueueKind::Fair);
