@@ -106,8 +106,11 @@ struct open_trial {
 	u64 congestions;	/* times that the network was congested: losses and marks */
 	u64 marks;		/* the marks among these */
 	u64 loss_before;	/* what was lost before it, in parts of what was confirmed */
+	u64 window;		/* at its begin */
 	u64 left;		/* rounds */
 	u64 filled;		/* rounds that saw a queue */
+	u64 low;		/* the smallest round trip in it */
+	u64 goes_on;		/* since the flow loses less without a backlog */
 	u64 found;		/* a trial found the senders that the flow competes with */
 };
 

@@ -112,6 +112,35 @@ fn alone() -> impl Strategy<Value = Vec<Phase>> {
     prop::collection::vec(phase, 1..3)
 }
 
+/// A flow that loses while the queue is empty, then loses nothing, and then meets a queue or a few losses.
+fn losing() -> impl Strategy<Value = Vec<Phase>> {
+    // Over the longer path a queue may be short beside the path, and yet be over two milliseconds and over a segment's time.
+    let path = (500..2_000_u64, prop_oneof![Just(40_000_u64), Just(100_000_u64)]);
+    let before = (20..60_u64, 10..60_u64, 2_000..16_000_u64, any::<u64>());
+    let after = (0..4_u64, 0..100_u64, 1_000..4_000_usize, any::<u64>());
+    (path, before, after).prop_map(
+        |((gap_us, path_us), (flight, events, calm_us, seed), (fewer, queue, acks, later))| {
+            let loses = Phase {
+                // A trial begins after five seconds, and its last ten rounds come later.
+                acks: 5_200_000 / gap_us as usize,
+                gap_us,
+                rtt_us: path_us,
+                growth: 0,
+                left: 99,
+                flight,
+                events,
+                wait_us: 0,
+                alone: false,
+                seed,
+            };
+            let calm = Phase { acks: 3_000, gap_us: calm_us, events: 0, seed: later, ..loses.clone() };
+            let rtt_us = path_us + path_us / 8 * queue / 100;
+            let last = Phase { acks, rtt_us, events: fewer, ..loses.clone() };
+            vec![loses, calm, last]
+        },
+    )
+}
+
 /// A link that only this flow uses.
 struct OwnLink {
     /// When the last segments of a window were acknowledged.
@@ -281,17 +310,29 @@ fn of_modes(trace: &str) -> [usize; 5] {
     [1, 2, 3, 4, 5].map(|mode| trace.matches(&format!("\"mode\":{mode},")).count())
 }
 
-/// Where the window falls with two acknowledgements in a row, FS-AT's limit rules: all else moves it down once a round.
-fn of_falls(trace: &str) -> [usize; 1] {
+/// The mode and the window with each acknowledgement.
+fn steps(trace: &str) -> Vec<(u64, u64)> {
     let value = |line: &str, key: &str| -> u64 {
         let from = line.find(key).unwrap() + key.len();
         line[from..].split(',').next().unwrap().parse().unwrap()
     };
     let acks = trace.lines().filter(|line| line.contains("\"event\":\"ack\""));
-    let steps: Vec<_> =
-        acks.map(|line| (value(line, "\"mode\":"), value(line, "\"target_bytes\":"))).collect();
+    acks.map(|line| (value(line, "\"mode\":"), value(line, "\"target_bytes\":"))).collect()
+}
+
+/// Where the window falls with two acknowledgements in a row, FS-AT's limit rules: all else moves it down once a round.
+fn of_falls(trace: &str) -> [usize; 1] {
+    let steps = steps(trace);
     let falls = |two: &[(u64, u64)]| two[0].0 == STEADY && two[1].0 == STEADY && two[1].1 < two[0].1;
     [steps.windows(3).filter(|three| falls(&three[..2]) && falls(&three[1..])).count()]
+}
+
+/// Where the window falls by a sixteenth, a trial goes on.
+fn of_yields(trace: &str) -> [usize; 1] {
+    let steps = steps(trace);
+    let yields =
+        |two: &[(u64, u64)]| two[0].0 == STEADY && two[1].0 == STEADY && two[1].1 == two[0].1 - two[0].1 / 16;
+    [steps.windows(2).filter(|two| yields(two)).count()]
 }
 
 #[test]
@@ -304,6 +345,12 @@ fn the_kernels_open_mode_decides_as_the_rust_one_in_every_mode() {
 fn the_kernels_open_mode_decides_as_the_rust_one_where_others_take_the_window() {
     let competing = decide_the_same(200, squeezed(), of_modes)[COMPETING - 1];
     assert!(competing > 1_000, "events of competition: {competing}");
+}
+
+#[test]
+fn the_kernels_open_mode_decides_as_the_rust_one_where_a_trial_goes_on() {
+    let [yields] = decide_the_same(60, losing(), of_yields);
+    assert!(yields > 20, "rounds in which the flow gives way: {yields}");
 }
 
 #[test]

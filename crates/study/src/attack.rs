@@ -416,26 +416,28 @@ mod tests {
     }
 
     /// Each file is a finding of `suimon attack --cc fs-at-open --worst MEASURE --save FILE`. The number is how many times worse
-    /// than its rival the sender is there, by the means of three runs: a change of the sender makes none worse unnoticed.
+    /// than its rival the sender is there, by the means of three runs, or of more where single runs differ much: a change of the
+    /// sender makes none worse unnoticed.
     #[test]
     fn fs_at_open_is_no_worse_than_it_was_found_to_be() {
         let findings = [
-            (Worst::Delay, 5.2, include_str!("../tests/attacks/delay.toml")),
-            (Worst::Utilisation, 3.4, include_str!("../tests/attacks/utilisation.toml")),
+            (Worst::Delay, 5.7, include_str!("../tests/attacks/delay.toml")),
+            (Worst::Utilisation, 3.3, include_str!("../tests/attacks/utilisation.toml")),
             (Worst::Fairness, 1.7, include_str!("../tests/attacks/fairness.toml")),
-            (Worst::Harm, 1.6, include_str!("../tests/attacks/harm.toml")),
+            (Worst::Harm, 1.3, include_str!("../tests/attacks/harm.toml")),
             (Worst::Harm, 3.6, include_str!("../tests/attacks/harm-codel.toml")),
             (Worst::Delay, 2.1, include_str!("../tests/attacks/delay-2601.toml")),
-            (Worst::Utilisation, 2.3, include_str!("../tests/attacks/utilisation-2601.toml")),
+            (Worst::Utilisation, 1.7, include_str!("../tests/attacks/utilisation-2601.toml")),
             (Worst::Fairness, 1.2, include_str!("../tests/attacks/fairness-2601.toml")),
-            (Worst::Harm, 2.6, include_str!("../tests/attacks/harm-2601.toml")),
-            (Worst::Utilisation, 3.1, include_str!("../tests/attacks/utilisation-upload.toml")),
-            (Worst::Harm, 6.1, include_str!("../tests/attacks/harm-upload.toml")),
-            (Worst::Delay, 28.9, include_str!("../tests/attacks/delay-fq-codel.toml")),
-            (Worst::Utilisation, 9.2, include_str!("../tests/attacks/utilisation-jitter.toml")),
+            (Worst::Harm, 1.5, include_str!("../tests/attacks/harm-2601.toml")),
+            (Worst::Utilisation, 1.6, include_str!("../tests/attacks/utilisation-upload.toml")),
+            (Worst::Harm, 4.5, include_str!("../tests/attacks/harm-upload.toml")),
+            (Worst::Delay, 23.9, include_str!("../tests/attacks/delay-fq-codel.toml")),
+            (Worst::Utilisation, 8.9, include_str!("../tests/attacks/utilisation-jitter.toml")),
             (Worst::Fairness, 2.1, include_str!("../tests/attacks/fairness-upload.toml")),
-            (Worst::Harm, 23.5, include_str!("../tests/attacks/harm-outage.toml")),
-            (Worst::Harm, 6.7, include_str!("../tests/attacks/harm-dualpi2-upload.toml")),
+            (Worst::Fairness, 1.4, include_str!("../tests/attacks/fairness-loss.toml")),
+            (Worst::Harm, 2.0, include_str!("../tests/attacks/harm-outage.toml")),
+            (Worst::Harm, 4.5, include_str!("../tests/attacks/harm-dualpi2-upload.toml")),
         ];
         for (worst, known, scenario) in findings {
             let runs = Document::parse(scenario, "attack").unwrap().runs().unwrap();

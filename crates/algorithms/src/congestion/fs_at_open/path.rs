@@ -55,7 +55,7 @@ pub(super) struct Path {
 /// Where a round loses more than 1 over this of its bytes, the queue is full: a radio loses less.
 pub(super) const FULL_LOSES: u64 = 16;
 /// Round trips up to 1/32 above the smallest count as that, and those further below it as shorter.
-const NEAR: u64 = 32;
+pub(super) const NEAR: u64 = 32;
 /// So many shorter ones in a row are not of jitter, which seldom has two below all of the last fifteen seconds.
 const SHORTER: u64 = 2;
 /// Where the queue is seldom empty, the path is remembered for so many times as long.

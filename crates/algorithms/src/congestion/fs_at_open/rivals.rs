@@ -30,7 +30,7 @@ const LOSSES_TO_WAIT: u64 = 4;
 const PERIODS_TO_WAIT: u64 = 6;
 /// Competition goes on for this long before a drain asks whether it is still needed.
 const COMPETE: u64 = 3_000_000;
-/// The same in periods, once the window was held and the queue became full, or a trial lost less.
+/// The same in periods, once the window was held and the queue became full, or the queue marks.
 pub(super) const COMPETE_ON: u64 = 3;
 
 /// The queue's length as others move it. Times are in microseconds.

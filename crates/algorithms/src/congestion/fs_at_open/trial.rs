@@ -1,12 +1,14 @@
-//! A trial of the queue (11): whether others fill it while the flow keeps no backlog there, and whether it loses less then. A
-//! managed queue is short, and its losses come at any length, so neither tells of others before.
+//! A trial of the queue (11): whether others fill it while the flow keeps no backlog there, and whether the flow loses less
+//! then. In the first case it competes, in the second it goes on without a backlog. Elsewhere the losses are a radio's. A managed
+//! queue is short, and its losses come at any length, so neither tells of others before.
 
-use super::path::share;
+use super::path::{NEAR, share};
 use super::rivals::COMPETE_ON;
 use super::{FsAtOpen, Mode};
 use crate::congestion::{Ack, CongestionControl, Limits};
 
-/// Rounds that a trial lasts at most, of which the last so many are judged: a managed queue drops for a while after it was left.
+/// Rounds of a trial, of which the last so many are judged: a managed queue drops for a while after it was left. Where a trial
+/// goes on, it does so by as many rounds as are judged.
 const ROUNDS: u64 = 20;
 const JUDGED: u64 = 10;
 /// Samples of such a round: jitter hides the queue from fewer. In any other, with fewer than the second, all may be of delayed ACKs.
@@ -14,17 +16,22 @@ const SAMPLES_IN_TRIAL: u64 = 8;
 const ENOUGH_SAMPLES: u64 = 4;
 /// A queue in so many of them is that of others.
 const ROUNDS_FILLED: u64 = 3;
-/// Such a queue is longer than this in microseconds and `rtt_min` over the other.
-const QUEUE: u64 = 2_000;
+/// Such a queue is longer than `rtt_min` over the first and the time of so many segments of the flow together. This time counts
+/// as one between the last two, in microseconds: flows that share a link know only their own rate.
 const QUEUE_PART: u64 = 16;
+const SEGMENTS: u64 = 3;
+const MIN_QUEUE: u64 = 2_000;
+const MAX_QUEUE: u64 = 6_000;
 /// Losses and marks before a trial at least: slow start that fills the queue loses in several rounds, and tells of nobody else.
 const LEAST_CONGESTIONS: u64 = 5;
-/// Windows and losses of more segments count as this: their squares take 64 bits.
+/// Windows of more segments count as this: their squares take 64 bits.
 const MOST_SEGMENTS: u64 = 1 << 20;
 /// Parts of what is confirmed that a rate of loss is counted in.
 const WHOLE: u64 = 1 << 20;
-/// So many standard deviations of a count that chance brings (which is its root) below what was expected are no chance.
-const DEVIATIONS: u64 = 3;
+/// Where a trial goes on, a round with a queue takes 1 over this of the window.
+const GIVES_WAY: u64 = 16;
+/// Where no more than 1 over this is left of the window that it began with, others fill the queue, however short they keep it.
+const LEFT_PART: u64 = 4;
 
 /// What came since the last trial, and the trial that is on.
 #[derive(Debug, Clone, Default)]
@@ -37,9 +44,15 @@ pub(super) struct Trial {
     pub(super) marks: u64,
     /// What was lost before it, in parts of what was confirmed.
     pub(super) loss_before: u64,
+    /// The window at its begin.
+    pub(super) window: u64,
     /// Rounds left, and how many saw a queue.
     pub(super) left: u64,
     filled: u64,
+    /// The smallest round trip in it. `rtt_min` may be that of the handshake, whose segments are shorter.
+    pub(super) low: u64,
+    /// It goes on, since the flow loses less without a backlog.
+    pub(super) goes_on: bool,
     /// A trial found the senders that the flow competes with.
     pub(super) found: bool,
 }
@@ -61,11 +74,9 @@ impl Trial {
         self.congestions >= LEAST_CONGESTIONS && 2 * self.marks > self.congestions
     }
 
-    /// Less than half of what was lost before, and not by chance: a radio loses the same without a backlog, a queue does not.
-    pub(super) fn loses_less(&self, mss: u64) -> bool {
-        let expected = (share(self.delivered, self.loss_before, WHOLE) / mss).min(MOST_SEGMENTS);
-        let fewer = expected.saturating_sub(self.lost_bytes / mss);
-        2 * fewer > expected && fewer * fewer > DEVIATIONS * DEVIATIONS * expected
+    /// Less than half of what was lost before: a radio loses the same without a backlog, a managed queue does not.
+    fn loses_less(&self) -> bool {
+        self.lost_bytes < share(self.delivered, self.loss_before, 2 * WHOLE)
     }
 }
 
@@ -84,40 +95,65 @@ impl<C: CongestionControl> FsAtOpen<C> {
     pub(super) fn begin_trial(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
         if self.trial.is_marked() {
             self.trial = Trial { began: now, ..Trial::default() };
-            self.compete_in_managed(ack, now, limits);
+            self.begin_competition(ack, now, limits);
+            // The length of a managed queue tells of nobody: nothing but time tells when others have left.
+            self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));
             return;
         }
         let loss_before = share(self.trial.lost_bytes, WHOLE, self.trial.delivered).min(WHOLE);
-        self.trial =
-            Trial { began: now, left: ROUNDS, found: self.trial.found, loss_before, ..Trial::default() };
         self.window = self.window.min(self.rcv_bytes.max(2 * ack.mss.get()));
-    }
-
-    /// Competition in a queue whose length tells of nobody: nothing but time tells when others have left.
-    fn compete_in_managed(&mut self, ack: &Ack, now: u64, limits: &mut Limits) {
-        self.begin_competition(ack, now, limits);
-        self.rivals.put_off(now.saturating_add(COMPETE_ON * self.period()));
+        self.trial = Trial {
+            began: now,
+            window: self.window,
+            left: ROUNDS,
+            found: self.trial.found,
+            loss_before,
+            low: u64::MAX,
+            ..Trial::default()
+        };
     }
 
     /// A round of a trial.
     pub(super) fn end_trial_round(&mut self, ack: &Ack, now: u64, q: u64, limits: &mut Limits) {
+        let mss = ack.mss.get();
         self.longest[0] = self.longest[0].max(q);
+        self.trial.low = self.trial.low.min(self.low);
         self.trial.left -= 1;
         if self.trial.left >= JUDGED {
             (self.trial.delivered, self.trial.lost_bytes) = (0, 0);
             return;
         }
-        self.trial.filled += u64::from(q > QUEUE + self.path.rtt_min() / QUEUE_PART);
-        let is_filled = self.trial.filled >= ROUNDS_FILLED;
-        let loses_less = self.trial.left == 0 && self.trial.loses_less(ack.mss.get());
-        if loses_less {
-            self.compete_in_managed(ack, now, limits);
-        } else if is_filled {
+        if self.trial.goes_on {
+            self.keep_empty(mss);
+        }
+        let segments = (SEGMENTS * self.segment_time(mss)).clamp(MIN_QUEUE, MAX_QUEUE);
+        self.trial.filled += u64::from(q > segments + self.path.rtt_min() / QUEUE_PART);
+        let gave_way = self.trial.goes_on && self.window <= self.trial.window / LEFT_PART;
+        let is_filled = gave_way || self.trial.filled >= ROUNDS_FILLED;
+        if is_filled {
             self.begin_competition(ack, now, limits);
+        } else if self.trial.left > 0 {
+            return;
+        } else if self.trial.loses_less() && now.saturating_sub(self.trial.began) < self.longest_wait() {
+            (self.trial.left, self.trial.filled, self.trial.goes_on) = (JUDGED, 0, true);
+            return;
         }
-        if is_filled || self.trial.left == 0 {
-            (self.trial.left, self.trial.found) = (0, is_filled || loses_less);
-        }
+        (self.trial.left, self.trial.found) = (0, is_filled);
+    }
+
+    /// How long a segment takes at the flow's own rate, in microseconds.
+    fn segment_time(&self, mss: u64) -> u64 {
+        share(mss, self.path.rtt_min(), self.rcv_bytes)
+    }
+
+    /// The window of a trial that goes on, after a round: an empty queue tells of room, and any other is of others.
+    fn keep_empty(&mut self, mss: u64) {
+        let near = (self.path.rtt_min() / NEAR).min(MIN_QUEUE.max(self.segment_time(mss)));
+        self.window = if self.low <= self.trial.low + near {
+            self.window.saturating_add(mss)
+        } else {
+            (self.window - self.window / GIVES_WAY).max(2 * mss)
+        };
     }
 
     /// Whether a trial follows a drain that ended, in place of holding the window.
