@@ -23,9 +23,9 @@ from simulators import built
 
 LOSSES = (0.0, 0.3)
 RIVALS = ("cubic", "reno")
-# Mbit/s and milliseconds. None of the first and the second took part in a choice, the third did.
+# Mbit/s and milliseconds. The networks of UNEQUAL took part in no choice, those of MIXED in one, of SCANNED in several.
 MIXED = ((15, 70), (40, 120), (80, 25), (7, 130))
-UNEQUAL = ((7, 45), (15, 70), (40, 120), (80, 25))
+UNEQUAL = ((9, 110), (12, 35), (30, 90), (55, 60))
 SCANNED = ((4, 250), (6, 180), (8, 150), (3, 100), (2, 60), (25, 90), (60, 40), (100, 20))
 
 

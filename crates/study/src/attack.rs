@@ -432,7 +432,7 @@ mod tests {
             (Worst::Harm, 1.5, include_str!("../tests/attacks/harm-2601.toml")),
             (Worst::Utilisation, 1.6, include_str!("../tests/attacks/utilisation-upload.toml")),
             (Worst::Harm, 4.5, include_str!("../tests/attacks/harm-upload.toml")),
-            (Worst::Delay, 23.9, include_str!("../tests/attacks/delay-fq-codel.toml")),
+            (Worst::Delay, 0.0, include_str!("../tests/attacks/delay-fq-codel.toml")),
             (Worst::Utilisation, 8.9, include_str!("../tests/attacks/utilisation-jitter.toml")),
             (Worst::Fairness, 2.1, include_str!("../tests/attacks/fairness-upload.toml")),
             (Worst::Fairness, 1.4, include_str!("../tests/attacks/fairness-loss.toml")),

@@ -159,6 +159,16 @@ fn a_trial_that_goes_on_ends_in_competition_once_a_quarter_of_the_window_is_left
 }
 
 #[test]
+fn the_window_that_a_trial_begins_with_is_the_smaller_of_the_flows_and_of_what_is_confirmed() {
+    for (window, expected) in [(50, 40), (30, 30)] {
+        let (mut open, mut limits) = steady(40);
+        (open.window, open.rcv_bytes) = ((MSS * window).get(), (MSS * 40).get());
+        open.begin_trial(&ack(1), 1_000_000, &mut limits);
+        assert_eq!((open.trial.window, open.window), ((MSS * expected).get(), (MSS * expected).get()));
+    }
+}
+
+#[test]
 fn fewer_losses_than_reno_has_at_the_window_or_than_five_bring_no_trial() {
     // Reno would have 60 segments, and 30.
     for (lost, segments) in [(5, 12_000), (4, 2_400)] {
