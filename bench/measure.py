@@ -34,7 +34,10 @@ class Usage:
 
 def run(command: list[str], what: str, environment: Mapping[str, str] = ENVIRONMENT) -> str:
     """Runs a command to its end and gives its output."""
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    except OSError as error:
+        raise BenchError(f"{what}: {command[0]}: {error.strerror}") from error
     if done.returncode != 0:
         raise BenchError(f"{what}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
     return done.stdout
