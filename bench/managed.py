@@ -1,24 +1,22 @@
 """What `fs-at-open` does under managed queues: python3 bench/managed.py [--only TEXT] [--seeds N]
 
 Prints the tables of its page (docs/fs-at-open-measured.md, managed queues). All runs are without ECN, with buffers of
-1000 packets. Every core takes a cell at a time, and the numbers are the same on every machine.
+1000 packets. Every core takes a network at a time, and the numbers are the same on every machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product, repeat
 from pathlib import Path
 from statistics import fmean
 
-from measure import BenchError, run
-from open import OPEN, flow, wire
+from measure import BenchError
+from open import OPEN, Cell, Outcome, has_its_share, outcome, wire
 from simulators import built
 
 LOSSES = (0.0, 0.3)
@@ -30,39 +28,6 @@ SCANNED = ((4, 250), (6, 180), (8, 150), (3, 100), (2, 60), (25, 90), (60, 40), 
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Flows of a sender beside flows of a rival, through one managed queue."""
-
-    queue: str
-    path: tuple[int, int]
-    loss: float
-    own: int
-    others: int = 0
-    rival: str = "cubic"
-    seconds: int = 90
-
-    def scenario(self, sender: str, seeds: int) -> str:
-        rate, rtt = self.path
-        link = wire(rate, rtt, more=f'queue = "{self.queue}"\nloss = "{self.loss}%"')
-        start = '["0s", "2s"]' if self.others else '"0s"'
-        flows = [flow(f"own{nth}", sender, start) for nth in range(self.own)]
-        flows += [flow(f"other{nth}", self.rival, start) for nth in range(self.others)]
-        return (
-            f'name = "managed"\nduration = "{self.seconds}s"\nrecord_interval = "off"\nseeds = {seeds}\n'
-            f'stop_when_complete = false\n[[link]]\nname = "line"\nbetween = ["a", "b"]\n{link}\n{"".join(flows)}'
-        )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The means over seeds: goodput in Mbit/s, the 95th percentile of the queueing delay."""
-
-    own: float
-    others: float
-    p95_ms: float
-
-
-@dataclass(frozen=True)
 class Shared:
     """What the flows of a cell have of a fair share, what the others keep beside them, and what all use of the link."""
 
@@ -71,28 +36,37 @@ class Shared:
     use: float
 
 
+@dataclass(frozen=True)
+class Network:
+    """Flows of a sender beside flows of a rival, through one managed queue."""
+
+    queue: str
+    rate: int
+    rtt: int
+    loss: float
+    own: int
+    others: int = 0
+    rival: str = "cubic"
+
+    def cell(self) -> Cell:
+        link = wire(self.rate, self.rtt, more=f'queue = "{self.queue}"\nloss = "{self.loss}%"')
+        start, seconds = ('["0s", "2s"]', 90) if self.others else ('"0s"', 60)
+        return Cell(str(self), "", has_its_share, link, self.others, self.rival, [start] * self.own, seconds)
+
+
 class Bench:
     def __init__(self, suimon: Path, seeds: int) -> None:
         self.suimon, self.seeds = suimon, seeds
         self.pool = ThreadPoolExecutor(os.cpu_count())
 
-    def outcome(self, cell: Cell, sender: str) -> Outcome:
-        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-            file.write(cell.scenario(sender, self.seeds))
-            file.flush()
-            result = json.loads(run([str(self.suimon), "run", file.name, "--json", "--no-files"], str(cell)))
-        goodput = {"own": 0.0, "other": 0.0}
-        for each in result["flows"]:
-            goodput[each["flow"].rstrip("0123456789")] += each["goodput_bps"] / 1e6 / self.seeds
-        p95_ms = fmean(each["delay_p95_ms"] or 0 for each in result["runs"])
-        return Outcome(goodput["own"], goodput["other"], p95_ms)
+    def outcome(self, network: Network, sender: str) -> Outcome:
+        return outcome(self.suimon, network.cell(), sender, self.seeds)
 
-    def shared(self, cell: Cell) -> Shared:
+    def shared(self, network: Network) -> Shared:
         """Beside as many of their own kind the others would keep all."""
-        here, rivals = self.outcome(cell, OPEN), self.outcome(cell, cell.rival)
-        both = here.own + here.others
-        fair = both * cell.own / (cell.own + cell.others)
-        return Shared(here.own / fair, here.others / rivals.others, both / cell.path[0])
+        here, rivals = self.outcome(network, OPEN), self.outcome(network, network.rival)
+        keep = sum(here.others) / sum(rivals.others)
+        return Shared(here.share, keep, (sum(here.own) + sum(here.others)) / network.rate)
 
 
 def mean_and_least(values: list[float]) -> str:
@@ -113,11 +87,11 @@ def alone(bench: Bench) -> None:
     senders = (OPEN, "cubic", "bbr")
     table("alone under, loss", *senders)
     for queue, loss in product(("codel", "fq-codel", "pie", "dualpi2"), (0.3, 2.0)):
-        cells = [Cell(queue, path, loss, own, seconds=60) for path, own in product(MIXED, (1, 2))]
+        networks = [Network(queue, *path, loss, own) for path, own in product(MIXED, (1, 2))]
         said = []
         for sender in senders:
-            found = list(bench.pool.map(bench.outcome, cells, repeat(sender)))
-            used = [each.own / cell.path[0] for each, cell in zip(found, cells, strict=True)]
+            found = list(bench.pool.map(bench.outcome, networks, repeat(sender)))
+            used = [sum(each.own) / network.rate for each, network in zip(found, networks, strict=True)]
             said.append(f"{mean_and_least(used)}, {fmean(each.p95_ms for each in found):.0f} ms")
         row(f"{queue}, {loss:g} %", *said)
 
@@ -127,7 +101,8 @@ def beside(bench: Bench) -> None:
     table("beside as many under, loss", "others keep: mean, least", "own share", "all use")
     for queue, loss in product(("codel", "pie", "dualpi2"), LOSSES):
         each = product(MIXED, (1, 3), RIVALS)
-        say(bench, f"{queue}, {loss:g} %", [Cell(queue, path, loss, n, n, rival) for path, n, rival in each])
+        networks = [Network(queue, *path, loss, n, n, rival) for path, n, rival in each]
+        say(bench, f"{queue}, {loss:g} %", networks)
 
 
 def scanned(bench: Bench) -> None:
@@ -135,8 +110,8 @@ def scanned(bench: Bench) -> None:
     table("beside as many under CoDel, over", "others keep: mean, least", "own share", "all use")
     for rate, rtt in SCANNED:
         each = product(LOSSES, (1, 3), RIVALS)
-        cells = [Cell("codel", (rate, rtt), loss, n, n, rival) for loss, n, rival in each]
-        say(bench, f"{rate} Mbit/s {rtt} ms", cells)
+        networks = [Network("codel", rate, rtt, loss, n, n, rival) for loss, n, rival in each]
+        say(bench, f"{rate} Mbit/s {rtt} ms", networks)
 
 
 def unequal(bench: Bench) -> None:
@@ -145,11 +120,11 @@ def unequal(bench: Bench) -> None:
     counts = ((1, 1), (2, 2), (4, 1), (1, 4))
     for queue in ("codel", "pie", "dualpi2", "red"):
         each = product(UNEQUAL, counts, RIVALS)
-        say(bench, queue, [Cell(queue, path, 0, n, m, rival) for path, (n, m), rival in each])
+        say(bench, queue, [Network(queue, *path, 0, n, m, rival) for path, (n, m), rival in each])
 
 
-def say(bench: Bench, name: str, cells: list[Cell]) -> None:
-    found = list(bench.pool.map(bench.shared, cells))
+def say(bench: Bench, name: str, networks: list[Network]) -> None:
+    found = list(bench.pool.map(bench.shared, networks))
     own = [each.own for each in found]
     said = f"{min(own):.2f} to {max(own):.2f}, mean {fmean(own):.2f}"
     row(name, mean_and_least([each.keep for each in found]), said, f"{fmean(each.use for each in found):.2f}")

@@ -152,8 +152,9 @@ mod tests {
         }
         let found = names.look_up("quick.example.:80").await;
         assert_eq!(found, Ok(vec![SocketAddr::from(([127, 0, 0, 1], 80))]));
-        let over = slow.iter().filter(|each| each.is_finished()).count();
-        assert_eq!(over, 0, "gave up before another name was found");
+        // By order, since a busy host takes long to ask a thousand questions: one that waited for these is found after they fail.
+        let gave_up = slow.iter().filter(|each| each.is_finished()).count();
+        assert_eq!(gave_up, 0, "before another name was found");
         let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
         assert!(threads < 100, "{threads} threads");
         slow.iter().for_each(tokio::task::JoinHandle::abort);

@@ -416,8 +416,8 @@ mod tests {
     }
 
     /// Each file is a finding of `suimon attack --cc fs-at-open --worst MEASURE --save FILE`. The number is how many times worse
-    /// than its rival the sender is there, by the means of three runs, or of more where single runs differ much: a change of the
-    /// sender makes none worse unnoticed.
+    /// than its rival the sender is there, and 0 where the rival has less goodput, by the means of three runs, or of more where
+    /// single runs differ much: a change of the sender makes none worse unnoticed.
     #[test]
     fn fs_at_open_is_no_worse_than_it_was_found_to_be() {
         let findings = [

@@ -103,7 +103,7 @@ describe("the page of a measuring server", { skip }, () => {
 
   test("a measurement that is stopped shows what is known, and one too many is refused in words", { timeout: 60_000 }, async () => {
     const page = await open(800, "/?seconds=1");
-    // Both clicks in one call, so that a busy host comes between them in no test.
+    // In one call, since a busy host could delay the second click.
     const beginAndStop = async () => {
       await page.evaluate(() => ["start", "stop"].forEach((id) => document.getElementById(id).click()));
       await page.waitForSelector("#start:not([hidden])");
