@@ -278,7 +278,7 @@ def queues() -> Iterator[Cell]:
     for queue in ("codel", "fq-codel", "rtt-aqm", "dualpi2"):
         link = wire(10, 40, more=f'queue = "{queue}"')
         yield Cell(f"4 under {queue}", "link 97 %", lambda own, _: own.use >= 0.97, link, 4)
-        bar = "link 97 %, no more than a fair share"
+        bar = "link 97 %, no more than 1.05 of a fair share"
         yield Cell(f"4 beside 4 cubic under {queue}", bar, takes_no_more, link, 4, "cubic")
         marked = f"{queue}, with ECN"
         yield Cell(f"4 under {marked}", "link 97 %", lambda own, _: own.use >= 0.97, link, 4, ecn=True)
